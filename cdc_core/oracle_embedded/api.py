@@ -1,0 +1,414 @@
+"""What do the wire, the engine and the redo of the embedded Oracle know of each other?
+
+Three parts meet only here:
+
+* ``wire`` speaks TNS/TTC with the driver and calls an :class:`EngineSession`;
+* ``engine`` parses and runs SQL over versioned storage, and tells :class:`RedoSink` of every change;
+* ``redo`` keeps the redo log, and gives the engine :class:`VirtualTable` (V$ views) and
+  :class:`Procedure` (DBMS_LOGMNR and friends) objects to serve.
+
+Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NULL): NUMBER, DATE (7 bytes), TIMESTAMP
+(11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8. They are stored, compared and sent as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+Value = bytes | None
+
+
+class OraType(IntEnum):
+    """Type numbers of the wire protocol, used throughout for columns and binds."""
+
+    VARCHAR = 1
+    NUMBER = 2
+    BINARY_INTEGER = 3
+    LONG = 8
+    ROWID = 11
+    DATE = 12
+    RAW = 23
+    LONG_RAW = 24
+    CHAR = 96
+    BINARY_FLOAT = 100
+    BINARY_DOUBLE = 101
+    CURSOR = 102
+    CLOB = 112
+    BLOB = 113
+    TIMESTAMP = 180
+    TIMESTAMP_TZ = 181
+    INTERVAL_YM = 182
+    INTERVAL_DS = 183
+    UROWID = 208
+    TIMESTAMP_LTZ = 231
+    BOOLEAN = 252
+
+
+class OracleError(Exception):
+    """An error as Oracle raises it: ``ORA-ccccc: text``, with the 0-based character offset into the SQL."""
+
+    def __init__(self, code: int, text: str, offset: int = 0) -> None:
+        super().__init__(code, text, offset)
+        self.code = code
+        self.text = text
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"ORA-{self.code:05d}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMeta:
+    """One column of a query as describe shows it.
+
+    ``precision`` and ``scale`` follow the wire: NUMBER without precision is 0 / -127, TIMESTAMP(n) has scale n.
+    ``size`` is in bytes and never 0; ``char_size`` in characters for text, else 0. ``charset_form`` is 1 for
+    database text, 2 for national text, 0 for the rest.
+    """
+
+    name: str
+    type: OraType
+    precision: int = 0
+    scale: int = 0
+    size: int = 22
+    char_size: int = 0
+    nullable: bool = True
+    charset_form: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BindMeta:
+    """Type of one bind position as the client declared it; ``size`` is its buffer size in bytes."""
+
+    type: OraType
+    size: int
+    charset_form: int = 0
+
+
+@dataclass(slots=True)
+class OutBind:
+    """Result of one OUT or RETURNING bind position: metadata, and one list of values per execution."""
+
+    position: int
+    meta: BindMeta
+    values: list[list[Value]] = field(default_factory=list)
+
+
+class ResultRows(Protocol):
+    """Rows of one open query. Not thread safe; ``close`` may be called twice."""
+
+    columns: Sequence[ColumnMeta]
+
+    def fetch(self, count: int) -> list[Sequence[Value]]:
+        """Return up to ``count`` further rows; fewer than ``count`` (also none) means that the result has ended."""
+
+    def close(self) -> None:
+        """Give up the rest of the rows."""
+
+
+class StatementKind(IntEnum):
+    """How the client and the wire classify a statement."""
+
+    QUERY = 1
+    DML = 2
+    DDL = 3
+    PLSQL = 4
+    OTHER = 5
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one execute did.
+
+    ``rows`` is set for queries. ``row_counts`` has one entry per execution of array DML, ``row_count`` is their sum.
+    ``batch_errors`` (execution index, error) is filled only where ``execute`` was called with ``batch_errors=True``.
+    ``last_rowid`` is the ROWID's 18 characters of the last row changed.
+    """
+
+    kind: StatementKind
+    rows: ResultRows | None = None
+    row_count: int = 0
+    row_counts: list[int] = field(default_factory=list)
+    out_binds: list[OutBind] = field(default_factory=list)
+    batch_errors: list[tuple[int, OracleError]] = field(default_factory=list)
+    last_rowid: str | None = None
+
+
+class Statement(Protocol):
+    """A parsed statement. ``columns`` is empty unless it is a query.
+
+    ``bind_names`` has one entry per bind position, in wire order: in SQL one per placeholder occurrence, in PL/SQL one
+    per distinct name. ``returning`` holds the positions behind ``RETURNING … INTO``.
+    """
+
+    kind: StatementKind
+    columns: Sequence[ColumnMeta]
+    bind_names: Sequence[str]
+    returning: Sequence[int]
+
+
+class EngineSession(Protocol):
+    """One database session: its transaction, NLS settings, container, LogMiner state. Used by one thread at a time,
+    but for ``interrupt``, which any thread may call."""
+
+    session_id: int
+    serial: int
+
+    def parse(self, sql: str) -> Statement:
+        """Parse and describe.
+
+        Raises:
+            OracleError: The statement is wrong or not supported; with offset where known.
+        """
+
+    def execute(
+        self,
+        statement: Statement,
+        binds: Sequence[Sequence[Value]] = (),
+        *,
+        bind_metas: Sequence[BindMeta] = (),
+        batch_errors: bool = False,
+    ) -> Outcome:
+        """Run the statement once per row of ``binds`` (once without binds when it is empty).
+
+        An error in the middle of array DML keeps the rows done before it (as Oracle does) and carries their number
+        in ``error.row_count`` when that attribute is set.
+
+        Raises:
+            OracleError: As Oracle would; a failed statement leaves no trace of itself, the transaction goes on.
+        """
+
+    def commit(self) -> None:
+        """Commit the transaction, if one is open."""
+
+    def rollback(self) -> None:
+        """Roll the transaction back, if one is open."""
+
+    def in_transaction(self) -> bool:
+        """Is a transaction open (the call status bit 0x02)?"""
+
+    def interrupt(self) -> None:
+        """Make the running statement end with ORA-01013, from another thread."""
+
+    def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
+        """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""
+
+    def close(self) -> None:
+        """Roll back and release everything. May be called twice."""
+
+
+class Engine(Protocol):
+    """The database behind the listener."""
+
+    service_names: Sequence[str]
+
+    def password_of(self, user: str) -> str | None:
+        """Clear password of a user (name in upper case), None if there is no such user or it is locked."""
+
+    def open_session(self, user: str, *, program: str, machine: str) -> EngineSession:
+        """Start a session for an authenticated user.
+
+        Raises:
+            OracleError: ORA-01045 without CREATE SESSION, and the like.
+        """
+
+    def close(self) -> None:
+        """Flush and release the storage. May be called twice."""
+
+
+# --- engine <-> redo -------------------------------------------------------------------------------------------------
+
+
+class RowOp(IntEnum):
+    """LogMiner's operation codes for row changes."""
+
+    INSERT = 1
+    DELETE = 2
+    UPDATE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of one version of a table, as the dictionary has it.
+
+    ``data_type`` is Oracle's name as in ALL_TAB_COLS.DATA_TYPE (``TIMESTAMP(6)``, ``VARCHAR2`` …). ``internal_id`` never
+    changes and is never used again in the table, so redo keeps values by it.
+    """
+
+    internal_id: int
+    name: str
+    data_type: str
+    type: OraType
+    length: int
+    char_length: int
+    char_used: str | None
+    precision: int | None
+    scale: int | None
+    nullable: bool
+    default_text: str | None
+    charset_form: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One version of a table's definition: valid from ``scn_from`` until the next version.
+
+    ``object_id`` stays; ``data_object_id`` changes with TRUNCATE; ``object_version`` counts DDLs.
+    ``key_columns`` is the primary key. ``supplemental_all`` and ``supplemental_primary_key`` are the table's own log
+    groups.
+    """
+
+    object_id: int
+    data_object_id: int
+    object_version: int
+    owner: str
+    name: str
+    columns: tuple[StoredColumn, ...]
+    key_columns: tuple[str, ...]
+    supplemental_all: bool
+    supplemental_primary_key: bool
+    scn_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One row changed, or the undoing of such a change (``rollback``).
+
+    Images map ``internal_id`` to the stored value. ``before`` is the whole old row (UPDATE, DELETE), ``after`` the whole
+    new row (INSERT) or just the columns that the SET clause assigned (UPDATE). What of it LogMiner may show depends on
+    supplemental logging and is the redo side's to decide.
+    """
+
+    scn: int
+    xid: bytes
+    op: RowOp
+    rollback: bool
+    table: TableVersion
+    rowid: str
+    before: Mapping[int, Value] | None
+    after: Mapping[int, Value] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInfo:
+    """Who runs a transaction: its XID (8 bytes: usn and slot as two u16le, sequence as u32le, as V$TRANSACTION.XID)."""
+
+    xid: bytes
+    session_id: int
+    serial: int
+    username: str
+    client_id: str | None
+    start_scn: int
+    start_time: float
+
+
+class RedoSink(Protocol):
+    """Where the engine reports every change, in the order of its SCNs, inside its own write lock and SQLite transaction.
+
+    All redo of a statement is written before the statement's success is told to the client; a commit is durable
+    before it is acknowledged.
+    """
+
+    def begin(self, transaction: TransactionInfo) -> None:
+        """The transaction's first change is about to follow."""
+
+    def change(self, change: RowChange) -> None:
+        """A row change, also one that undoes another."""
+
+    def commit(self, transaction: TransactionInfo, scn: int, when: float) -> None:
+        """The transaction has ended at ``scn``."""
+
+    def rollback(self, transaction: TransactionInfo, scn: int, when: float) -> None:
+        """The transaction was rolled back; its undoing changes were reported before."""
+
+    def ddl(
+        self, transaction: TransactionInfo, scn: int, when: float, text: str, owner: str, table: str | None, object_id: int
+    ) -> None:
+        """A DDL statement as typed; it is its own committed transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTable:
+    """A view that is computed when it is queried (V$…).
+
+    ``rows`` receives the session and the equality and range constraints that the query puts on columns (column name,
+    operator in ``= < <= > >=``, value in Oracle's encoding); it may use them to skip rows, the engine checks them again.
+    Rows come in the view's natural order.
+    """
+
+    name: str
+    columns: Sequence[ColumnMeta]
+    rows: Callable[[EngineSession, Sequence[tuple[str, str, Value]]], Iterator[Sequence[Value]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A formal parameter of a procedure; ``default`` is used when the call leaves it out."""
+
+    name: str
+    type: OraType
+    required: bool = True
+    default: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A packaged procedure that PL/SQL blocks may call.
+
+    ``run`` gets the session and the arguments by name as plain Python values (``str``, ``int``, ``Decimal``, ``bytes``,
+    ``datetime`` or None).
+    """
+
+    package: str
+    name: str
+    parameters: Sequence[Parameter]
+    run: Callable[[EngineSession, Mapping[str, object]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PackageConstant:
+    """A constant such as ``DBMS_LOGMNR.COMMITTED_DATA_ONLY``, usable in expressions of PL/SQL blocks."""
+
+    package: str
+    name: str
+    value: int
+
+
+class RedoProvider(Protocol):
+    """What the redo side adds to the engine. Built by ``redo.open_redo(database)``."""
+
+    sink: RedoSink
+    virtual_tables: Sequence[VirtualTable]
+    procedures: Sequence[Procedure]
+    constants: Sequence[PackageConstant]
+
+
+class DatabaseView(Protocol):
+    """What the redo side may ask of the engine."""
+
+    database_name: str
+    instance_name: str
+    container_name: str
+
+    def current_scn(self) -> int:
+        """The SCN of the latest change or tick."""
+
+    def connection(self) -> object:
+        """The ``sqlite3.Connection`` of the storage's one writer, inside whose transaction the sink runs; the redo side
+        keeps its own tables (prefix ``redo_``) in the same file, so that data and redo commit together."""
+
+    def read_connection(self) -> object:
+        """A fresh read-only ``sqlite3.Connection`` on the same file; the caller closes it."""
+
+    def table_version_at(self, object_id: int, scn: int) -> TableVersion | None:
+        """The definition of a table that was valid at an SCN."""
+
+    def open_transactions(self) -> Sequence[TransactionInfo]:
+        """Transactions with at least one change, not ended."""
+
+    def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
+        """Registry of ``ALTER SYSTEM`` actions by normalised text (``SWITCH LOGFILE``, ``ARCHIVE LOG CURRENT``,
+        ``CHECKPOINT``) that the redo side fills."""
