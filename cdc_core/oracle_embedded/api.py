@@ -14,6 +14,7 @@ Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NUL
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
@@ -156,6 +157,14 @@ class EngineSession(Protocol):
 
     session_id: int
     serial: int
+    username: str
+
+    def parameter(self, name: str) -> str:
+        """A session setting in force: ``NLS_DATE_FORMAT``, ``NLS_TIMESTAMP_FORMAT``, ``NLS_TIMESTAMP_TZ_FORMAT``,
+        ``NLS_NUMERIC_CHARACTERS``, ``TIME_ZONE`` (as ``+00:00``), ``CONTAINER`` (``CDB$ROOT`` or the PDB's name)."""
+
+    def has_privilege(self, privilege: str) -> bool:
+        """Does the user hold a system privilege or role (``LOGMINING``, ``EXECUTE_CATALOG_ROLE``, ``DBA`` …)?"""
 
     def parse(self, sql: str) -> Statement:
         """Parse and describe.
@@ -329,6 +338,13 @@ class RedoSink(Protocol):
     ) -> None:
         """A DDL statement as typed; it is its own committed transaction."""
 
+    def flush(self) -> None:
+        """Write what was reported and is still in memory; the engine calls it before each commit of its SQLite
+        transaction."""
+
+    def reload(self) -> None:
+        """Forget what was reported and not committed in SQLite; the engine calls it after it rolled SQLite back."""
+
 
 @dataclass(frozen=True, slots=True)
 class VirtualTable:
@@ -336,12 +352,15 @@ class VirtualTable:
 
     ``rows`` receives the session and the equality and range constraints that the query puts on columns (column name,
     operator in ``= < <= > >=``, value in Oracle's encoding); it may use them to skip rows, the engine checks them again.
-    Rows come in the view's natural order.
+    ``rows`` also receives the names of the columns that the query reads (None: all); positions of other columns may
+    hold None whatever their value. Rows come in the view's natural order.
     """
 
     name: str
     columns: Sequence[ColumnMeta]
-    rows: Callable[[EngineSession, Sequence[tuple[str, str, Value]]], Iterator[Sequence[Value]]]
+    rows: Callable[
+        [EngineSession, Sequence[tuple[str, str, Value]], frozenset[str] | None], Iterator[Sequence[Value]]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,4 +430,15 @@ class DatabaseView(Protocol):
 
     def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
         """Registry of ``ALTER SYSTEM`` actions by normalised text (``SWITCH LOGFILE``, ``ARCHIVE LOG CURRENT``,
-        ``CHECKPOINT``) that the redo side fills."""
+        ``CHECKPOINT``) that the redo side fills. Called without the writer's lock; hooks take ``writing()`` themselves."""
+
+    def alter_database_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
+        """The same for ``ALTER DATABASE``: ``ADD SUPPLEMENTAL LOG DATA``, ``DROP SUPPLEMENTAL LOG DATA (PRIMARY KEY,
+        UNIQUE) COLUMNS``, ``ARCHIVELOG`` … (upper case, one blank between words and after a comma)."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the writer's lock and a SQLite transaction, committed (after ``RedoSink.flush``) when the block ends
+        well, rolled back otherwise. May be nested in itself by the same thread; only the outermost one commits."""
+
+    def next_scn(self) -> int:
+        """Take the next SCN, within ``writing()``: no later change gets this number or a lower one."""
