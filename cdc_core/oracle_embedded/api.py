@@ -8,7 +8,10 @@ Three parts meet only here:
   :class:`Procedure` (DBMS_LOGMNR and friends) objects to serve.
 
 Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NULL): NUMBER, DATE (7 bytes), TIMESTAMP
-(11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8. They are stored, compared and sent as they are.
+(11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8 (national text too: the wire recodes). They are
+stored, compared and sent as they are. BOOLEAN is ``00`` or ``01``; ROWID and UROWID are their printed characters. A CLOB
+or BLOB column of a query holds a handle of at most 200 bytes for :meth:`EngineSession.read_lob`; a LOB *bind*, in or
+out, holds the whole content.
 """
 
 from __future__ import annotations
@@ -91,11 +94,16 @@ class BindMeta:
 
 @dataclass(slots=True)
 class OutBind:
-    """Result of one OUT or RETURNING bind position: metadata, and one list of values per execution."""
+    """Result of one OUT or RETURNING bind position: metadata, and one list of values per execution.
+
+    In PL/SQL each of those lists has exactly one value; behind RETURNING it has one value per affected row.
+    ``also_in`` says that the block reads the bind as well (IN OUT): the client then sends it at every execution.
+    """
 
     position: int
     meta: BindMeta
     values: list[list[Value]] = field(default_factory=list)
+    also_in: bool = False
 
 
 class ResultRows(Protocol):
@@ -198,6 +206,13 @@ class EngineSession(Protocol):
 
     def in_transaction(self) -> bool:
         """Is a transaction open (the call status bit 0x02)?"""
+
+    def set_attribute(self, name: str, value: str | None) -> None:
+        """Set CLIENT_IDENTIFIER, MODULE, ACTION, CLIENT_INFO, DBOP or CURRENT_SCHEMA, which clients send beside a call.
+
+        Raises:
+            OracleError: ORA-01435 for a schema that does not exist.
+        """
 
     def interrupt(self) -> None:
         """Make the running statement end with ORA-01013, from another thread."""
