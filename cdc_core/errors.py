@@ -1,0 +1,111 @@
+"""Which errors does Redolake raise, and may the caller try again?
+
+One tree: :class:`TransientError` may go away by itself, everything else will not. The message says what happened, the facts
+say where, the hint says what to do next. Facts never hold row values or secrets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CdcError(Exception):
+    """Base of every error that Redolake raises on purpose. Survives pickling."""
+
+    def __init__(self, message: str, *, hint: str = "", **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.facts = facts
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{name}={value}" for name, value in self.facts.items())
+        text = f"{self.message} ({where})" if where else self.message
+        return f"{text}. {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.message, self.hint, self.facts))
+
+
+def _rebuild(kind: type[CdcError], message: str, hint: str, facts: dict[str, object]) -> CdcError:
+    return kind(message, hint=hint, **facts)
+
+
+class ConfigError(CdcError):
+    """The configuration, a signal or a command's argument is wrong; nothing was done."""
+
+
+class PreflightError(CdcError):
+    """The database, the machine or the set-up lacks something that the work needs."""
+
+
+class TransientError(CdcError):
+    """Trying again, later, may succeed."""
+
+
+class OracleUnavailableError(TransientError):
+    """The database cannot be reached, or the session was lost."""
+
+
+class LogsNotReadyError(TransientError):
+    """Redo that a window needs is not there yet; the window waits."""
+
+
+class LeaseHeldError(TransientError):
+    """Another living process works on the same source."""
+
+
+class StoreUnavailableError(TransientError):
+    """The metadata store or the landing store cannot be reached."""
+
+
+class CommitConflictError(TransientError):
+    """Another writer committed to the same Delta table."""
+
+
+class SnapshotTooOldError(TransientError):
+    """Oracle no longer has the undo for the chunk's SCN (ORA-01555); the chunk is read again at a newer SCN."""
+
+
+class TerminalError(CdcError):
+    """Trying again gives the same; someone has to act."""
+
+
+class OracleError(TerminalError):
+    """Oracle refused a statement; the facts hold the ORA code."""
+
+
+class RedoUnavailableError(TerminalError):
+    """Redo that a window needs is gone."""
+
+
+class DecodeError(TerminalError):
+    """A redo row cannot be turned into a change without guessing."""
+
+
+class UnsupportedTypeError(TerminalError):
+    """A column has a type that is not captured yet."""
+
+
+class SchemaMismatchError(TerminalError):
+    """A table's definition does not fit what was captured, or a DDL cannot be followed."""
+
+
+class WindowOrderError(TerminalError):
+    """A window was asked to be applied before its predecessor."""
+
+
+class PartitionKeyError(TerminalError, ValueError):
+    """A text is not the key of a window or a chunk."""
+
+
+class LandingDamagedError(TerminalError):
+    """A landing file or manifest is missing, cut or changed."""
+
+
+class LakeError(TerminalError):
+    """Spark or Delta refused, or a Delta table is not in the state that the store records."""
+
+
+class FencedError(TerminalError):
+    """This process lost its lease to another one and must not write any more."""

@@ -1,0 +1,96 @@
+"""How is an Oracle table named, quoted, and written as a file, Delta table or Dagster asset name?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cdc_core.errors import ConfigError
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_$#]*\Z")
+_LOWERABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+_UNSAFE = re.compile(r"[^A-Za-z0-9]")
+IDENTIFIER_BYTES_MAX = 128
+"""Oracle's longest identifier since 12.2."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """An Oracle table: owner and name as the dictionary holds them (exact case)."""
+
+    owner: str
+    name: str
+
+    def __post_init__(self) -> None:
+        for part in (self.owner, self.name):
+            check_identifier(part)
+
+    def __str__(self) -> str:
+        return f"{self.owner}.{self.name}"
+
+    @property
+    def sql(self) -> str:
+        """Quoted for SQL: ``"OWNER"."NAME"``."""
+        return f"{quote(self.owner)}.{quote(self.name)}"
+
+    @property
+    def path(self) -> str:
+        """``owner.name`` for folders, Delta paths and asset keys, different for different tables.
+
+        An ordinary upper-case part is written in lower case; any other starts with ``_`` and has each character that is not
+        a letter or digit as ``_xx`` in hex.
+        """
+        return f"{_path_part(self.owner)}.{_path_part(self.name)}"
+
+    @classmethod
+    def parse(cls, text: str) -> TableId:
+        """Read ``OWNER.TABLE``: unquoted parts fold to upper case, quoted parts are exact.
+
+        Raises:
+            ConfigError: The text is not a table name.
+        """
+        parts = re.findall(r'"((?:[^"])+)"|([^".]+)', text.strip())
+        rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
+        if len(parts) != 2 or rebuilt != text.strip():
+            raise ConfigError(
+                "this is not a table name",
+                hint="Write OWNER.TABLE, with double quotes around a part that is not upper case.",
+                name=text[:200],
+            )
+        return cls(*(quoted or _folded(plain) for quoted, plain in parts))
+
+
+def check_identifier(name: str) -> str:
+    """Return ``name`` if Oracle could hold it as a quoted identifier.
+
+    Raises:
+        ConfigError: It is empty, too long, or holds a double quote, NUL or line break.
+    """
+    if not name or len(name.encode()) > IDENTIFIER_BYTES_MAX or re.search(r'["\x00\r\n]', name):
+        raise ConfigError(
+            "this is not an Oracle identifier",
+            hint=f"Use 1 to {IDENTIFIER_BYTES_MAX} bytes without double quotes and line breaks.",
+            name=repr(name[:140]),
+        )
+    return name
+
+
+def quote(name: str) -> str:
+    """Quote one checked identifier for Oracle SQL."""
+    return f'"{check_identifier(name)}"'
+
+
+def _folded(plain: str) -> str:
+    if not _PLAIN.match(plain):
+        raise ConfigError(
+            "an unquoted identifier has characters that Oracle allows only in quotes",
+            hint="Put double quotes around it.",
+            name=plain[:200],
+        )
+    return plain.upper()
+
+
+def _path_part(part: str) -> str:
+    if _LOWERABLE.match(part):
+        return part.lower()
+    return "_" + _UNSAFE.sub(lambda found: f"_{ord(found.group()):02x}", part)

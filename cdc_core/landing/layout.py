@@ -1,0 +1,70 @@
+"""Which landing files exist, what are their columns, and what does a manifest say?
+
+Folders below the landing root (``/`` stands for the store's separator)::
+
+    <source>/windows/<scn_low 20 digits>-<scn_high 20 digits>/redo-00000.parquet …   rows of REDO_SCHEMA
+                                                              transactions.parquet   rows of TRANSACTION_SCHEMA
+                                                              manifest.json          written last: the window has landed
+    <source>/chunks/<owner.table>/<snapshot id>/<chunk 6 digits>/rows-00000.parquet … the table's Arrow schema
+                                                              manifest.json          written last: the chunk has landed
+
+Files are written under a temporary name, synced and renamed; a folder without a manifest has not landed and may be
+overwritten, one with a manifest is immutable.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+REDO_SCHEMA = pa.schema(
+    [
+        pa.field(
+            "ordinal", pa.int64(), nullable=False
+        ),  # source-wide order: window ordinal << 40 | row number
+        pa.field("scn", pa.int64(), nullable=False),
+        pa.field("xid", pa.string(), nullable=False),  # 16 lower-case hex digits
+        pa.field("operation_code", pa.int32(), nullable=False),
+        pa.field("rollback", pa.bool_(), nullable=False),
+        pa.field("seg_owner", pa.string()),
+        pa.field("table_name", pa.string()),
+        pa.field("row_id", pa.string()),
+        pa.field("sql_redo", pa.large_string()),  # CSF pieces already joined
+        pa.field("status", pa.int32()),
+        pa.field("info", pa.string()),
+        pa.field("timestamp", pa.timestamp("s")),  # database time, no zone
+        pa.field("thread", pa.int32()),
+        pa.field("rs_id", pa.string()),
+        pa.field("ssn", pa.int64()),
+        pa.field("data_obj", pa.int64()),
+        pa.field("data_objv", pa.int64()),
+        pa.field("data_objd", pa.int64()),
+    ]
+)
+"""One row per redo row of a captured table (operation codes 1, 2, 3, 5 and all that are neither these nor
+transaction control), sorted by ``ordinal``: LogMiner's own order."""
+
+TRANSACTION_SCHEMA = pa.schema(
+    [
+        pa.field("xid", pa.string(), nullable=False),
+        pa.field("state", pa.string(), nullable=False),  # commit | rollback | open
+        pa.field("start_scn", pa.int64()),
+        pa.field("commit_scn", pa.int64()),  # SCN of the COMMIT or ROLLBACK row, NULL while open
+        pa.field(
+            "commit_ordinal", pa.int64()
+        ),  # ordinal of that row: orders transactions with one commit SCN
+        pa.field("commit_timestamp", pa.timestamp("s")),
+        pa.field("username", pa.string()),
+        pa.field(
+            "first_ordinal", pa.int64(), nullable=False
+        ),  # of its first row: names the first window
+        pa.field("has_rollback", pa.bool_(), nullable=False),  # any ROLLBACK = 1 row so far
+        pa.field(
+            "tables", pa.list_(pa.string()), nullable=False
+        ),  # "OWNER.NAME" of captured tables touched so far
+        pa.field("rows", pa.int64(), nullable=False),  # captured redo rows so far, over all windows
+    ]
+)
+"""One row per transaction that ended in the window's redo, or is open at its end: the ledger after the window."""
+
+ORDINAL_SHIFT = 40
+"""``ordinal >> ORDINAL_SHIFT`` is the ordinal of the window that landed the row."""

@@ -1,0 +1,199 @@
+"""What does a landed window or chunk say of itself?
+
+A manifest is the point at which a window or chunk has landed, and enough to rebuild the metadata store: it names every file
+with its SHA-256, rows and bytes. It never holds row values or secrets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cdc_core.errors import LandingDamagedError
+from cdc_core.schema.table import TableSchema
+from cdc_core.scn import Scn, ScnWindow
+
+MANIFEST_NAME = "manifest.json"
+MANIFEST_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LandedFile:
+    """One Parquet file: its name inside the folder, rows, bytes and the SHA-256 of its content."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogUsed:
+    """One redo log that was read: thread and sequence identify it."""
+
+    thread: int
+    sequence: int
+    name: str
+    first_change: int
+    next_change: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on."""
+
+    scn: int
+    ordinal: int
+    ddl: str
+    schema: TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class WindowManifest:
+    """A landed window.
+
+    ``mining_low < row SCN <= window.scn_high`` is the redo that was read. ``tables_committed`` names the captured tables
+    that transactions committed in this window touched, in this or earlier windows: the only ones that the lake must visit.
+    ``schemas`` are the versions valid at ``scn_high``; ``schema_changes`` the DDLs inside the window, in order.
+    """
+
+    source: str
+    window: ScnWindow
+    ordinal: int
+    mining_low: int
+    redo_files: tuple[LandedFile, ...]
+    transactions_file: LandedFile
+    rows_by_table: dict[str, int]
+    tables_committed: tuple[str, ...]
+    transactions_committed: int
+    transactions_rolled_back: int
+    transactions_open: int
+    logs: tuple[LogUsed, ...]
+    schemas: tuple[TableSchema, ...]
+    schema_changes: tuple[SchemaChange, ...]
+    resetlogs_change: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkManifest:
+    """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``.
+
+    ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table.
+    """
+
+    source: str
+    schema: TableSchema
+    snapshot_id: str
+    number: int
+    scn: Scn
+    files: tuple[LandedFile, ...]
+    rows: int
+    condition: str | None
+    seconds: float
+
+
+def digest_of(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def window_manifest_bytes(manifest: WindowManifest) -> bytes:
+    """Print a window's manifest; :func:`read_window_manifest` is the inverse."""
+    data = asdict(manifest)
+    data["schemas"] = [schema.as_json() for schema in manifest.schemas]
+    data["schema_changes"] = [
+        {
+            "scn": change.scn,
+            "ordinal": change.ordinal,
+            "ddl": change.ddl,
+            "schema": change.schema.as_json(),
+        }
+        for change in manifest.schema_changes
+    ]
+    return _sealed("window", data)
+
+
+def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
+    """Read and check a window's manifest.
+
+    Raises:
+        LandingDamagedError: It is not what :func:`window_manifest_bytes` printed.
+    """
+    data = _opened("window", content, where)
+    try:
+        return WindowManifest(
+            **{
+                **data,
+                "window": ScnWindow(**data["window"]),
+                "redo_files": tuple(LandedFile(**file) for file in data["redo_files"]),
+                "transactions_file": LandedFile(**data["transactions_file"]),
+                "tables_committed": tuple(data["tables_committed"]),
+                "logs": tuple(LogUsed(**log) for log in data["logs"]),
+                "schemas": tuple(TableSchema.from_json(schema) for schema in data["schemas"]),
+                "schema_changes": tuple(
+                    SchemaChange(**{**change, "schema": TableSchema.from_json(change["schema"])})
+                    for change in data["schema_changes"]
+                ),
+            }
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(where, "a field is missing or has a wrong type") from error
+
+
+def chunk_manifest_bytes(manifest: ChunkManifest) -> bytes:
+    """Print a chunk's manifest; :func:`read_chunk_manifest` is the inverse."""
+    return _sealed("chunk", {**asdict(manifest), "schema": manifest.schema.as_json()})
+
+
+def read_chunk_manifest(content: bytes, *, where: str) -> ChunkManifest:
+    """Read and check a chunk's manifest.
+
+    Raises:
+        LandingDamagedError: It is not what :func:`chunk_manifest_bytes` printed.
+    """
+    data = _opened("chunk", content, where)
+    try:
+        return ChunkManifest(
+            **{
+                **data,
+                "schema": TableSchema.from_json(data["schema"]),
+                "files": tuple(LandedFile(**file) for file in data["files"]),
+            }
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(where, "a field is missing or has a wrong type") from error
+
+
+def _sealed(kind: str, data: dict[str, Any]) -> bytes:
+    body = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    seal = {
+        "kind": kind,
+        "version": MANIFEST_VERSION,
+        "sha256": digest_of(body.encode()),
+        "body": data,
+    }
+    return json.dumps(seal, sort_keys=True, indent=1).encode()
+
+
+def _opened(kind: str, content: bytes, where: str) -> dict[str, Any]:
+    try:
+        seal = json.loads(content)
+        body: dict[str, Any] = seal["body"]
+        right = digest_of(json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
+        found = (seal["kind"], seal["version"], seal["sha256"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(where, "it is not a manifest") from error
+    if found != (kind, MANIFEST_VERSION, right):
+        raise _damaged(where, "its kind, version or digest is not the one expected")
+    return body
+
+
+def _damaged(where: str, what: str) -> LandingDamagedError:
+    return LandingDamagedError(
+        f"the manifest cannot be trusted: {what}",
+        hint="Move the folder aside and capture the window or chunk again.",
+        manifest=where,
+    )

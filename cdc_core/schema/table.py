@@ -1,0 +1,76 @@
+"""What does Redolake know of a captured table at one SCN?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cdc_core.identifiers import TableId
+from cdc_core.scn import Scn
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as ALL_TAB_COLS has it.
+
+    ``data_type`` is Oracle's own text (``NUMBER``, ``VARCHAR2``, ``TIMESTAMP(6)``). ``char_length`` is in characters,
+    ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without one.
+    """
+
+    name: str
+    data_type: str
+    length: int
+    char_length: int
+    precision: int | None
+    scale: int | None
+    nullable: bool
+    default: str | None = None
+
+    @property
+    def is_lob(self) -> bool:
+        """Does LogMiner leave this column out of old images, so that changes may not carry it?"""
+        return self.data_type in {"CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON"}
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One version of a table: valid from ``scn_from`` (the DDL's SCN, or the SCN at which it was first read).
+
+    ``columns`` are the captured ones in the table's order; ``key`` names the primary key's columns, or those of a unique
+    index whose columns are all NOT NULL; never empty, since tables without a key are refused.
+    """
+
+    table: TableId
+    scn_from: Scn
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    object_id: int = 0
+    excluded: tuple[str, ...] = field(default=())
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the captured columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """The column of that exact name; KeyError if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON form for the metadata store and manifests; :meth:`from_json` is its inverse."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TableSchema:
+        """Read what :meth:`as_json` wrote."""
+        return cls(
+            table=TableId(**data["table"]),
+            scn_from=Scn(data["scn_from"]),
+            columns=tuple(Column(**column) for column in data["columns"]),
+            key=tuple(data["key"]),
+            object_id=data["object_id"],
+            excluded=tuple(data["excluded"]),
+        )

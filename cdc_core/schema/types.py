@@ -1,0 +1,146 @@
+"""Which Arrow type holds an Oracle column exactly, and how is the column selected for the snapshot path?
+
+The one table of types. Snapshot and log path both end in these Arrow types, and Delta's types follow from them.
+
+===========================  =====================  ==========================================================
+Oracle                       Arrow                  note
+===========================  =====================  ==========================================================
+NUMBER(p, s), 0 < s <= p     decimal128(p, s)
+NUMBER(p, 0), p <= 18        int64
+NUMBER(p, 0), p > 18         decimal128(p, 0)       also NUMBER(*, 0) and INTEGER: decimal128(38, 0)
+NUMBER(p, -s)                decimal128(p + s, 0)   int64 where p + s <= 18; refused where p + s > 38
+NUMBER(p, s), s > p          decimal128(s, s)       refused where s > 38
+NUMBER, FLOAT                string                 canonical text (see ``canonical_number``): loses no digit
+BINARY_DOUBLE, BINARY_FLOAT  float64, float32
+CHAR, VARCHAR2, NCHAR,       string                 CHAR blank padded as stored; '' is NULL as in Oracle
+NVARCHAR2, CLOB
+DATE, TIMESTAMP(0-6)         timestamp[us]          without zone
+TIMESTAMP(7-9)               string                 'YYYY-MM-DD HH24:MI:SS.FF9', always nine digits
+RAW                          binary
+===========================  =====================  ==========================================================
+
+Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; the way out is ``columns_exclude``.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from cdc_core.errors import UnsupportedTypeError
+from cdc_core.identifiers import TableId, quote
+from cdc_core.schema.table import Column, TableSchema
+
+DECIMAL_DIGITS_MAX = 38
+INT64_DIGITS_MAX = 18
+MICROSECOND_DIGITS = 6
+TEXT_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB"})
+_TIMESTAMP = re.compile(r"TIMESTAMP\((\d)\)\Z")
+_TIMESTAMP_TEXT_FORMAT = "YYYY-MM-DD HH24:MI:SS.FF9"
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """The Arrow type that holds every value of the column exactly.
+
+    Raises:
+        UnsupportedTypeError: The type is not captured.
+    """
+    data_type = column.data_type
+    if data_type in TEXT_TYPES:
+        return pa.string()
+    if data_type == "NUMBER":
+        return _number_type(column)
+    if data_type == "FLOAT":
+        return pa.string()
+    if data_type == "BINARY_DOUBLE":
+        return pa.float64()
+    if data_type == "BINARY_FLOAT":
+        return pa.float32()
+    if data_type == "DATE":
+        return pa.timestamp("us")
+    if data_type == "RAW":
+        return pa.binary()
+    if found := _TIMESTAMP.match(data_type):
+        return pa.timestamp("us") if int(found[1]) <= MICROSECOND_DIGITS else pa.string()
+    raise _unsupported(column, "this type is not captured")
+
+
+def _number_type(column: Column) -> pa.DataType:
+    precision, scale = column.precision, column.scale
+    if scale is None:
+        return pa.string()
+    digits = DECIMAL_DIGITS_MAX if precision is None else precision
+    if precision is None and scale != 0:
+        raise _unsupported(column, "NUMBER(*, s) with s other than 0 is not captured")
+    if scale <= 0:
+        digits -= scale
+        if digits > DECIMAL_DIGITS_MAX:
+            raise _unsupported(column, "the column needs more than 38 digits")
+        return pa.int64() if digits <= INT64_DIGITS_MAX else pa.decimal128(digits, 0)
+    if max(digits, scale) > DECIMAL_DIGITS_MAX:
+        raise _unsupported(column, "the column needs more than 38 digits")
+    return pa.decimal128(max(digits, scale), scale)
+
+
+def _unsupported(column: Column, message: str) -> UnsupportedTypeError:
+    return UnsupportedTypeError(
+        message,
+        hint="Name the column under columns_exclude of its table to capture the others.",
+        column=column.name,
+        data_type=column.data_type,
+        precision=column.precision,
+        scale=column.scale,
+    )
+
+
+def is_number_text(column: Column) -> bool:
+    """Is the column held as canonical number text (NUMBER without scale, FLOAT)?"""
+    return column.data_type == "FLOAT" or (column.data_type == "NUMBER" and column.scale is None)
+
+
+def is_timestamp_text(column: Column) -> bool:
+    """Is the column held as text with nine fractional digits (TIMESTAMP(7) to TIMESTAMP(9))?"""
+    found = _TIMESTAMP.match(column.data_type)
+    return bool(found) and int(found[1]) > MICROSECOND_DIGITS if found else False
+
+
+def arrow_schema(schema: TableSchema) -> pa.Schema:
+    """The Arrow schema of a table's rows: one nullable field per captured column, in the table's order.
+
+    Raises:
+        UnsupportedTypeError: Names every column that is not captured, at once.
+    """
+    fields, refused = [], []
+    for column in schema.columns:
+        try:
+            fields.append(pa.field(column.name, arrow_type(column)))
+        except UnsupportedTypeError as error:
+            refused.append(f"{column.name} {column.data_type} ({error.message})")
+    if refused:
+        raise unsupported_columns(schema.table, refused)
+    return pa.schema(fields)
+
+
+def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeError:
+    """The error for a table with columns that are not captured."""
+    return UnsupportedTypeError(
+        "the table has columns of types that are not captured",
+        hint="Name them under columns_exclude of the table, or leave the table out.",
+        table=table,
+        columns="; ".join(refused),
+    )
+
+
+def select_expression(column: Column) -> str:
+    """How the snapshot path selects the column, so that the driver's Arrow fetch loses nothing.
+
+    NUMBER without scale goes as text (``TO_CHAR`` prints up to 40 significant digits; canonicalised afterwards), since the
+    driver would make it a double; TIMESTAMP(7-9) as text, since Delta holds microseconds.
+    """
+    name = quote(column.name)
+    if is_number_text(column):
+        return f"TO_CHAR({name}, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,''') AS {name}"
+    if is_timestamp_text(column):
+        return f"TO_CHAR({name}, '{_TIMESTAMP_TEXT_FORMAT}') AS {name}"
+    return name

@@ -1,0 +1,67 @@
+"""What is an SCN, a window of SCNs, and how are windows written as text?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NewType
+
+from cdc_core.errors import PartitionKeyError
+
+Scn = NewType("Scn", int)
+
+SCN_MAX = 2**63 - 1
+"""Largest SCN that landing files and Delta can hold (a signed 64-bit integer)."""
+
+OPEN_ENDED_FROM = 281_474_976_710_655
+"""From here on V$LOG.NEXT_CHANGE# means "not closed yet" (48 bits all set, and the later 64-bit form)."""
+
+
+def scn_text(scn: int) -> str:
+    """Print an SCN with fixed width, so that text order is number order."""
+    return f"{scn:020d}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ScnWindow:
+    """A range of commit SCNs: ``scn_low < commit_scn <= scn_high``.
+
+    The unit of work of the log path: one Dagster partition, one set of landing files, one Delta commit per table.
+    """
+
+    scn_low: Scn
+    scn_high: Scn
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.scn_low < self.scn_high <= SCN_MAX:
+            raise ValueError(f"window ({self.scn_low}, {self.scn_high}] is empty or out of range")
+
+    @property
+    def key(self) -> str:
+        """The Dagster partition key, ``<low>-<high>``. Not padded: the UI cuts long keys in the middle."""
+        return f"{self.scn_low}-{self.scn_high}"
+
+    @property
+    def folder(self) -> str:
+        """The landing folder, ``<low>-<high>`` with fixed width, so that a listing is in SCN order."""
+        return f"{scn_text(self.scn_low)}-{scn_text(self.scn_high)}"
+
+    @classmethod
+    def parse(cls, text: str) -> ScnWindow:
+        """Read what :attr:`key` or :attr:`folder` printed.
+
+        Raises:
+            PartitionKeyError: The text is not a window.
+        """
+        low, dash, high = text.partition("-")
+        if not (dash and low.isascii() and low.isdigit() and high.isascii() and high.isdigit()):
+            raise PartitionKeyError(
+                "this is not a window key",
+                hint="Write two SCNs as <scn_low>-<scn_high>, for example 1000-2000.",
+                key=text[:80],
+            )
+        try:
+            return cls(Scn(int(low)), Scn(int(high)))
+        except ValueError as error:
+            raise PartitionKeyError(
+                str(error), hint="scn_low must be less than scn_high.", key=text[:80]
+            ) from error
