@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cdc_core.identifiers import TableId
+from cdc_core.scn import ScnWindow
+
 REDO_SCHEMA = pa.schema(
     [
         pa.field(
@@ -68,3 +71,13 @@ TRANSACTION_SCHEMA = pa.schema(
 
 ORDINAL_SHIFT = 40
 """``ordinal >> ORDINAL_SHIFT`` is the ordinal of the window that landed the row."""
+
+
+def window_folder(source: str, window: ScnWindow) -> str:
+    """The landing folder of a window."""
+    return f"{source}/windows/{window.folder}"
+
+
+def chunk_folder(source: str, table: TableId, snapshot_id: str, number: int) -> str:
+    """The landing folder of a chunk."""
+    return f"{source}/chunks/{table.path}/{snapshot_id}/{number:06d}"

@@ -1,0 +1,121 @@
+"""How does a process hold a piece of work while it does it, and how is a dead holder noticed?
+
+A lease is a row of the metadata store. Its holder renews it from a thread; a holder that stopped doing so, or that ran on
+this machine and is gone, loses it. Whoever takes over gets a higher token, and the former holder is refused at its next
+check (:class:`~cdc_core.errors.FencedError`), right before it would commit.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdc_core.errors import FencedError, LeaseHeldError, TransientError
+
+if TYPE_CHECKING:
+    from cdc_core.state.records import Lease
+    from cdc_core.state.store import Store
+
+_LOG = logging.getLogger(__name__)
+RENEWALS_PER_LEASE = 3
+POLL_SECONDS = 0.5
+
+
+def holder_name() -> str:
+    """This thread of this process: ``host/pid/start ticks/thread``, never the same for two lives of one pid."""
+    ticks = _start_ticks(os.getpid())
+    return f"{socket.gethostname()}/{os.getpid()}/{ticks}/{threading.get_ident()}"
+
+
+def is_dead(holder: str) -> bool:
+    """Is the holder a process of this machine that no longer runs? False when that cannot be told."""
+    host, _, rest = holder.partition("/")
+    pid, _, rest = rest.partition("/")
+    ticks = rest.partition("/")[0]
+    if host != socket.gethostname() or not pid.isdigit() or ticks == "0":
+        return False
+    return _start_ticks(int(pid)) != ticks
+
+
+def _start_ticks(pid: int) -> str:
+    """The process's start time in clock ticks since boot (field 22 of /proc/<pid>/stat); "" if it is not running, "0" where
+    there is no /proc to ask. A zombie counts as not running."""
+    if not Path("/proc/self/stat").exists():
+        return "0"
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if after_name[0] in {"Z", "X"} else after_name[19]
+
+
+class HeldLease:
+    """A lease in use. ``check`` raises as soon as it is known to be lost."""
+
+    def __init__(self, store: Store, lease: Lease, seconds: float) -> None:
+        self._store = store
+        self._lease = lease
+        self._seconds = seconds
+        self._lost: FencedError | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, daemon=True, name=f"lease {lease.name}")
+        self._thread.start()
+
+    def check(self) -> None:
+        """Ask the store that the lease is still ours; called right before every commit.
+
+        Raises:
+            FencedError: Another process has it.
+        """
+        if self._lost is not None:
+            raise self._lost
+        self._lease = self._store.renew_lease(self._lease)
+
+    def release(self) -> None:
+        """Stop renewing and give the lease back."""
+        self._stop.set()
+        self._thread.join()
+        self._store.release_lease(self._lease)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._seconds / RENEWALS_PER_LEASE):
+            try:
+                self._store.renew_lease(self._lease)
+            except FencedError as error:
+                self._lost = error
+                return
+            except TransientError as error:
+                _LOG.warning("the lease could not be renewed, trying again: %s", error)
+
+
+@contextmanager
+def held(store: Store, name: str, *, seconds: float, wait_seconds: float = 0) -> Iterator[HeldLease]:
+    """Hold the lease ``name`` for the block, waiting up to ``wait_seconds`` for a living holder to give it back.
+
+    Raises:
+        LeaseHeldError: A living holder has it still.
+    """
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        for lease in store.leases():
+            if lease.name == name and is_dead(lease.holder):
+                store.release_lease(lease)
+        try:
+            lease = store.acquire_lease(name, holder_name(), seconds)
+            break
+        except LeaseHeldError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(POLL_SECONDS)
+    holding = HeldLease(store, lease, seconds)
+    try:
+        yield holding
+    finally:
+        holding.release()
