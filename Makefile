@@ -1,0 +1,43 @@
+# Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo ui test check bench prove doctor format
+
+RUN := .venv/bin
+SCALE ?= day
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+help: ## List what can be made
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+
+setup: ## Set up Python packages, Delta's jars and Java in .venv and .redolake
+	@sh deploy/setup/setup
+
+demo: setup ## Flights from an Oracle database into Delta Lake, proved equal (SCALE=day|month|year)
+	@$(RUN)/redolake demo --scale $(SCALE)
+
+ui: setup ## Open Dagster's web page on what the demo made
+	@$(RUN)/redolake ui
+
+test: setup ## Run the tests
+	@$(RUN)/python -m pytest -m "not oracle and not slow" $(PYTEST_ARGS)
+
+check: setup ## Format, lint, types, import contracts and tests: what a change must pass
+	@$(RUN)/ruff format --check .
+	@$(RUN)/ruff check .
+	@$(RUN)/mypy
+	@$(RUN)/lint-imports --no-logo
+	@$(RUN)/python -m pytest -m "not oracle and not slow" $(PYTEST_ARGS)
+
+bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENCH_ARGS=--quick for less)
+	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS)
+
+prove: setup ## Load, kill, restart, replay: show that nothing is lost and nothing doubled (the long form)
+	@$(RUN)/python -m pytest tests/invariants -m "not oracle" -s $(PYTEST_ARGS)
+
+doctor: setup ## Say what is there, what is missing and what mends it
+	@$(RUN)/redolake doctor
+
+format: setup ## Format the code and mend what the linter can
+	@$(RUN)/ruff format .
+	@$(RUN)/ruff check --fix .

@@ -1,0 +1,127 @@
+"""What does ``redolake setup`` bring to this machine?
+
+Delta's two jars and a Java for Spark, into the runtime folder (:mod:`cdc_core.lake.runtime`). The Python packages are there
+already when this runs. Repositories and proxies come from the settings that people have for them: Maven's mirrors
+(``~/.m2/settings.xml``), ``HTTPS_PROXY`` and ``NO_PROXY``, and Spark's own ``SPARK_CONF_DIR``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+from cdc_core.errors import ConfigError
+from cdc_core.lake.runtime import (
+    JARS,
+    JavaHome,
+    default_runtime_folder,
+    find_java,
+    install_jars,
+    jars_folder,
+    shim_folder,
+    verify_jars,
+)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What Spark will use: the Java, and the jars (paths)."""
+
+    java: JavaHome
+    jars: tuple[Path, ...]
+    fetched: bool
+
+
+def set_up(
+    runtime: Path | None = None, *, say: Say = print, environ: Mapping[str, str] | None = None
+) -> SetUp:
+    """Find Java, fetch the jars unless they are there and whole, and say what was done. Safe to repeat.
+
+    Args:
+        runtime: The runtime folder; the environment's own by default.
+        say: Takes one line for people at a time.
+        environ: Looked at for Java, proxies and the home folder; the process's own by default.
+
+    Raises:
+        PreflightError: There is no Java, or the jars cannot be had.
+        ConfigError: A proxy's address or Maven's settings cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    runtime = default_runtime_folder() if runtime is None else runtime
+    java = find_java(shim_folder(runtime), environ=environ)
+    say(f"Java {java.version} ({java.origin}) in {java.path}")
+    jars = jars_folder(runtime)
+    missing = bool(verify_jars(jars))
+    if missing:
+        say(
+            f"Fetching {len(JARS)} jars with Spark's resolver: {', '.join(jar.coordinates for jar in JARS)}"
+        )
+    paths = install_jars(
+        jars,
+        java.path,
+        java_options=proxy_options(environ),
+        spark_options=repository_options(Path(environ.get("HOME") or "/nonexistent")),
+    )
+    say(f"{len(paths)} jars in {jars}, each with the SHA-256 that is pinned")
+    return SetUp(java, tuple(paths), missing)
+
+
+def proxy_options(environ: Mapping[str, str]) -> list[str]:
+    """JVM options for the proxies that the environment names: a JVM does not read these variables itself.
+
+    Raises:
+        ConfigError: An address has no host.
+    """
+    options = []
+    for scheme in ("http", "https"):
+        name = f"{scheme}_proxy"
+        address = environ.get(name) or environ.get(name.upper()) or environ.get("ALL_PROXY", "")
+        if not address:
+            continue
+        url = urlsplit(address if "://" in address else f"http://{address}")
+        if not url.hostname:
+            raise ConfigError(
+                "the proxy's address has no host",
+                hint=f"Write {name.upper()} as http://host:port.",
+                variable=name.upper(),
+            )
+        options += [
+            f"-D{scheme}.proxyHost={url.hostname}",
+            f"-D{scheme}.proxyPort={url.port or 80}",
+        ]
+    direct = environ.get("no_proxy") or environ.get("NO_PROXY", "")
+    if options and direct:
+        hosts = [host.strip() for host in direct.split(",") if host.strip()]
+        java_hosts = "|".join(f"*{host}" if host.startswith(".") else host for host in hosts)
+        options.append(f"-Dhttp.nonProxyHosts={java_hosts}")
+    return options
+
+
+def repository_options(home: Path) -> dict[str, str]:
+    """Spark settings that put the mirrors of Maven Central from ``~/.m2/settings.xml`` beside Spark's own repositories.
+
+    Raises:
+        ConfigError: The file is not XML.
+    """
+    settings = home / ".m2" / "settings.xml"
+    if not settings.is_file():
+        return {}
+    try:
+        tree = ElementTree.parse(settings)  # noqa: S314 - the user's own file
+    except ElementTree.ParseError as error:
+        raise ConfigError(
+            "Maven's settings cannot be read", hint="Mend or remove the file.", file=settings
+        ) from error
+    urls = []
+    for mirror in tree.iterfind(".//{*}mirror"):
+        of = {part.strip() for part in mirror.findtext("{*}mirrorOf", "").split(",")}
+        url = mirror.findtext("{*}url", "").strip()
+        if url and of & {"*", "central", "external:*"} and "!central" not in of:
+            urls.append(url)
+    return {"spark.jars.repositories": ",".join(urls)} if urls else {}
