@@ -1,0 +1,134 @@
+"""What can be asked of the place where landing files live, whichever place it is?
+
+Folders and names are those of ``layout.py``; ``/`` separates the parts of a folder everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, assert_never
+
+import pyarrow as pa
+
+from cdc_core.config import LocalLandingConfig, S3LandingConfig
+from cdc_core.errors import LandingDamagedError
+from cdc_core.landing.manifest import LandedFile
+
+
+class LandingWriter(AbstractContextManager["LandingWriter"], Protocol):
+    """One Parquet file in the making. Nobody sees it under its name before :meth:`close`.
+
+    Leaving the ``with`` block closes it; leaving by an exception gives the file up.
+    """
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append rows. They are held back until a row group is full, never longer."""
+
+    def close(self) -> LandedFile:
+        """Write what is left, make it durable, give it its name. May be called twice."""
+
+    def abort(self) -> None:
+        """Give the file up. Does nothing after :meth:`close`; may be called twice."""
+
+
+class LandingStore(Protocol):
+    """Immutable files in folders; a folder has landed once it has a manifest.
+
+    Until then its files may be written again (a crashed attempt is simply overwritten). Afterwards the store refuses to
+    write into it. Safe for use from many threads and processes.
+    """
+
+    def exists(self, folder: str, name: str) -> bool:
+        """Is there a complete file of that name?
+
+        Raises:
+            StoreUnavailableError: The store cannot be reached.
+        """
+
+    def read(self, folder: str, name: str) -> bytes:
+        """The whole content of a small file, such as a manifest.
+
+        Raises:
+            LandingDamagedError: There is no such file.
+        """
+
+    def writer(
+        self,
+        folder: str,
+        name: str,
+        schema: pa.Schema,
+        *,
+        dictionary: Sequence[str] | None = None,
+        row_group_rows: int = 100_000,
+    ) -> LandingWriter:
+        """Begin a Parquet file. ``dictionary`` names the columns that are worth dictionary encoding (None: all).
+
+        Raises:
+            LandingDamagedError: The folder has landed already.
+        """
+
+    def write_manifest(self, folder: str, content: bytes) -> None:
+        """Make the folder landed. The same content once more is fine.
+
+        Raises:
+            LandingDamagedError: The folder has landed with another manifest.
+        """
+
+    def local_paths(self, folder: str, files: Sequence[LandedFile]) -> list[str]:
+        """Paths at which Spark on this machine can read the files, in order. Sizes are checked each time, digests once per
+        process and file.
+
+        Raises:
+            LandingDamagedError: A file is missing, cut or changed.
+        """
+
+    def list_folders(self, prefix: str) -> list[str]:
+        """Folders below ``prefix`` (a folder itself) that have landed, in text order."""
+
+    def remove_unlanded(self, folder: str) -> None:
+        """Remove what a crashed attempt left in a folder. A folder that has landed is left alone."""
+
+
+def open_landing(config: LocalLandingConfig | S3LandingConfig) -> LandingStore:
+    """Open the landing store that is configured.
+
+    Raises:
+        ConfigError: The local folder cannot be made.
+    """
+    match config:
+        case LocalLandingConfig():
+            from cdc_core.landing.store_local import LocalLandingStore
+
+            return LocalLandingStore(config.path)
+        case S3LandingConfig():
+            # boto3 takes a third of a second to import: only those who use S3 pay for it.
+            from cdc_core.landing.store_s3 import S3LandingStore
+
+            return S3LandingStore(config)
+        case _:
+            assert_never(config)
+
+
+def missing_file(where: str) -> LandingDamagedError:
+    """The error for a file that a manifest or a step names and that is not there."""
+    return LandingDamagedError("a landing file is missing", hint=_RESTORE, file=where)
+
+
+def changed_file(where: str, what: str) -> LandingDamagedError:
+    """The error for a file that is not what its manifest says."""
+    return LandingDamagedError(
+        f"a landing file is not what its manifest says: {what} differs", hint=_RESTORE, file=where
+    )
+
+
+def landed_already(folder: str) -> LandingDamagedError:
+    """The error for writing into a folder that has landed."""
+    return LandingDamagedError(
+        "this folder has landed already and is immutable",
+        hint="Another attempt finished first; run the step again and it will take that result.",
+        folder=folder,
+    )
+
+
+_RESTORE = "Restore the file, or move the whole folder aside and capture the window or chunk again."

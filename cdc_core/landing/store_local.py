@@ -1,0 +1,128 @@
+"""How do landing files live in a folder of this machine (or of a file system that it mounts)?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+
+from cdc_core.errors import ConfigError
+from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
+from cdc_core.landing.store import LandingWriter, landed_already, missing_file
+from cdc_core.landing.store_parquet import (
+    TEMPORARY_SUFFIX,
+    FileVerifier,
+    ParquetLandingWriter,
+    sync_folder,
+    unavailable,
+)
+
+
+class LocalLandingStore:
+    """A :class:`~cdc_core.landing.store.LandingStore` in a local folder."""
+
+    def __init__(self, path: str) -> None:
+        self._root = Path(path).absolute()
+        self._verifier = FileVerifier()
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                "the landing folder cannot be made",
+                hint="Name a folder under landing.path that this user may write to.",
+                path=path,
+                reason=error.strerror,
+            ) from error
+
+    def exists(self, folder: str, name: str) -> bool:
+        """Is there a complete file of that name?"""
+        return (self._root / folder / name).is_file()
+
+    def read(self, folder: str, name: str) -> bytes:
+        """The whole content of a small file."""
+        path = self._root / folder / name
+        try:
+            return path.read_bytes()
+        except FileNotFoundError as error:
+            raise missing_file(str(path)) from error
+        except OSError as error:
+            raise unavailable("a landing file cannot be read", error) from error
+
+    def writer(
+        self,
+        folder: str,
+        name: str,
+        schema: pa.Schema,
+        *,
+        dictionary: Sequence[str] | None = None,
+        row_group_rows: int = 100_000,
+    ) -> LandingWriter:
+        """Begin a Parquet file."""
+        self._refuse_landed(folder)
+
+        def publish(temporary: Path, landed: LandedFile) -> None:
+            self._refuse_landed(folder)
+            temporary.replace(self._root / folder / landed.name)
+            sync_folder(self._root / folder)
+
+        return ParquetLandingWriter(
+            self._root / folder,
+            name,
+            schema,
+            dictionary=dictionary,
+            row_group_rows=row_group_rows,
+            publish=publish,
+        )
+
+    def write_manifest(self, folder: str, content: bytes) -> None:
+        """Make the folder landed."""
+        place = self._root / folder
+        temporary = place / f".{MANIFEST_NAME}.{uuid4().hex[:12]}{TEMPORARY_SUFFIX}"
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                # A hard link, unlike a rename, fails where the name is taken: two writers cannot both win.
+                os.link(temporary, place / MANIFEST_NAME)
+            except FileExistsError as error:
+                if (place / MANIFEST_NAME).read_bytes() != content:
+                    raise landed_already(folder) from error
+            finally:
+                temporary.unlink(missing_ok=True)
+            sync_folder(place)
+            sync_folder(place.parent)
+        except OSError as error:
+            raise unavailable("the manifest cannot be written", error) from error
+
+    def local_paths(self, folder: str, files: Sequence[LandedFile]) -> list[str]:
+        """Paths of the files, verified."""
+        paths = [self._root / folder / file.name for file in files]
+        for path, file in zip(paths, files, strict=True):
+            self._verifier.verify(path, file)
+        return [str(path) for path in paths]
+
+    def list_folders(self, prefix: str) -> list[str]:
+        """Folders below ``prefix`` that have landed."""
+        found = (self._root / prefix).rglob(MANIFEST_NAME)
+        return sorted(path.parent.relative_to(self._root).as_posix() for path in found)
+
+    def remove_unlanded(self, folder: str) -> None:
+        """Remove what a crashed attempt left."""
+        place = self._root / folder
+        if not place.is_dir() or self.exists(folder, MANIFEST_NAME):
+            return
+        try:
+            for path in place.iterdir():
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise unavailable("an unfinished folder cannot be emptied", error) from error
+
+    def _refuse_landed(self, folder: str) -> None:
+        if self.exists(folder, MANIFEST_NAME):
+            raise landed_already(folder)

@@ -1,0 +1,228 @@
+"""How is a landing file written, and how is it known to be whole?
+
+Parquet with zstd, row groups of a bounded size, statistics for push-down; the SHA-256 is taken while the bytes go by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdc_core.errors import StoreUnavailableError
+from cdc_core.landing.manifest import LandedFile
+from cdc_core.landing.store import changed_file, missing_file
+
+TEMPORARY_SUFFIX = ".part"
+_GROUP_BYTES_MAX = 64 * 1024**2
+_READ_BYTES = 1024**2
+
+
+class ParquetLandingWriter:
+    """A Parquet file under a temporary name in ``folder``; ``publish`` gives it its name once it is whole and synced."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        schema: pa.Schema,
+        *,
+        dictionary: Sequence[str] | None,
+        row_group_rows: int,
+        publish: Callable[[Path, LandedFile], None],
+    ) -> None:
+        self._name = name
+        self._schema = schema
+        self._publish = publish
+        self._row_group_rows = row_group_rows
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = self._held_bytes = self._rows = 0
+        self._landed: LandedFile | None = None
+        self._temporary = folder / f".{name}.{uuid4().hex[:12]}{TEMPORARY_SUFFIX}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = _HashedFile(self._temporary)
+        except OSError as error:
+            raise unavailable("a landing file cannot be made", error) from error
+        self._parquet = pq.ParquetWriter(
+            pa.PythonFile(self._file, mode="w"),
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=True if dictionary is None else list(dictionary),
+            write_statistics=True,
+            coerce_timestamps=None,
+        )
+
+    def __enter__(self) -> ParquetLandingWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append rows; see :class:`~cdc_core.landing.store.LandingWriter`."""
+        if isinstance(rows, pa.Table):
+            for batch in rows.to_batches():
+                self.write(batch)
+            return
+        if rows.num_rows == 0:
+            return
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.get_total_buffer_size()
+        if self._held_rows >= self._row_group_rows or self._held_bytes >= _GROUP_BYTES_MAX:
+            self._write_group()
+
+    def close(self) -> LandedFile:
+        """Finish the file; see :class:`~cdc_core.landing.store.LandingWriter`."""
+        if self._landed is not None:
+            return self._landed
+        try:
+            self._write_group()
+            self._parquet.close()
+            self._file.sync_and_close()
+            landed = LandedFile(
+                self._name, self._rows, self._file.size, self._file.digest.hexdigest()
+            )
+            self._publish(self._temporary, landed)
+        except OSError as error:
+            self.abort()
+            raise unavailable("a landing file cannot be written", error) from error
+        except BaseException:
+            self.abort()
+            raise
+        self._landed = landed
+        return landed
+
+    def abort(self) -> None:
+        """Give the file up; see :class:`~cdc_core.landing.store.LandingWriter`."""
+        if self._landed is None:
+            self._held.clear()
+            self._file.discard()
+            self._temporary.unlink(missing_ok=True)
+
+    def _write_group(self) -> None:
+        if not self._held:
+            return
+        table = pa.Table.from_batches(self._held, schema=self._schema)
+        self._held = []
+        self._held_rows = self._held_bytes = 0
+        try:
+            self._parquet.write_table(table, row_group_size=self._row_group_rows)
+        except OSError as error:
+            raise unavailable("a landing file cannot be written", error) from error
+        self._rows += table.num_rows
+
+
+class _HashedFile:
+    """A file for writing only that knows its size and SHA-256."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self.digest = hashlib.sha256()
+        self.size = 0
+
+    closed = False
+
+    def write(self, data: Any) -> int:
+        # The Parquet writer writes a footer when it is collected, also for a file that was given up.
+        if not self._file.closed:
+            self.digest.update(data)
+            self._file.write(data)
+            self.size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The Parquet writer closes its sink; the file itself is closed after the sync."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def sync_and_close(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def discard(self) -> None:
+        self._file.close()
+
+
+class FileVerifier:
+    """Checks files against what their manifest says: size each time, digest once per path while the file stays the same."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str, int, int]] = set()
+
+    def verify(self, path: Path, file: LandedFile) -> None:
+        """Check one file.
+
+        Raises:
+            LandingDamagedError: It is missing, cut or changed.
+        """
+        try:
+            state = path.stat()
+        except FileNotFoundError as error:
+            raise missing_file(str(path)) from error
+        if state.st_size != file.bytes:
+            raise changed_file(str(path), "the size")
+        known = (str(path), file.sha256, state.st_mtime_ns, state.st_ino)
+        if known in self._known:
+            return
+        if _digest(path) != file.sha256:
+            raise changed_file(str(path), "the SHA-256")
+        self._known.add(known)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_READ_BYTES):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def unavailable(message: str, error: Exception) -> StoreUnavailableError:
+    """A landing store's own failure, with the operating system's or the service's reason."""
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return StoreUnavailableError(
+        message,
+        hint="Check that the landing store can be reached, has room, and lets this user write.",
+        reason=reason,
+    )

@@ -1,0 +1,218 @@
+"""One contract for every landing store: a folder of this machine, and S3 (moto's server)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from moto.server import ThreadedMotoServer
+
+from cdc_core.config import LocalLandingConfig, S3LandingConfig
+from cdc_core.errors import ConfigError, LandingDamagedError, StoreUnavailableError
+from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
+from cdc_core.landing.store import LandingStore, open_landing
+
+SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("t", pa.string())])
+FOLDER = "src/windows/a-b"
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    saved = dict(os.environ)
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+    os.environ.clear()
+    os.environ |= saved
+
+
+@pytest.fixture(params=["local", "s3"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], LandingStore]:
+    """Opens the same store again and again, as other processes would: S3 with an empty cache each time."""
+    if request.param == "local":
+        return lambda: open_landing(LocalLandingConfig(path=str(tmp_path / "landing")))
+    endpoint = request.getfixturevalue("s3_endpoint")
+    bucket = f"b{hashlib.sha256(str(tmp_path).encode()).hexdigest()[:20]}"
+    boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=bucket)
+    count = iter(range(100))
+    return lambda: open_landing(
+        S3LandingConfig(
+            bucket=bucket, endpoint_url=endpoint, cache=str(tmp_path / f"cache{next(count)}")
+        )
+    )
+
+
+@pytest.fixture
+def store(make: Callable[[], LandingStore]) -> LandingStore:
+    return make()
+
+
+def rows(*numbers: int) -> pa.RecordBatch:
+    return pa.record_batch(
+        [pa.array(numbers, pa.int64()), pa.array([f"t{n}" for n in numbers])], schema=SCHEMA
+    )
+
+
+def land(store: LandingStore, name: str = "rows.parquet", count: int = 3) -> LandedFile:
+    with store.writer(FOLDER, name, SCHEMA) as writer:
+        writer.write(rows(*range(count)))
+    return writer.close()
+
+
+def test_a_written_file_reads_back_with_its_size_and_digest(
+    store: LandingStore, make: Callable[[], LandingStore]
+) -> None:
+    landed = land(store)
+    [path] = make().local_paths(FOLDER, [landed])
+    assert pq.read_table(path).column("n").to_pylist() == [0, 1, 2]
+    content = Path(path).read_bytes()
+    assert (landed.rows, landed.bytes) == (3, len(content))
+    assert landed.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_nobody_sees_a_file_before_it_is_closed(store: LandingStore) -> None:
+    writer = store.writer(FOLDER, "rows.parquet", SCHEMA)
+    writer.write(rows(1))
+    assert not store.exists(FOLDER, "rows.parquet")
+    writer.close()
+    assert store.exists(FOLDER, "rows.parquet")
+
+
+def write_and_fail(store: LandingStore) -> None:
+    with store.writer(FOLDER, "rows.parquet", SCHEMA) as writer:
+        writer.write(rows(1))
+        raise ZeroDivisionError
+
+
+def test_an_exception_gives_the_file_up(store: LandingStore) -> None:
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail(store)
+    assert not store.exists(FOLDER, "rows.parquet")
+
+
+def test_rows_are_written_in_groups_of_the_wanted_size(store: LandingStore) -> None:
+    with store.writer(FOLDER, "rows.parquet", SCHEMA, row_group_rows=10) as writer:
+        for start in range(0, 25, 5):
+            writer.write(rows(*range(start, start + 5)))
+    [path] = store.local_paths(FOLDER, [writer.close()])
+    file = pq.ParquetFile(path)
+    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [10, 10, 5]
+    assert file.metadata.row_group(1).column(0).statistics.min == 10
+
+
+def test_an_empty_file_has_the_schema(store: LandingStore) -> None:
+    with store.writer(FOLDER, "rows.parquet", SCHEMA) as writer:
+        pass
+    [path] = store.local_paths(FOLDER, [writer.close()])
+    assert pq.read_schema(path).equals(SCHEMA)
+
+
+def test_a_crashed_attempt_is_overwritten(store: LandingStore) -> None:
+    land(store, count=5)
+    landed = land(store, count=2)
+    [path] = store.local_paths(FOLDER, [landed])
+    assert pq.read_table(path).num_rows == 2
+
+
+def test_a_landed_folder_is_immutable(store: LandingStore) -> None:
+    late = store.writer(FOLDER, "late.parquet", SCHEMA)
+    land(store)
+    store.write_manifest(FOLDER, b"one")
+    with pytest.raises(LandingDamagedError, match="immutable"):
+        store.writer(FOLDER, "rows.parquet", SCHEMA)
+    with pytest.raises(LandingDamagedError, match="immutable"):
+        late.close()
+    assert not store.exists(FOLDER, "late.parquet")
+
+
+def test_the_same_manifest_twice_is_fine_and_another_one_is_refused(store: LandingStore) -> None:
+    store.write_manifest(FOLDER, b"one")
+    store.write_manifest(FOLDER, b"one")
+    with pytest.raises(LandingDamagedError, match="landed already"):
+        store.write_manifest(FOLDER, b"two")
+    assert store.read(FOLDER, MANIFEST_NAME) == b"one"
+
+
+def test_a_missing_file_is_named(store: LandingStore) -> None:
+    with pytest.raises(LandingDamagedError, match=r"missing.*gone\.json"):
+        store.read(FOLDER, "gone.json")
+    with pytest.raises(LandingDamagedError, match=r"missing.*gone\.parquet"):
+        store.local_paths(FOLDER, [LandedFile("gone.parquet", 1, 1, "0" * 64)])
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_file_is_refused_every_time(
+    store: LandingStore, make: Callable[[], LandingStore], damage: str, tmp_path: Path
+) -> None:
+    landed = land(store)
+    wrong = {
+        "cut": LandedFile(landed.name, landed.rows, landed.bytes + 1, landed.sha256),
+        "changed": LandedFile(landed.name, landed.rows, landed.bytes, "0" * 64),
+    }[damage]
+    for reader in (store, store, make()):
+        with pytest.raises(LandingDamagedError, match="not what its manifest says"):
+            reader.local_paths(FOLDER, [wrong])
+
+
+def test_a_file_changed_after_it_was_verified_is_refused(store: LandingStore) -> None:
+    landed = land(store)
+    [path] = store.local_paths(FOLDER, [landed])
+    content = bytearray(Path(path).read_bytes())
+    content[20] ^= 1
+    Path(path).write_bytes(content)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(LandingDamagedError, match="SHA-256"):
+        store.local_paths(FOLDER, [landed])
+
+
+def test_only_landed_folders_are_listed(store: LandingStore) -> None:
+    land(store)
+    store.write_manifest("src/windows/2", b"x")
+    store.write_manifest("src/windows/1", b"x")
+    store.write_manifest("src/chunks/a.b/s1/000001", b"x")
+    store.write_manifest("src2/windows/3", b"x")
+    assert store.list_folders("src/windows") == ["src/windows/1", "src/windows/2"]
+    assert store.list_folders("src") == [
+        "src/chunks/a.b/s1/000001",
+        "src/windows/1",
+        "src/windows/2",
+    ]
+    assert store.list_folders("nothing") == []
+
+
+def test_unlanded_leftovers_are_removed_and_landed_files_are_kept(store: LandingStore) -> None:
+    land(store)
+    store.remove_unlanded(FOLDER)
+    assert not store.exists(FOLDER, "rows.parquet")
+    land(store)
+    store.write_manifest(FOLDER, b"x")
+    store.remove_unlanded(FOLDER)
+    store.remove_unlanded("never/was")
+    assert store.exists(FOLDER, "rows.parquet")
+
+
+def test_a_landing_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"landing\.path"):
+        open_landing(LocalLandingConfig(path=str(tmp_path / "file" / "sub")))
+
+
+def test_an_absent_bucket_is_unavailable(s3_endpoint: str, tmp_path: Path) -> None:
+    store = open_landing(
+        S3LandingConfig(bucket="nobody", endpoint_url=s3_endpoint, cache=str(tmp_path))
+    )
+    with pytest.raises(StoreUnavailableError, match="bucket's name"):
+        store.read(FOLDER, "x")
