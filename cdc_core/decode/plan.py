@@ -1,0 +1,120 @@
+"""How is each column of a table read from redo text, and which names may a statement use?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+
+import pyarrow as pa
+
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_type, is_number_text, is_timestamp_text
+
+ROW_ARCHIVAL = "ORA_ARCHIVE_STATE"
+"""Pseudo column of row archival: LogMiner names it in any clause, it is never captured."""
+
+
+class Kind(IntEnum):
+    """How a literal becomes a value; the kernels know the numbers."""
+
+    SKIPPED = 0
+    TEXT = 1
+    CLOB = 2
+    INT64 = 3
+    DECIMAL = 4
+    NUMBER = 5
+    FLOAT64 = 6
+    FLOAT32 = 7
+    TIMESTAMP = 8
+    TIMESTAMP_TEXT = 9
+    RAW = 10
+    DATE = 11
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type."""
+
+    name: str
+    kind: Kind
+    type: pa.DataType
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """What decoding needs of a table: its quoted name, the captured columns in order, and the names to pass over."""
+
+    name_sql: str
+    columns: tuple[ColumnPlan, ...]
+    skipped: tuple[str, ...]
+
+    @property
+    def row_type(self) -> pa.StructType:
+        """The Arrow struct of a row: one nullable field per captured column."""
+        return pa.struct([pa.field(column.name, column.type) for column in self.columns])
+
+
+@lru_cache(maxsize=1024)
+def plan_table(schema: TableSchema) -> TablePlan:
+    """Plan the decoding of a table's redo.
+
+    Raises:
+        UnsupportedTypeError: A column's type is not captured.
+    """
+    captured = set(schema.column_names)
+    skipped = [name for name in (*schema.excluded, ROW_ARCHIVAL) if name not in captured]
+    return TablePlan(
+        name_sql=schema.table.sql,
+        columns=tuple(plan_column(column) for column in schema.columns),
+        skipped=tuple(dict.fromkeys(skipped)),
+    )
+
+
+def plan_column(column: Column) -> ColumnPlan:
+    """Plan the decoding of one column.
+
+    Raises:
+        UnsupportedTypeError: The column's type is not captured.
+    """
+    kind, held = _kind(column), arrow_type(column)
+    is_decimal = kind is Kind.DECIMAL
+    return ColumnPlan(
+        name=column.name,
+        kind=kind,
+        type=held,
+        precision=held.precision if is_decimal else 0,
+        scale=held.scale if is_decimal else 0,
+    )
+
+
+def _kind(column: Column) -> Kind:
+    held = arrow_type(column)
+    if is_number_text(column):
+        return Kind.NUMBER
+    if is_timestamp_text(column):
+        return Kind.TIMESTAMP_TEXT
+    if pa.types.is_string(held):
+        return Kind.CLOB if column.is_lob else Kind.TEXT
+    if pa.types.is_decimal128(held):
+        return Kind.DECIMAL
+    return Kind.DATE if column.data_type == "DATE" else _FIXED_KINDS[held]
+
+
+_FIXED_KINDS: dict[pa.DataType, Kind] = {
+    pa.int64(): Kind.INT64,
+    pa.float64(): Kind.FLOAT64,
+    pa.float32(): Kind.FLOAT32,
+    pa.timestamp("us"): Kind.TIMESTAMP,
+    pa.binary(): Kind.RAW,
+}
+
+_DICTIONARY_NAME = re.compile(r"(?:COL|OBJ#) ?\d+\Z")
+
+
+def is_dictionary_name(name: str) -> bool:
+    """Did LogMiner invent the name (``COL 1``, ``OBJ# 12345``) since its dictionary does not know the object?"""
+    return bool(_DICTIONARY_NAME.match(name))
