@@ -96,7 +96,9 @@ class HeldLease:
 
 
 @contextmanager
-def held(store: Store, name: str, *, seconds: float, wait_seconds: float = 0) -> Iterator[HeldLease]:
+def held(
+    store: Store, name: str, *, seconds: float, wait_seconds: float = 0
+) -> Iterator[HeldLease]:
     """Hold the lease ``name`` for the block, waiting up to ``wait_seconds`` for a living holder to give it back.
 
     Raises:

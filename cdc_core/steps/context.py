@@ -1,0 +1,220 @@
+"""What does every step need, and when is it opened?"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from cdc_core.config import SourceConfig
+from cdc_core.errors import ConfigError, LandingDamagedError, TerminalError
+from cdc_core.identifiers import TableId
+from cdc_core.lake.lake import Lake
+from cdc_core.landing.layout import window_folder
+from cdc_core.landing.manifest import (
+    MANIFEST_NAME,
+    WindowManifest,
+    digest_of,
+    read_window_manifest,
+)
+from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.leases import HeldLease, held
+from cdc_core.oracle.session import OracleSession, connect
+from cdc_core.scn import ScnWindow
+from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
+from cdc_core.state.store import Store
+from cdc_core.status import Reporter, StepReport
+
+LOG = logging.getLogger("cdc_core.steps")
+
+
+class Context:
+    """A source's configuration and what was opened for it so far. Safe for use from several threads."""
+
+    def __init__(
+        self,
+        config: SourceConfig,
+        *,
+        report: Reporter | None = None,
+        on_statement: Callable[[str], None] | None = None,
+    ) -> None:
+        self.config = config
+        self._report = report
+        self._on_statement = on_statement
+        self._lock = threading.RLock()
+        self._store: Store | None = None
+        self._landing: LandingStore | None = None
+        self._lake: Lake | None = None
+
+    @property
+    def source(self) -> str:
+        """The source's name."""
+        return self.config.name
+
+    @property
+    def store(self) -> Store:
+        """The metadata store, migrated."""
+        with self._lock:
+            if self._store is None:
+                self._store = Store.open(self.config.state.url)
+            return self._store
+
+    @property
+    def landing(self) -> LandingStore:
+        """The landing store."""
+        with self._lock:
+            if self._landing is None:
+                self._landing = open_landing(self.config.landing)
+            return self._landing
+
+    @property
+    def lake(self) -> Lake:
+        """The lake; starts Spark at its first use."""
+        with self._lock:
+            if self._lake is None:
+                self._lake = Lake.open(self.config.lake, self.source)
+            return self._lake
+
+    def close(self) -> None:
+        """Close what was opened. May be called twice."""
+        with self._lock:
+            if self._lake is not None:
+                self._lake.close()
+            if self._store is not None:
+                self._store.close()
+            self._lake = self._store = None
+
+    @contextmanager
+    def oracle(self) -> Iterator[OracleSession]:
+        """A database session for the block."""
+        with connect(self.config.oracle, on_statement=self._on_statement) as session:
+            yield session
+
+    @contextmanager
+    def lease(self, work: str, *, wait_seconds: float = 0) -> Iterator[HeldLease]:
+        """Hold ``<source>/<work>`` for the block, so that two processes never do the same work at once.
+
+        Raises:
+            LeaseHeldError: A living process does this work.
+        """
+        name = f"{self.source}/{work}"
+        with held(
+            self.store, name, seconds=self.config.state.lease_seconds, wait_seconds=wait_seconds
+        ) as lease:
+            yield lease
+
+    def reported(self, report: StepReport) -> StepReport:
+        """Log a finished step, tell the caller's reporter, and hand it back."""
+        LOG.info(
+            "%s %s%s rows=%d seconds=%.2f%s",
+            report.kind,
+            f"{report.table} " if report.table else "",
+            report.key,
+            report.rows,
+            report.seconds,
+            " (done before)" if report.repeated else "",
+        )
+        if self._report is not None:
+            self._report(report)
+        return report
+
+    # -- what the store knows, or an error that says what to do ------------------------------------------------------
+
+    def source_record(self) -> SourceRecord:
+        """The source as it was first snapshotted.
+
+        Raises:
+            ConfigError: No snapshot was begun.
+        """
+        record = self.store.source(self.source)
+        if record is None:
+            raise ConfigError(
+                "this source has no snapshot yet",
+                hint="Run `redolake snapshot` first; windows start where the snapshot was read.",
+                source=self.source,
+            )
+        return record
+
+    def table_record(self, table: TableId) -> TableRecord:
+        """A captured table's record.
+
+        Raises:
+            ConfigError: The table is not captured.
+        """
+        record = self.store.table(self.source, table)
+        if record is None:
+            captured = ", ".join(str(config.table) for config in self.config.tables)
+            raise ConfigError(
+                "this table is not captured, or has no snapshot yet",
+                hint=f"Captured tables are: {captured}.",
+                table=table,
+                source=self.source,
+            )
+        return record
+
+    def window_record(self, window: ScnWindow) -> WindowRecord:
+        """A planned window's record.
+
+        Raises:
+            ConfigError: No such window was planned.
+        """
+        record = self.store.window(self.source, window)
+        if record is None:
+            raise ConfigError(
+                "no such window was planned for this source",
+                hint="`redolake status` shows the last windows; plan new ones with `redolake capture`.",
+                window=window.key,
+                source=self.source,
+            )
+        return record
+
+    def window_manifest(self, window: ScnWindow) -> tuple[WindowManifest, str]:
+        """The manifest of a landed window and its SHA-256.
+
+        Raises:
+            LandingDamagedError: It is missing or damaged, or is another window's.
+        """
+        folder = window_folder(self.source, window)
+        content = self.landing.read(folder, MANIFEST_NAME)
+        manifest = read_window_manifest(content, where=f"{folder}/{MANIFEST_NAME}")
+        if manifest.window != window or manifest.source != self.source:
+            raise LandingDamagedError(
+                "the manifest belongs to another window or source",
+                hint="Restore the landing folder from where it came.",
+                manifest=folder,
+            )
+        return manifest, digest_of(content)
+
+    def configured(self, tables: list[TableId] | None) -> list[TableId]:
+        """The tables to work on: all captured ones, or those named.
+
+        Raises:
+            ConfigError: A named table is not captured.
+        """
+        captured = [config.table for config in self.config.tables]
+        unknown = [table for table in tables or [] if table not in captured]
+        if unknown:
+            raise ConfigError(
+                "these tables are not captured",
+                hint=f"Captured tables are: {', '.join(map(str, captured))}.",
+                tables=", ".join(map(str, unknown)),
+            )
+        return captured if tables is None else tables
+
+    @contextmanager
+    def recorded(
+        self, *, table: TableId | None = None, window: ScnWindow | None = None
+    ) -> Iterator[None]:
+        """Keep the error of a failing block as the table's or window's last error, and let it go on."""
+        try:
+            yield
+        except TerminalError as error:
+            self.store.record_error(self.source, table=table, window=window, text=str(error))
+            raise
+
+
+def seconds_since(started: float) -> float:
+    """Seconds since ``time.monotonic()`` gave ``started``."""
+    return time.monotonic() - started

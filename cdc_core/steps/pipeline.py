@@ -1,0 +1,163 @@
+"""The one door to a source: what can be done with it, step by step or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self
+
+from cdc_core.config import SourceConfig
+from cdc_core.identifiers import TableId
+from cdc_core.lake.lake import Lake
+from cdc_core.leases import HeldLease
+from cdc_core.scn import ScnWindow
+from cdc_core.state.records import SignalRecord
+from cdc_core.state.store import Store
+from cdc_core.status import ChunkKey, Reconciliation, Reporter, SourceStatus, StepReport
+from cdc_core.steps import reconciling, signals, snapshots, standing, windows
+from cdc_core.steps.context import Context
+
+
+class Pipeline:
+    """A source and what can be done with it.
+
+    Metadata store, landing store, Oracle and Spark are opened when a step first needs them, and closed by :meth:`close` or
+    at the end of a ``with`` block. Every step may be repeated, by this or another process, at any time.
+    """
+
+    def __init__(
+        self,
+        config: SourceConfig,
+        *,
+        report: Reporter | None = None,
+        on_statement: Callable[[str], None] | None = None,
+    ) -> None:
+        self.config = config
+        self._ctx = Context(config, report=report, on_statement=on_statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what was opened. May be called twice."""
+        self._ctx.close()
+
+    @property
+    def store(self) -> Store:
+        """The metadata store."""
+        return self._ctx.store
+
+    @property
+    def lake(self) -> Lake:
+        """The lake; starts Spark at its first use."""
+        return self._ctx.lake
+
+    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[HeldLease]:
+        """Hold ``<source>/<work>`` for the block (:meth:`Context.lease`)."""
+        return self._ctx.lease(work, wait_seconds=wait_seconds)
+
+    # -- snapshot path ---------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Preflight (:func:`snapshots.check`)."""
+        snapshots.check(self._ctx)
+
+    def start_snapshot(
+        self,
+        tables: list[TableId] | None = None,
+        *,
+        condition: str | None = None,
+        signal_id: str | None = None,
+    ) -> list[ChunkKey]:
+        """Plan the first snapshot, or an ad hoc one (:func:`snapshots.start_snapshot`)."""
+        return snapshots.start_snapshot(self._ctx, tables, condition=condition, signal_id=signal_id)
+
+    def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
+        """Chunks that are not applied yet, in order."""
+        return snapshots.pending_chunks(self._ctx, tables)
+
+    def snapshot_chunk(self, key: ChunkKey) -> StepReport:
+        """Oracle → landing (:func:`snapshots.snapshot_chunk`)."""
+        return snapshots.snapshot_chunk(self._ctx, key)
+
+    def apply_chunk(self, key: ChunkKey) -> StepReport:
+        """Landing → change log and mirror (:func:`snapshots.apply_chunk`)."""
+        return snapshots.apply_chunk(self._ctx, key)
+
+    # -- log path --------------------------------------------------------------------------------------------------
+
+    def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
+        """Cut windows up to the present (:func:`windows.plan_windows`)."""
+        return windows.plan_windows(self._ctx, until=until)
+
+    def pending_windows(self) -> list[ScnWindow]:
+        """Windows that are not applied yet, in order."""
+        return windows.pending_windows(self._ctx)
+
+    def capture_window(self, window: ScnWindow) -> StepReport:
+        """Redo → landing (:func:`windows.capture_window`)."""
+        return windows.capture_window(self._ctx, window)
+
+    def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
+        """Landing → change logs and mirrors (:func:`windows.apply_window`)."""
+        return windows.apply_window(self._ctx, window, tables)
+
+    def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
+        """An old window once more (:func:`windows.replay_window`)."""
+        return windows.replay_window(self._ctx, window, tables)
+
+    # -- signals, proof, status ------------------------------------------------------------------------------------
+
+    def add_signal(self, signal: SignalRecord) -> None:
+        """Ask for something (:func:`signals.add_signal`)."""
+        signals.add_signal(self._ctx, signal)
+
+    def take_signals(self) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+        """Plan what waiting signals ask for (:func:`signals.take_signals`)."""
+        return signals.take_signals(self._ctx)
+
+    def reconcile(
+        self, tables: list[TableId] | None = None, *, scn: int | None = None
+    ) -> Reconciliation:
+        """Compare with Oracle at one SCN (:func:`reconciling.reconcile`)."""
+        return reconciling.reconcile(self._ctx, tables, scn=scn)
+
+    def status(self, *, ask_oracle: bool = True) -> SourceStatus:
+        """How the source stands (:func:`standing.status`)."""
+        return standing.status(self._ctx, ask_oracle=ask_oracle)
+
+    # -- all at once -----------------------------------------------------------------------------------------------
+
+    def run_snapshot(
+        self, tables: list[TableId] | None = None, **plan: Any
+    ) -> Iterator[StepReport]:
+        """Plan what is missing, then read and apply every pending chunk, yielding each finished step."""
+        self.start_snapshot(tables, **plan)
+        for key in self.pending_chunks(tables):
+            yield self.snapshot_chunk(key)
+            yield self.apply_chunk(key)
+
+    def run_windows(self, *, until: int | None = None) -> Iterator[StepReport]:
+        """Finish pending windows, then cut, capture and apply up to the present, yielding each finished step."""
+        for planned in (False, True):
+            if planned:
+                self.plan_windows(until=until)
+            for window in self.pending_windows():
+                yield self.capture_window(window)
+                yield self.apply_window(window)
+
+    def run_once(self) -> Iterator[StepReport]:
+        """Everything that there is to do now: the first snapshot, waiting signals, windows to the present."""
+        yield from self.run_snapshot()
+        self.take_signals()
+        yield from self.run_snapshot()
+        yield from self.run_windows()

@@ -1,0 +1,80 @@
+"""How does a request from outside become an ad hoc snapshot, exactly once?
+
+A signal is taken under a lease; the chunks planned for it carry its id. A process that dies between taking and planning
+leaves a taken signal without chunks, which the next one plans.
+"""
+
+from __future__ import annotations
+
+import time
+
+from cdc_core.errors import CdcError, TransientError
+from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal, read_signal_table
+from cdc_core.state.records import SignalRecord
+from cdc_core.status import ChunkKey, StepReport
+from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots import start_snapshot
+
+
+def add_signal(ctx: Context, signal: SignalRecord) -> None:
+    """Put a signal into the metadata store after checking that it can be understood.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    request = parse_signal(signal.type, signal.data)
+    ctx.configured(list(request.tables))
+    ctx.store.add_signal(signal)
+
+
+def take_signals(ctx: Context) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+    """Take every waiting signal, of the store and of Oracle's signal table, and plan what it asks for.
+
+    A signal that cannot be understood is recorded as rejected with the reason and stops nothing.
+    """
+    taken = []
+    with ctx.lease("signals", wait_seconds=30):
+        if ctx.config.signals.table is not None:
+            with ctx.oracle() as session:
+                for signal in read_signal_table(session, ctx.config, ctx.store):
+                    ctx.store.add_signal(signal)
+        for signal in ctx.store.pending_signals(ctx.source):
+            keys = _act(ctx, signal)
+            if keys is not None:
+                taken.append((signal, keys))
+    return taken
+
+
+def _act(ctx: Context, signal: SignalRecord) -> list[ChunkKey] | None:
+    started = time.monotonic()
+    if signal.state == "pending":
+        ctx.store.take_signal(ctx.source, signal.id)
+    try:
+        request = parse_signal(signal.type, signal.data)
+        keys = _planned_before(ctx, signal) or _plan(ctx, signal, request)
+    except TransientError:
+        raise
+    except CdcError as error:
+        ctx.store.finish_signal(ctx.source, signal.id, state="rejected", reason=str(error))
+        ctx.reported(StepReport("signal-rejected", signal.id, seconds_since(started)))
+        return None
+    ctx.store.finish_signal(ctx.source, signal.id, state="done")
+    ctx.reported(StepReport("signal-taken", signal.id, seconds_since(started), rows=len(keys)))
+    return keys
+
+
+def _planned_before(ctx: Context, signal: SignalRecord) -> list[ChunkKey]:
+    return [
+        ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
+        for chunk in ctx.store.chunks(ctx.source)
+        if chunk.signal_id == signal.id
+    ]
+
+
+def _plan(ctx: Context, signal: SignalRecord, request: ExecuteSnapshot) -> list[ChunkKey]:
+    keys: list[ChunkKey] = []
+    for table in request.tables:
+        keys += start_snapshot(
+            ctx, [table], condition=request.condition_of(table), signal_id=signal.id
+        )
+    return keys

@@ -1,0 +1,71 @@
+"""How does a source stand?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cdc_core.capture.positions import current_scn
+from cdc_core.errors import OracleUnavailableError
+from cdc_core.status import SourceStatus, TableStatus
+from cdc_core.steps.context import Context
+
+
+def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
+    """How the source stands by the metadata store; with ``ask_oracle`` also how far behind Oracle it is.
+
+    An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None.
+    """
+    scn = _scn(ctx) if ask_oracle else None
+    windows = ctx.store.windows(ctx.source)
+    now = datetime.now(UTC)
+    ledger = ctx.store.open_transactions(ctx.source)
+    starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
+    records = {record.table: record for record in ctx.store.tables(ctx.source)}
+    tables = []
+    for config in ctx.config.tables:
+        record = records.get(config.table)
+        chunks = (
+            ctx.store.chunks(ctx.source, config.table, snapshot_id=record.snapshot_id)
+            if record is not None and record.snapshot_id is not None
+            else []
+        )
+        position = record.mirror_scn if record else None
+        taken = next((w for w in reversed(windows) if w.window.scn_high == position), None)
+        ahead = (
+            record is not None and position is not None and (record.consistent_scn or 0) > position
+        )
+        tables.append(
+            TableStatus(
+                table=str(config.table),
+                state=record.state if record else "new",
+                position=position,
+                consistent_from=record.consistent_scn if record and ahead else None,
+                lag_scns=scn - position if scn is not None and position is not None else None,
+                lag_seconds=(now - taken.created).total_seconds() if taken else None,
+                snapshot_id=record.snapshot_id if record else None,
+                chunks_applied=sum(chunk.state == "applied" for chunk in chunks),
+                chunks_planned=len(chunks),
+                last_window=taken.window.key if taken else None,
+                last_error=(record.last_error if record else None)
+                or next((w.last_error for w in reversed(windows) if w.last_error), None),
+            )
+        )
+    return SourceStatus(
+        source=ctx.source,
+        scn_oracle=scn,
+        windows_planned=sum(record.state == "planned" for record in windows),
+        windows_captured=sum(record.state == "captured" for record in windows),
+        windows_applied=sum(record.state == "applied" for record in windows),
+        open_transactions=len(ledger),
+        oldest_open_scn=min(starts, default=None),
+        signals_pending=len(ctx.store.pending_signals(ctx.source)),
+        tables=tuple(tables),
+    )
+
+
+def _scn(ctx: Context) -> int | None:
+    try:
+        with ctx.oracle() as session:
+            return current_scn(session)
+    except OracleUnavailableError:
+        return None
