@@ -1,0 +1,195 @@
+"""Which chunks do snapshots have, and how far is each?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, insert, select, update
+
+from cdc_core.errors import LandingDamagedError, TerminalError
+from cdc_core.identifiers import TableId
+from cdc_core.landing.manifest import ChunkManifest
+from cdc_core.scn import Scn
+from cdc_core.state.database import Database
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.records import ChunkRecord, ChunkState
+from cdc_core.state.tables import CHUNKS
+
+
+class ChunkQueries:
+    """Chunks of snapshots."""
+
+    _database: Database
+
+    def chunks(
+        self,
+        source: str,
+        table: TableId | None = None,
+        snapshot_id: str | None = None,
+        states: Iterable[ChunkState] | None = None,
+    ) -> list[ChunkRecord]:
+        """Chunks by table, snapshot and number; all conditions are optional."""
+        query = select(CHUNKS).where(CHUNKS.c.source == source)
+        if table is not None:
+            query = query.where(CHUNKS.c.owner == table.owner, CHUNKS.c.name == table.name)
+        if snapshot_id is not None:
+            query = query.where(CHUNKS.c.snapshot_id == snapshot_id)
+        if states is not None:
+            query = query.where(CHUNKS.c.state.in_(list(states)))
+        order = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id, CHUNKS.c.number)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(*order)).mappings()
+            return [_chunk_from_row(row) for row in rows]
+
+    def chunk(
+        self, source: str, table: TableId, snapshot_id: str, number: int
+    ) -> ChunkRecord | None:
+        """One chunk."""
+        with self._database.reading() as connection:
+            return _chunk(connection, source, table, snapshot_id, number)
+
+    def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> None:
+        """Add planned chunks, all or none. Those that are there already are left as they are."""
+        with self._database.writing() as connection:
+            for chunk in chunks:
+                place = (chunk.source, chunk.table, chunk.snapshot_id, chunk.number)
+                if _chunk(connection, *place) is None:
+                    connection.execute(insert(CHUNKS).values(_values(chunk)))
+
+    def move_chunk(
+        self, source: str, table: TableId, snapshot_id: str, number: int, scn: Scn
+    ) -> ChunkRecord:
+        """Let a planned chunk be read as of a newer SCN, where Oracle has no undo for the old one any more.
+
+        Raises:
+            TerminalError: The chunk is unknown or has landed.
+        """
+        with self._database.writing() as connection:
+            record = _known(connection, source, table, snapshot_id, number)
+            if record.state != "planned":
+                raise TerminalError(
+                    "the chunk has landed already; its SCN stands", source=source, table=table
+                )
+            _set(connection, record, scn=scn)
+            return _known(connection, source, table, snapshot_id, number)
+
+    def record_chunk_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
+        """Note that a chunk has landed. Repeatable.
+
+        Raises:
+            LandingDamagedError: It was recorded with another manifest.
+            TerminalError: The chunk was never planned.
+        """
+        with self._database.writing() as connection:
+            place = (
+                manifest.source,
+                manifest.schema.table,
+                manifest.snapshot_id,
+                manifest.number,
+            )
+            record = _known(connection, *place)
+            if record.state == "planned":
+                _set(
+                    connection,
+                    record,
+                    state="landed",
+                    scn=manifest.scn,
+                    rows=manifest.rows,
+                    seconds=manifest.seconds,
+                    manifest_sha256=manifest_sha256,
+                    last_error=None,
+                )
+            elif record.manifest_sha256 != manifest_sha256:
+                raise LandingDamagedError(
+                    "the chunk was recorded with another manifest",
+                    hint="Restore the landing folder that was recorded.",
+                    table=record.table,
+                    snapshot_id=record.snapshot_id,
+                    number=record.number,
+                )
+
+    def record_chunk_applied(
+        self, source: str, table: TableId, snapshot_id: str, number: int, *, seconds: float = 0.0
+    ) -> None:
+        """Note that the lake took a chunk. Repeatable.
+
+        Raises:
+            TerminalError: The chunk has not landed.
+        """
+        with self._database.writing() as connection:
+            record = _known(connection, source, table, snapshot_id, number)
+            if record.state == "planned":
+                raise TerminalError(
+                    "the chunk has not landed yet",
+                    hint="Read it first: redolake snapshot.",
+                    source=source,
+                    table=table,
+                    snapshot_id=snapshot_id,
+                    number=number,
+                )
+            if record.state == "landed":
+                _set(connection, record, state="applied", apply_seconds=seconds, last_error=None)
+
+    def record_chunk_error(
+        self, source: str, table: TableId, snapshot_id: str, number: int, text: str | None
+    ) -> None:
+        """Keep an error's text with a chunk (None clears it)."""
+        with self._database.writing() as connection:
+            record = _known(connection, source, table, snapshot_id, number)
+            _set(connection, record, last_error=text)
+
+
+def _chunk(
+    connection: Connection, source: str, table: TableId, snapshot_id: str, number: int
+) -> ChunkRecord | None:
+    query = select(CHUNKS).where(_is(source, table, snapshot_id, number))
+    row = connection.execute(query).mappings().first()
+    return _chunk_from_row(row) if row else None
+
+
+def _known(
+    connection: Connection, source: str, table: TableId, snapshot_id: str, number: int
+) -> ChunkRecord:
+    record = _chunk(connection, source, table, snapshot_id, number)
+    if record is None:
+        raise TerminalError(
+            "this chunk was never planned",
+            hint="List the chunks with redolake status.",
+            source=source,
+            table=table,
+            snapshot_id=snapshot_id,
+            number=number,
+        )
+    return record
+
+
+def _is(source: str, table: TableId, snapshot_id: str, number: int) -> Any:
+    return and_(
+        CHUNKS.c.source == source,
+        CHUNKS.c.owner == table.owner,
+        CHUNKS.c.name == table.name,
+        CHUNKS.c.snapshot_id == snapshot_id,
+        CHUNKS.c.number == number,
+    )
+
+
+def _set(connection: Connection, record: ChunkRecord, **values: Any) -> None:
+    place = _is(record.source, record.table, record.snapshot_id, record.number)
+    connection.execute(update(CHUNKS).where(place).values(**values))
+
+
+def _values(record: ChunkRecord) -> dict[str, Any]:
+    values = {
+        column.name: getattr(record, column.name)
+        for column in CHUNKS.columns
+        if column.name not in {"owner", "name", "range"}
+    }
+    place = {"owner": record.table.owner, "name": record.table.name}
+    return {**values, **place, "range": text_from_json(record.range)}
+
+
+def _chunk_from_row(row: Any) -> ChunkRecord:
+    values = dict(row)
+    table = TableId(values.pop("owner"), values.pop("name"))
+    return ChunkRecord(table=table, **{**values, "range": json_from_text(values["range"])})

@@ -1,0 +1,177 @@
+"""How is the metadata store's database opened, migrated and spoken to, SQLite and PostgreSQL alike?
+
+Writers take turns in both: ``BEGIN IMMEDIATE`` in SQLite, an advisory lock for the transaction in PostgreSQL. So a method of
+the store may read, decide and write without anything changing in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
+
+_BUSY_SECONDS = 30
+_WRITES = "redolake_writes"
+_ADVISORY_LOCK = 7_236_540_118
+
+
+class Database:
+    """The store's database. Every ``with`` block of :meth:`reading` or :meth:`writing` is one SQL transaction."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads, from one state of the database."""
+        with _translated(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes, with no other writer beside it; committed when the block ends well."""
+        with _translated(), self._engine.connect() as connection:
+            connection = connection.execution_options(**{_WRITES: True})
+            with connection.begin():
+                yield connection
+
+    def now(self) -> float:
+        """Seconds since 1970 by the store's clock."""
+        return self._clock()
+
+    def close(self) -> None:
+        """Close all connections. May be called twice."""
+        self._engine.dispose()
+
+
+def open_database(url: str, *, clock: Callable[[], float] = time.time) -> Database:
+    """Open a database and bring its tables to the newest form. Safe when several processes do so at once.
+
+    Raises:
+        ConfigError: The URL is not one.
+        PreflightError: A newer Redolake wrote the store.
+        StoreUnavailableError: The database cannot be reached, or is not a database.
+    """
+    database = Database(_engine(_checked(url)), clock)
+    try:
+        _migrate(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """A stored moment as a time in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _checked(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise ConfigError("state.url is not a database URL", hint=_URLS) from error
+    if backend not in {"sqlite", "postgresql"}:
+        raise ConfigError(
+            "the metadata store needs SQLite or PostgreSQL", hint=_URLS, given=backend
+        )
+    if backend == "sqlite":
+        if parsed.database in {None, "", ":memory:"}:
+            raise ConfigError("the metadata store needs a file", hint=_URLS)
+        folder = Path(str(parsed.database)).absolute().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                "the folder of the metadata store cannot be made", hint=_URLS, folder=folder
+            ) from error
+    return parsed
+
+
+_URLS = (
+    "Write state.url as sqlite:////absolute/path.db or postgresql+psycopg2://user:password@host/db."
+)
+
+
+def _engine(url: URL) -> Engine:
+    try:
+        if url.get_backend_name() == "postgresql":
+            engine = create_engine(url, pool_pre_ping=True, hide_parameters=True)
+            event.listen(engine, "begin", _begin_postgresql)
+            return engine
+        engine = create_engine(
+            url, connect_args={"timeout": _BUSY_SECONDS}, pool_pre_ping=True, hide_parameters=True
+        )
+    except (NoSuchModuleError, ImportError, TypeError) as error:
+        raise ConfigError("state.url names an unknown driver", hint=_URLS) from error
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver begins nothing by itself; _begin_sqlite does
+    for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    if connection.get_execution_options().get(_WRITES):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
+
+
+def _migrate(database: Database) -> None:
+    config = Config()
+    config.set_main_option("script_location", "cdc_core.state:migrations")
+    scripts = ScriptDirectory.from_config(config)
+    with database.reading() as connection:
+        if _revision(connection) == scripts.get_current_head():
+            return
+    with database.writing() as connection:
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise PreflightError(
+                "the metadata store was written by a newer Redolake",
+                hint="Run the newer version, or name another store under state.url.",
+                revision=_revision(connection),
+            ) from error
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        raise StoreUnavailableError(
+            "the metadata store failed",
+            hint="Check that the database of state.url is running, reachable, and not damaged or full.",
+            reason=f"{type(cause).__name__}: {str(cause).splitlines()[0][:200] if str(cause) else ''}",
+        ) from error

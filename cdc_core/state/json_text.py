@@ -1,0 +1,16 @@
+"""How is JSON kept in a text column: compact, keys in order, non-ASCII as it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def text_from_json(value: Any) -> str:
+    """Print JSON; :func:`json_from_text` is the inverse."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def json_from_text(text: str) -> Any:
+    """Read what :func:`text_from_json` printed."""
+    return json.loads(text)

@@ -1,0 +1,106 @@
+"""Who holds which piece of work, and until when?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, insert, select, update
+
+from cdc_core.errors import FencedError, LeaseHeldError
+from cdc_core.state.database import Database
+from cdc_core.state.records import Lease
+from cdc_core.state.tables import LEASES
+
+
+class LeaseQueries:
+    """Leases with fencing tokens: each acquisition gets a higher token, and only the highest may renew."""
+
+    _database: Database
+
+    def acquire_lease(self, name: str, holder: str, seconds: float) -> Lease:
+        """Take a lease that nobody holds, or whose holder gave no sign of life in time.
+
+        Raises:
+            LeaseHeldError: Somebody holds it (the same holder name too: take it once and renew it).
+        """
+        with self._database.writing() as connection:
+            now = self._database.now()
+            row = connection.execute(select(LEASES).where(LEASES.c.name == name)).mappings().first()
+            if row and row["holder"] is not None and row["expires"] > now:
+                raise LeaseHeldError(
+                    "another process works on this",
+                    hint="Wait until it is done; a process that died loses its lease by itself.",
+                    lease=name,
+                    holder=row["holder"],
+                    seconds_left=round(row["expires"] - now, 1),
+                )
+            values = {
+                "holder": holder,
+                "token": (row["token"] if row else 0) + 1,
+                "seconds": seconds,
+                "heartbeat": now,
+                "expires": now + seconds,
+            }
+            if row:
+                connection.execute(update(LEASES).where(LEASES.c.name == name).values(values))
+            else:
+                connection.execute(insert(LEASES).values(name=name, **values))
+            return _lease(name, values)
+
+    def renew_lease(self, lease: Lease) -> Lease:
+        """Give a sign of life. An expired lease that nobody took is still its holder's.
+
+        Raises:
+            FencedError: Somebody else has it, or had it.
+        """
+        with self._database.writing() as connection:
+            now = self._database.now()
+            values = {"heartbeat": now, "expires": now + lease.seconds}
+            done = connection.execute(update(LEASES).where(_is_ours(lease)).values(values))
+            if done.rowcount != 1:
+                raise FencedError(
+                    "this process lost its lease to another one",
+                    hint="Nothing was damaged: the other process carries on with the work.",
+                    lease=lease.name,
+                    token=lease.token,
+                )
+            return _lease(
+                lease.name,
+                {
+                    "holder": lease.holder,
+                    "token": lease.token,
+                    "seconds": lease.seconds,
+                    **values,
+                },
+            )
+
+    def release_lease(self, lease: Lease) -> None:
+        """Give a lease back. Does nothing if it is lost already."""
+        with self._database.writing() as connection:
+            connection.execute(update(LEASES).where(_is_ours(lease)).values(holder=None))
+
+    def leases(self) -> list[Lease]:
+        """Leases that are held, expired ones too, by name."""
+        query = select(LEASES).where(LEASES.c.holder.is_not(None)).order_by(LEASES.c.name)
+        with self._database.reading() as connection:
+            return [_lease(row["name"], row) for row in connection.execute(query).mappings()]
+
+
+def _is_ours(lease: Lease) -> Any:
+    return and_(
+        LEASES.c.name == lease.name,
+        LEASES.c.token == lease.token,
+        LEASES.c.holder == lease.holder,
+    )
+
+
+def _lease(name: str, values: Any) -> Lease:
+    return Lease(
+        name=name,
+        holder=values["holder"],
+        token=values["token"],
+        seconds=values["seconds"],
+        heartbeat=datetime.fromtimestamp(values["heartbeat"], UTC),
+        expires=datetime.fromtimestamp(values["expires"], UTC),
+    )

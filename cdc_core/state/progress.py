@@ -1,0 +1,411 @@
+"""How far is a source: its tables, and its windows in order?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, insert, select, update
+
+from cdc_core.errors import LandingDamagedError, TerminalError, WindowOrderError
+from cdc_core.identifiers import TableId
+from cdc_core.landing.manifest import WindowManifest
+from cdc_core.scn import Scn, ScnWindow
+from cdc_core.state.database import Database, moment
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.records import (
+    OpenTransaction,
+    SourceRecord,
+    TableRecord,
+    WindowRecord,
+    WindowState,
+)
+from cdc_core.state.schemas import put_schema
+from cdc_core.state.tables import OPEN_TRANSACTIONS, SOURCES, TABLES, WINDOWS
+
+
+class ProgressQueries:
+    """Sources, tables, windows and the ledger of open transactions."""
+
+    _database: Database
+
+    def source(self, name: str) -> SourceRecord | None:
+        """The source of that name."""
+        with self._database.reading() as connection:
+            return _source(connection, name)
+
+    def save_source(self, record: SourceRecord) -> None:
+        """Write a source, new or not."""
+        values = {column.name: getattr(record, column.name) for column in SOURCES.columns}
+        with self._database.writing() as connection:
+            connection.execute(delete(SOURCES).where(SOURCES.c.name == record.name))
+            connection.execute(insert(SOURCES).values(values))
+
+    def tables(self, source: str) -> list[TableRecord]:
+        """The source's tables in the order of their names."""
+        query = select(TABLES).where(TABLES.c.source == source)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(TABLES.c.owner, TABLES.c.name)).mappings()
+            return [_table_from_row(row) for row in rows]
+
+    def table(self, source: str, table: TableId) -> TableRecord | None:
+        """One table."""
+        with self._database.reading() as connection:
+            return _table(connection, source, table)
+
+    def save_table(self, record: TableRecord) -> None:
+        """Write a table, new or not."""
+        with self._database.writing() as connection:
+            _put_table(connection, record)
+
+    def windows(
+        self,
+        source: str,
+        *,
+        states: Iterable[WindowState] | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[WindowRecord]:
+        """The source's windows in SCN order (or the other way round), of some states only, at most ``limit``."""
+        order = WINDOWS.c.ordinal.desc() if newest_first else WINDOWS.c.ordinal
+        query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(order).limit(limit)
+        if states is not None:
+            query = query.where(WINDOWS.c.state.in_(list(states)))
+        with self._database.reading() as connection:
+            return [_window_from_row(row) for row in connection.execute(query).mappings()]
+
+    def window(self, source: str, window: ScnWindow) -> WindowRecord | None:
+        """One window; None if there is none with exactly these bounds."""
+        with self._database.reading() as connection:
+            return _window(connection, source, window)
+
+    def plan_windows(
+        self, source: str, bounds: Sequence[ScnWindow], mining_low: Scn | None = None
+    ) -> list[WindowRecord]:
+        """Append windows. Those that are there already are left as they are, so this may be repeated.
+
+        Args:
+            source: Name of a saved source with a snapshot SCN.
+            bounds: Windows in order, each joining the one before it; the first joins the last planned one.
+            mining_low: How far back the source's first window reads; by default what the source's record says.
+
+        Raises:
+            WindowOrderError: The windows do not join.
+        """
+        with self._database.writing() as connection:
+            record = _source(connection, source)
+            if record is None or record.snapshot_scn is None:
+                raise WindowOrderError(
+                    "the source has no snapshot yet, so its windows have no beginning",
+                    hint="Take the snapshot first: redolake snapshot.",
+                    source=source,
+                )
+            last = _last_window(connection, source)
+            end, ordinal = (
+                (last.window.scn_high, last.ordinal + 1) if last else (record.snapshot_scn, 0)
+            )
+            planned = []
+            for window in bounds:
+                found = _window(connection, source, window)
+                if found is None:
+                    _refuse_gap(source, window, end)
+                    reach = mining_low if mining_low is not None else record.mining_low
+                    low = (
+                        min(window.scn_low, reach)
+                        if ordinal == 0 and reach is not None
+                        else window.scn_low
+                    )
+                    found = WindowRecord(
+                        source, ordinal, window, Scn(low), "planned", None, None, None, None,
+                        self._moment_now(), None, None, None,
+                    )  # fmt: skip
+                    connection.execute(insert(WINDOWS).values(_window_values(found)))
+                    end, ordinal = window.scn_high, ordinal + 1
+                planned.append(found)
+            return planned
+
+    def record_captured(
+        self,
+        source: str,
+        manifest: WindowManifest,
+        manifest_sha256: str,
+        ledger: Sequence[OpenTransaction],
+    ) -> None:
+        """Note that a window has landed: its state, the ledger after it, the schema versions that it saw. Repeatable.
+
+        Raises:
+            WindowOrderError: The window is not planned, or the one before it is not captured.
+            LandingDamagedError: It was recorded with another manifest.
+        """
+        with self._database.writing() as connection:
+            record = _known_window(connection, source, manifest.window)
+            if record.state != "planned":
+                if record.manifest_sha256 != manifest_sha256:
+                    raise LandingDamagedError(
+                        "the window was recorded with another manifest",
+                        hint="Restore the landing folder that was recorded.",
+                        source=source,
+                        window=manifest.window.key,
+                    )
+                return
+            _refuse_earlier(connection, record, not_in=("captured", "applied"))
+            _set_window(
+                connection,
+                record,
+                state="captured",
+                rows=sum(manifest.rows_by_table.values()),
+                seconds=manifest.seconds,
+                manifest_sha256=manifest_sha256,
+                captured=self._database.now(),
+                last_error=None,
+            )
+            connection.execute(
+                delete(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
+            )
+            if ledger:
+                connection.execute(
+                    insert(OPEN_TRANSACTIONS), [_ledger_values(source, one) for one in ledger]
+                )
+            for change in manifest.schema_changes:
+                put_schema(connection, source, change.schema, change.ddl)
+
+    def record_applied(
+        self, source: str, window: ScnWindow, tables: Sequence[TableId], seconds: float
+    ) -> None:
+        """Note that all mirrors took a window: the window's state, and the position of ``tables``. Repeatable.
+
+        Raises:
+            WindowOrderError: The window is not captured, or the one before it is not applied.
+        """
+        with self._database.writing() as connection:
+            record = _known_window(connection, source, window)
+            if record.state == "planned":
+                raise WindowOrderError(
+                    "the window is not captured yet",
+                    hint="Capture it first: redolake capture.",
+                    source=source,
+                    window=window.key,
+                )
+            for table in tables:
+                _advance(connection, record, table)
+            if record.state == "applied":
+                return
+            _refuse_earlier(connection, record, not_in=("applied",))
+            _set_window(
+                connection,
+                record,
+                state="applied",
+                apply_seconds=seconds,
+                applied=self._database.now(),
+                last_error=None,
+            )
+
+    def mark_table_applied(self, source: str, table: TableId, scn_high: Scn) -> None:
+        """Move one table's position to the end of a window: one step forward, or none when it is there or further.
+
+        Raises:
+            WindowOrderError: The table has not taken the window before it, or no window ends there.
+        """
+        with self._database.writing() as connection:
+            query = select(WINDOWS).where(
+                WINDOWS.c.source == source, WINDOWS.c.scn_high == scn_high
+            )
+            row = connection.execute(query).mappings().first()
+            if row is None:
+                raise WindowOrderError(
+                    "no window ends at this SCN",
+                    hint="Positions move to the ends of planned windows only.",
+                    source=source,
+                    scn=scn_high,
+                )
+            _advance(connection, _window_from_row(row), table)
+
+    def open_transactions(self, source: str) -> list[OpenTransaction]:
+        """The ledger after the last captured window, oldest first."""
+        query = select(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(OPEN_TRANSACTIONS.c.first_ordinal)).mappings()
+            return [_ledger_from_row(row) for row in rows]
+
+    def record_error(
+        self,
+        source: str,
+        *,
+        table: TableId | None = None,
+        window: ScnWindow | None = None,
+        text: str | None,
+    ) -> None:
+        """Keep an error's text with what it happened to (None clears it): the table, the window, or else the source."""
+        with self._database.writing() as connection:
+            if table is not None:
+                connection.execute(update(TABLES).where(_is(source, table)).values(last_error=text))
+            if window is not None:
+                bounds = and_(
+                    WINDOWS.c.source == source,
+                    WINDOWS.c.scn_low == window.scn_low,
+                    WINDOWS.c.scn_high == window.scn_high,
+                )
+                connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
+            if table is None and window is None:
+                named = SOURCES.c.name == source
+                connection.execute(update(SOURCES).where(named).values(last_error=text))
+
+    def _moment_now(self) -> Any:
+        return moment(self._database.now())
+
+
+def _source(connection: Connection, name: str) -> SourceRecord | None:
+    row = connection.execute(select(SOURCES).where(SOURCES.c.name == name)).mappings().first()
+    return SourceRecord(**row) if row else None
+
+
+def _is(source: str, table: TableId) -> Any:
+    return and_(
+        TABLES.c.source == source, TABLES.c.owner == table.owner, TABLES.c.name == table.name
+    )
+
+
+def _table(connection: Connection, source: str, table: TableId) -> TableRecord | None:
+    row = connection.execute(select(TABLES).where(_is(source, table))).mappings().first()
+    return _table_from_row(row) if row else None
+
+
+def _table_from_row(row: Any) -> TableRecord:
+    values = dict(row)
+    table = TableId(values.pop("owner"), values.pop("name"))
+    return TableRecord(table=table, **values)
+
+
+def _put_table(connection: Connection, record: TableRecord) -> None:
+    connection.execute(delete(TABLES).where(_is(record.source, record.table)))
+    values = {
+        column.name: getattr(record, column.name)
+        for column in TABLES.columns
+        if column.name not in {"owner", "name"}
+    }
+    values |= {"owner": record.table.owner, "name": record.table.name}
+    connection.execute(insert(TABLES).values(values))
+
+
+def _window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord | None:
+    query = select(WINDOWS).where(
+        WINDOWS.c.source == source,
+        WINDOWS.c.scn_low == window.scn_low,
+        WINDOWS.c.scn_high == window.scn_high,
+    )
+    row = connection.execute(query).mappings().first()
+    return _window_from_row(row) if row else None
+
+
+def _known_window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord:
+    record = _window(connection, source, window)
+    if record is None:
+        raise WindowOrderError(
+            "this window was never planned",
+            hint="List the windows with redolake status.",
+            source=source,
+            window=window.key,
+        )
+    return record
+
+
+def _last_window(connection: Connection, source: str) -> WindowRecord | None:
+    query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(WINDOWS.c.ordinal.desc())
+    row = connection.execute(query.limit(1)).mappings().first()
+    return _window_from_row(row) if row else None
+
+
+def _refuse_gap(source: str, window: ScnWindow, end: Scn) -> None:
+    if window.scn_low != end:
+        raise WindowOrderError(
+            "the window does not begin where the last one ended",
+            hint="Windows are planned without gaps, and never twice with other bounds.",
+            source=source,
+            window=window.key,
+            expected_low=end,
+        )
+
+
+def _refuse_earlier(
+    connection: Connection, record: WindowRecord, *, not_in: tuple[str, ...]
+) -> None:
+    query = select(WINDOWS).where(
+        WINDOWS.c.source == record.source,
+        WINDOWS.c.ordinal < record.ordinal,
+        WINDOWS.c.state.not_in(not_in),
+    )
+    row = connection.execute(query.order_by(WINDOWS.c.ordinal).limit(1)).mappings().first()
+    if row:
+        earlier = _window_from_row(row)
+        raise WindowOrderError(
+            f"an earlier window is still {earlier.state}",
+            hint="Finish the earlier window first.",
+            source=record.source,
+            window=record.window.key,
+            earlier=earlier.window.key,
+        )
+
+
+def _advance(connection: Connection, window: WindowRecord, table: TableId) -> None:
+    record = _table(connection, window.source, table)
+    if record is None:
+        raise TerminalError(
+            "this table is not in the metadata store", source=window.source, table=table
+        )
+    if record.mirror_scn is not None:
+        if record.mirror_scn >= window.window.scn_high:
+            return
+        if record.mirror_scn < window.window.scn_low:
+            raise WindowOrderError(
+                "the table has not taken the window before this one",
+                hint="Apply the earlier windows first.",
+                source=window.source,
+                table=table,
+                position=record.mirror_scn,
+                window=window.window.key,
+            )
+    connection.execute(
+        update(TABLES)
+        .where(_is(window.source, table))
+        .values(mirror_scn=window.window.scn_high, last_error=None)
+    )
+
+
+def _window_from_row(row: Any) -> WindowRecord:
+    values = dict(row)
+    bounds = ScnWindow(values.pop("scn_low"), values.pop("scn_high"))
+    for name in ("created", "captured", "applied"):
+        values[name] = moment(values[name])
+    return WindowRecord(window=bounds, **values)
+
+
+def _window_values(record: WindowRecord) -> dict[str, Any]:
+    return {
+        "source": record.source,
+        "ordinal": record.ordinal,
+        "scn_low": record.window.scn_low,
+        "scn_high": record.window.scn_high,
+        "mining_low": record.mining_low,
+        "state": record.state,
+        "created": record.created.timestamp(),
+    }
+
+
+def _set_window(connection: Connection, record: WindowRecord, **values: Any) -> None:
+    named = and_(WINDOWS.c.source == record.source, WINDOWS.c.ordinal == record.ordinal)
+    connection.execute(update(WINDOWS).where(named).values(**values))
+
+
+def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:
+    values = {
+        column.name: getattr(one, column.name)
+        for column in OPEN_TRANSACTIONS.columns
+        if column.name != "source"
+    }
+    return {**values, "source": source, "tables": text_from_json(list(one.tables))}
+
+
+def _ledger_from_row(row: Any) -> OpenTransaction:
+    values = dict(row)
+    del values["source"]
+    return OpenTransaction(**{**values, "tables": tuple(json_from_text(values["tables"]))})

@@ -1,0 +1,141 @@
+"""What are the rows of the metadata store, as values?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from cdc_core.identifiers import TableId
+from cdc_core.schema.table import TableSchema
+from cdc_core.scn import Scn, ScnWindow
+
+TableState = Literal["new", "snapshotting", "ready", "failed"]
+WindowState = Literal["planned", "captured", "applied"]
+ChunkState = Literal["planned", "landed", "applied"]
+SignalState = Literal["pending", "taken", "done", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """One source. ``snapshot_scn`` is the SCN of its first snapshot, where windows begin; ``mining_low`` how far back the
+    first window reads; ``resetlogs_change`` the incarnation of the database; ``generation`` counts how often the source was
+    started anew."""
+
+    name: str
+    generation: int = 1
+    snapshot_scn: Scn | None = None
+    mining_low: Scn | None = None
+    resetlogs_change: int | None = None
+    database_name: str | None = None
+    dbid: int | None = None
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """One captured table.
+
+    ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk was
+    read, ``mirror_scn`` the upper end of the last window that its mirror took.
+    """
+
+    source: str
+    table: TableId
+    state: TableState = "new"
+    snapshot_id: str | None = None
+    snapshot_scn: Scn | None = None
+    consistent_scn: Scn | None = None
+    mirror_scn: Scn | None = None
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRecord:
+    """One window of a source. Its mining range is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture."""
+
+    source: str
+    ordinal: int
+    window: ScnWindow
+    mining_low: Scn
+    state: WindowState
+    rows: int | None
+    seconds: float | None
+    apply_seconds: float | None
+    manifest_sha256: str | None
+    created: datetime
+    captured: datetime | None
+    applied: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """One chunk of one table's snapshot. ``range`` is the JSON form of ``snapshot.plan.ChunkRange``."""
+
+    source: str
+    table: TableId
+    snapshot_id: str
+    number: int
+    scn: Scn
+    range: dict[str, Any]
+    condition: str | None = None
+    signal_id: str | None = None
+    state: ChunkState = "planned"
+    rows: int | None = None
+    seconds: float | None = None
+    apply_seconds: float | None = None
+    manifest_sha256: str | None = None
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of the ledger.
+
+    ``first_ordinal`` names the window in which it was first seen, ``tables`` the captured tables ("OWNER.NAME") it touched so
+    far, ``rows`` its captured redo rows so far. ``start_scn`` is None where no START row was seen.
+    """
+
+    xid: str
+    start_scn: int | None
+    first_ordinal: int
+    has_rollback: bool = False
+    tables: tuple[str, ...] = ()
+    rows: int = 0
+    username: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """A version of a table's definition, valid from ``schema.scn_from`` on; ``ddl`` is the statement that made it."""
+
+    source: str
+    schema: TableSchema
+    ddl: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRecord:
+    """A request from outside. ``id`` is the sender's and unique per source; ``reason`` says why it was rejected."""
+
+    id: str
+    source: str
+    type: str
+    data: dict[str, Any]
+    channel: str = "store"
+    state: SignalState = "pending"
+    reason: str | None = None
+    created: datetime | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A piece of work held by a process until ``expires``. A later holder always has a higher ``token``."""
+
+    name: str
+    holder: str
+    token: int
+    seconds: float
+    heartbeat: datetime
+    expires: datetime

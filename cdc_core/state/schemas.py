@@ -1,0 +1,73 @@
+"""Which definitions has a table had, and which one was valid at an SCN?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, insert, select
+
+from cdc_core.identifiers import TableId
+from cdc_core.schema.table import TableSchema
+from cdc_core.scn import Scn
+from cdc_core.state.database import Database
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.records import SchemaVersion
+from cdc_core.state.tables import SCHEMA_VERSIONS as VERSIONS
+
+
+class SchemaQueries:
+    """The schema history."""
+
+    _database: Database
+
+    def schema_versions(self, source: str, table: TableId) -> list[SchemaVersion]:
+        """A table's versions, oldest first."""
+        query = select(VERSIONS).where(_is(source, table)).order_by(VERSIONS.c.scn_from)
+        with self._database.reading() as connection:
+            return [_version_from_row(row) for row in connection.execute(query).mappings()]
+
+    def schema_at(self, source: str, table: TableId, scn: Scn) -> TableSchema | None:
+        """The version valid at an SCN; None if the SCN is before the first one."""
+        query = (
+            select(VERSIONS)
+            .where(_is(source, table), VERSIONS.c.scn_from <= scn)
+            .order_by(VERSIONS.c.scn_from.desc())
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(query).mappings().first()
+            return _version_from_row(row).schema if row else None
+
+    def save_schema_version(self, source: str, schema: TableSchema, ddl: str | None = None) -> None:
+        """Write the version that is valid from ``schema.scn_from`` on, new or not."""
+        with self._database.writing() as connection:
+            put_schema(connection, source, schema, ddl)
+
+
+def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: str | None) -> None:
+    """Write one version inside the caller's transaction."""
+    place = and_(_is(source, schema.table), VERSIONS.c.scn_from == schema.scn_from)
+    connection.execute(delete(VERSIONS).where(place))
+    connection.execute(
+        insert(VERSIONS).values(
+            source=source,
+            owner=schema.table.owner,
+            name=schema.table.name,
+            scn_from=schema.scn_from,
+            schema=text_from_json(schema.as_json()),
+            ddl=ddl,
+        )
+    )
+
+
+def _is(source: str, table: TableId) -> Any:
+    return and_(
+        VERSIONS.c.source == source,
+        VERSIONS.c.owner == table.owner,
+        VERSIONS.c.name == table.name,
+    )
+
+
+def _version_from_row(row: Any) -> SchemaVersion:
+    schema = TableSchema.from_json(json_from_text(row["schema"]))
+    return SchemaVersion(row["source"], schema, row["ddl"])

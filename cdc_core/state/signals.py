@@ -1,0 +1,109 @@
+"""Which requests came from outside, and what became of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from sqlalchemy import Connection, and_, insert, select, update
+
+from cdc_core.errors import TerminalError
+from cdc_core.state.database import Database, moment
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.records import SignalRecord, SignalState
+from cdc_core.state.tables import SIGNALS
+
+
+class SignalQueries:
+    """Signals, by source and the sender's id."""
+
+    _database: Database
+
+    def add_signal(self, record: SignalRecord) -> bool:
+        """Add a signal; False if the source has one with this id already, which then stays as it is."""
+        with self._database.writing() as connection:
+            if _signal(connection, record.source, record.id) is not None:
+                return False
+            created = record.created.timestamp() if record.created else self._database.now()
+            connection.execute(
+                insert(SIGNALS).values(
+                    source=record.source,
+                    id=record.id,
+                    type=record.type,
+                    data=text_from_json(record.data),
+                    channel=record.channel,
+                    state=record.state,
+                    reason=record.reason,
+                    created=created,
+                )
+            )
+            return True
+
+    def signals(
+        self, source: str, *, states: Iterable[SignalState] | None = None
+    ) -> list[SignalRecord]:
+        """Signals in the order of their arrival."""
+        query = select(SIGNALS).where(SIGNALS.c.source == source)
+        if states is not None:
+            query = query.where(SIGNALS.c.state.in_(list(states)))
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(SIGNALS.c.created, SIGNALS.c.id)).mappings()
+            return [_signal_from_row(row) for row in rows]
+
+    def signal(self, source: str, signal_id: str) -> SignalRecord | None:
+        """One signal."""
+        with self._database.reading() as connection:
+            return _signal(connection, source, signal_id)
+
+    def pending_signals(self, source: str) -> list[SignalRecord]:
+        """Signals that nobody has taken yet, oldest first."""
+        return self.signals(source, states=("pending",))
+
+    def take_signal(self, source: str, signal_id: str) -> SignalRecord | None:
+        """Take a pending signal; None if it is not pending (any more): somebody else has it."""
+        with self._database.writing() as connection:
+            record = _signal(connection, source, signal_id)
+            if record is None or record.state != "pending":
+                return None
+            connection.execute(update(SIGNALS).where(_is(source, signal_id)).values(state="taken"))
+            return _signal(connection, source, signal_id)
+
+    def finish_signal(
+        self,
+        source: str,
+        signal_id: str,
+        state: Literal["done", "rejected"] = "done",
+        reason: str | None = None,
+    ) -> None:
+        """Note what became of a signal. Repeatable.
+
+        Raises:
+            TerminalError: There is no such signal, or it ended otherwise.
+        """
+        with self._database.writing() as connection:
+            record = _signal(connection, source, signal_id)
+            if record is None or record.state not in ("pending", "taken", state):
+                raise TerminalError(
+                    "this signal cannot end so",
+                    source=source,
+                    signal=signal_id,
+                    state=record.state if record else "unknown",
+                )
+            connection.execute(
+                update(SIGNALS).where(_is(source, signal_id)).values(state=state, reason=reason)
+            )
+
+
+def _is(source: str, signal_id: str) -> Any:
+    return and_(SIGNALS.c.source == source, SIGNALS.c.id == signal_id)
+
+
+def _signal(connection: Connection, source: str, signal_id: str) -> SignalRecord | None:
+    row = connection.execute(select(SIGNALS).where(_is(source, signal_id))).mappings().first()
+    return _signal_from_row(row) if row else None
+
+
+def _signal_from_row(row: Any) -> SignalRecord:
+    values = dict(row)
+    values |= {"data": json_from_text(values["data"]), "created": moment(values["created"])}
+    return SignalRecord(**values)

@@ -1,0 +1,54 @@
+"""What does the pipeline remember, and how is that opened?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from cdc_core.state.chunks import ChunkQueries
+from cdc_core.state.database import Database, open_database
+from cdc_core.state.lease_queries import LeaseQueries
+from cdc_core.state.progress import ProgressQueries
+from cdc_core.state.schemas import SchemaQueries
+from cdc_core.state.signals import SignalQueries
+
+
+class Store(ProgressQueries, ChunkQueries, SchemaQueries, SignalQueries, LeaseQueries):
+    """The metadata store. Every method is one SQL transaction; may be used from many threads and processes.
+
+    All methods raise :class:`~cdc_core.errors.StoreUnavailableError` when the database cannot be reached.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, url: str, *, clock: Callable[[], float] = time.time) -> Store:
+        """Open the store and bring its tables to the newest form; makes it where there is none.
+
+        Args:
+            url: ``sqlite:////absolute/path.db`` or ``postgresql+psycopg2://user:password@host/db``.
+            clock: Seconds since 1970; leases and moments follow it.
+
+        Raises:
+            ConfigError: The URL is not one.
+            PreflightError: A newer Redolake wrote the store.
+            StoreUnavailableError: The database cannot be reached.
+        """
+        return cls(open_database(url, clock=clock))
+
+    def close(self) -> None:
+        """Close all connections. May be called twice."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,138 @@
+"""Which SQL tables hold the metadata store?
+
+The newest form; ``migrations/`` brings older stores here. Moments are seconds since 1970 in UTC, JSON is text.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+METADATA = MetaData()
+
+SOURCES = Table(
+    "sources",
+    METADATA,
+    Column("name", String(40), primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("snapshot_scn", BigInteger),
+    Column("mining_low", BigInteger),
+    Column("resetlogs_change", BigInteger),
+    Column("database_name", String(128)),
+    Column("dbid", BigInteger),
+    Column("last_error", Text),
+)
+
+TABLES = Table(
+    "tables",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("owner", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("state", String(20), nullable=False),
+    Column("snapshot_id", String(80)),
+    Column("snapshot_scn", BigInteger),
+    Column("consistent_scn", BigInteger),
+    Column("mirror_scn", BigInteger),
+    Column("last_error", Text),
+)
+
+WINDOWS = Table(
+    "windows",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("ordinal", BigInteger, primary_key=True),
+    Column("scn_low", BigInteger, nullable=False),
+    Column("scn_high", BigInteger, nullable=False),
+    Column("mining_low", BigInteger, nullable=False),
+    Column("state", String(20), nullable=False, index=True),
+    Column("rows", BigInteger),
+    Column("seconds", Float),
+    Column("apply_seconds", Float),
+    Column("manifest_sha256", String(64)),
+    Column("created", Float, nullable=False),
+    Column("captured", Float),
+    Column("applied", Float),
+    Column("last_error", Text),
+    UniqueConstraint("source", "scn_high"),
+    UniqueConstraint("source", "scn_low"),
+)
+
+CHUNKS = Table(
+    "chunks",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("owner", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("snapshot_id", String(80), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("scn", BigInteger, nullable=False),
+    Column("range", Text, nullable=False),
+    Column("condition", Text),
+    Column("signal_id", String(200)),
+    Column("state", String(20), nullable=False, index=True),
+    Column("rows", BigInteger),
+    Column("seconds", Float),
+    Column("apply_seconds", Float),
+    Column("manifest_sha256", String(64)),
+    Column("last_error", Text),
+)
+
+OPEN_TRANSACTIONS = Table(
+    "open_transactions",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("xid", String(16), primary_key=True),
+    Column("start_scn", BigInteger),
+    Column("first_ordinal", BigInteger, nullable=False),
+    Column("has_rollback", Boolean, nullable=False),
+    Column("tables", Text, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("username", String(128)),
+)
+
+SCHEMA_VERSIONS = Table(
+    "schema_versions",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("owner", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("scn_from", BigInteger, primary_key=True),
+    Column("schema", Text, nullable=False),
+    Column("ddl", Text),
+)
+
+SIGNALS = Table(
+    "signals",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("id", String(200), primary_key=True),
+    Column("type", String(40), nullable=False),
+    Column("data", Text, nullable=False),
+    Column("channel", String(40), nullable=False),
+    Column("state", String(20), nullable=False, index=True),
+    Column("reason", Text),
+    Column("created", Float, nullable=False),
+)
+
+LEASES = Table(
+    "leases",
+    METADATA,
+    Column("name", String(200), primary_key=True),
+    Column("holder", String(300)),
+    Column("token", BigInteger, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("heartbeat", Float, nullable=False),
+    Column("expires", Float, nullable=False),
+)
+"""``holder`` is NULL when the lease was given back; the row stays so that its token keeps growing."""

