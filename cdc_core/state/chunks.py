@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import Connection, and_, insert, or_, select, update
 
 from cdc_core.errors import LandingDamagedError, TerminalError
 from cdc_core.identifiers import TableId
@@ -14,7 +14,7 @@ from cdc_core.scn import Scn
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.records import ChunkRecord, ChunkState
-from cdc_core.state.tables import CHUNKS
+from cdc_core.state.tables import CHUNKS, TABLES
 
 
 class ChunkQueries:
@@ -75,7 +75,7 @@ class ChunkQueries:
             return _known(connection, source, table, snapshot_id, number)
 
     def record_chunk_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
-        """Note that a chunk has landed. Repeatable.
+        """Note that a chunk has landed; the table is consistent from its SCN on at the earliest. Repeatable.
 
         Raises:
             LandingDamagedError: It was recorded with another manifest.
@@ -100,6 +100,7 @@ class ChunkQueries:
                     manifest_sha256=manifest_sha256,
                     last_error=None,
                 )
+                _raise_consistent_scn(connection, manifest)
             elif record.manifest_sha256 != manifest_sha256:
                 raise LandingDamagedError(
                     "the chunk was recorded with another manifest",
@@ -138,6 +139,20 @@ class ChunkQueries:
         with self._database.writing() as connection:
             record = _known(connection, source, table, snapshot_id, number)
             _set(connection, record, last_error=text)
+
+
+def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> None:
+    table = manifest.schema.table
+    connection.execute(
+        update(TABLES)
+        .where(
+            TABLES.c.source == manifest.source,
+            TABLES.c.owner == table.owner,
+            TABLES.c.name == table.name,
+            or_(TABLES.c.consistent_scn.is_(None), TABLES.c.consistent_scn < manifest.scn),
+        )
+        .values(consistent_scn=manifest.scn)
+    )
 
 
 def _chunk(

@@ -21,7 +21,7 @@ from cdc_core.state.records import (
     WindowState,
 )
 from cdc_core.state.schemas import put_schema
-from cdc_core.state.tables import OPEN_TRANSACTIONS, SOURCES, TABLES, WINDOWS
+from cdc_core.state.tables import CHUNKS, OPEN_TRANSACTIONS, SOURCES, TABLES, WINDOWS
 
 
 class ProgressQueries:
@@ -65,12 +65,15 @@ class ProgressQueries:
         states: Iterable[WindowState] | None = None,
         limit: int | None = None,
         newest_first: bool = False,
+        ordinals: range | None = None,
     ) -> list[WindowRecord]:
-        """The source's windows in SCN order (or the other way round), of some states only, at most ``limit``."""
+        """The source's windows in SCN order (or the other way round), of some states or ordinals only, at most ``limit``."""
         order = WINDOWS.c.ordinal.desc() if newest_first else WINDOWS.c.ordinal
         query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(order).limit(limit)
         if states is not None:
             query = query.where(WINDOWS.c.state.in_(list(states)))
+        if ordinals is not None:
+            query = query.where(WINDOWS.c.ordinal.between(ordinals.start, ordinals.stop - 1))
         with self._database.reading() as connection:
             return [_window_from_row(row) for row in connection.execute(query).mappings()]
 
@@ -219,6 +222,29 @@ class ProgressQueries:
                     scn=scn_high,
                 )
             _advance(connection, _window_from_row(row), table)
+
+    def finish_snapshot(self, source: str, table: TableId, mirror_scn: Scn) -> bool:
+        """Make a table ready for windows from ``mirror_scn`` on if all chunks of its first snapshot are applied.
+
+        Returns:
+            Whether the table has become ready just now.
+        """
+        with self._database.writing() as connection:
+            record = _table(connection, source, table)
+            if record is None or record.state != "snapshotting":
+                return False
+            unfinished = select(CHUNKS.c.number).where(
+                CHUNKS.c.source == source,
+                CHUNKS.c.owner == table.owner,
+                CHUNKS.c.name == table.name,
+                CHUNKS.c.snapshot_id == record.snapshot_id,
+                CHUNKS.c.state != "applied",
+            )
+            if connection.execute(unfinished.limit(1)).first() is not None:
+                return False
+            ready = {"state": "ready", "mirror_scn": mirror_scn, "last_error": None}
+            connection.execute(update(TABLES).where(_is(source, table)).values(ready))
+            return True
 
     def open_transactions(self, source: str) -> list[OpenTransaction]:
         """The ledger after the last captured window, oldest first."""

@@ -38,7 +38,7 @@ def take_signals(ctx: Context) -> list[tuple[SignalRecord, list[ChunkKey]]]:
             with ctx.oracle() as session:
                 for signal in read_signal_table(session, ctx.config, ctx.store):
                     ctx.store.add_signal(signal)
-        for signal in ctx.store.pending_signals(ctx.source):
+        for signal in ctx.store.signals(ctx.source, states=("pending", "taken")):
             keys = _act(ctx, signal)
             if keys is not None:
                 taken.append((signal, keys))

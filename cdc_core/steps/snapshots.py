@@ -28,7 +28,7 @@ from cdc_core.scn import Scn
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
+from cdc_core.state.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.status import ChunkKey, StepReport, TableApplied
 from cdc_core.steps.context import Context, seconds_since
 
@@ -164,7 +164,9 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         ctx.store.record_chunk_applied(
             ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
         )
-        _finish_table(ctx, key)
+        start = ctx.source_record().snapshot_scn
+        assert start is not None
+        ctx.store.finish_snapshot(ctx.source, key.table, start)
         return ctx.reported(
             StepReport(
                 "chunk-applied",
@@ -301,7 +303,7 @@ def _plan_table(
             for number, chunk_range in enumerate(ranges)
         ]
         if not ctx.store.schema_versions(ctx.source, table):
-            ctx.store.save_schema_version(SchemaVersion(ctx.source, replace(schema, scn_from=scn)))
+            ctx.store.save_schema_version(ctx.source, replace(schema, scn_from=scn))
         ctx.store.plan_chunks(planned)
     return [_key(record) for record in planned]
 
@@ -345,38 +347,21 @@ def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> N
 
 
 def _chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
-    for record in ctx.store.chunks(ctx.source, key.table, snapshot_id=key.snapshot_id):
-        if record.number == key.number:
-            return record
-    raise ConfigError(
-        "no such chunk was planned",
-        hint="`redolake snapshot --table …` plans a snapshot and shows its chunks.",
-        table=key.table,
-        chunk=key.key,
-    )
+    record = ctx.store.chunk(ctx.source, key.table, key.snapshot_id, key.number)
+    if record is None:
+        raise ConfigError(
+            "no such chunk was planned",
+            hint="`redolake snapshot --table …` plans a snapshot and shows its chunks.",
+            table=key.table,
+            chunk=key.key,
+        )
+    return record
 
 
 def _chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
     folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
     content = ctx.landing.read(folder, MANIFEST_NAME)
     return read_chunk_manifest(content, where=f"{folder}/{MANIFEST_NAME}"), digest_of(content)
-
-
-def _finish_table(ctx: Context, key: ChunkKey) -> None:
-    """The last chunk of the first snapshot makes the table ready for windows."""
-    record = ctx.table_record(key.table)
-    if record.state != "snapshotting":
-        return
-    chunks = ctx.store.chunks(ctx.source, key.table, snapshot_id=record.snapshot_id)
-    if all(chunk.state == "applied" for chunk in chunks):
-        ctx.store.save_table(
-            replace(
-                ctx.table_record(key.table),
-                state="ready",
-                mirror_scn=ctx.source_record().snapshot_scn,
-                last_error=None,
-            )
-        )
 
 
 def _key(record: ChunkRecord) -> ChunkKey:

@@ -184,7 +184,7 @@ def _unready(ctx: Context) -> list[TableId]:
 
 
 def _mine(ctx: Context, record: WindowRecord) -> None:
-    before = [r for r in ctx.store.windows(ctx.source) if r.ordinal == record.ordinal - 1]
+    before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
     if before and before[0].state == "planned":
         raise WindowOrderError(
             "the window before this one is not captured",
@@ -335,11 +335,10 @@ def _inputs(
     first = _first_window(transactions[0], manifest.window, str(table), record.ordinal)
     paths: list[str] = []
     if first < record.ordinal:
-        for earlier in ctx.store.windows(ctx.source):
-            if first <= earlier.ordinal < record.ordinal:
-                before, _ = ctx.window_manifest(earlier.window)
-                if before.rows_by_table.get(str(table)):
-                    paths += verify_files(ctx, before)
+        for earlier in ctx.store.windows(ctx.source, ordinals=range(first, record.ordinal)):
+            before, _ = ctx.window_manifest(earlier.window)
+            if before.rows_by_table.get(str(table)):
+                paths += verify_files(ctx, before)
     return [*paths, *verify_files(ctx, manifest)], transactions
 
 
