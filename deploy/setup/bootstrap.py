@@ -274,7 +274,7 @@ def write_stamp() -> None:
     made = [
         VENV / "bin" / "python",
         VENV / "bin" / "redolake",
-        *sorted((STATE / "jars").glob("*.jar")),
+        *sorted(JARS.glob("*.jar")),
     ]
     files = {str(path.relative_to(ROOT)): path.stat().st_size for path in made}
     text = json.dumps({"inputs": inputs_digest(), "files": files}, indent=1)

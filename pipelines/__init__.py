@@ -1,0 +1,1 @@
+"""Definitions, schedules, sensors, command line and demo: everything above the assets."""
