@@ -38,10 +38,10 @@ class SchemaQueries:
             row = connection.execute(query).mappings().first()
             return _version_from_row(row).schema if row else None
 
-    def save_schema_version(self, source: str, schema: TableSchema, ddl: str | None = None) -> None:
-        """Write the version that is valid from ``schema.scn_from`` on, new or not."""
+    def save_schema_version(self, version: SchemaVersion) -> None:
+        """Write the version that is valid from its ``schema.scn_from`` on, new or not."""
         with self._database.writing() as connection:
-            put_schema(connection, source, schema, ddl)
+            put_schema(connection, version.source, version.schema, version.ddl)
 
 
 def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: str | None) -> None:

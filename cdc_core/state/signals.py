@@ -56,8 +56,8 @@ class SignalQueries:
             return _signal(connection, source, signal_id)
 
     def pending_signals(self, source: str) -> list[SignalRecord]:
-        """Signals that nobody has taken yet, oldest first."""
-        return self.signals(source, states=("pending",))
+        """Signals that have not ended, oldest first: pending ones, and taken ones whose taker may have died."""
+        return self.signals(source, states=("pending", "taken"))
 
     def take_signal(self, source: str, signal_id: str) -> SignalRecord | None:
         """Take a pending signal; None if it is not pending (any more): somebody else has it."""

@@ -29,6 +29,7 @@ from cdc_core.scn import Scn, ScnWindow
 from cdc_core.state.records import (
     ChunkRecord,
     OpenTransaction,
+    SchemaVersion,
     SignalRecord,
     SourceRecord,
     TableRecord,
@@ -271,9 +272,9 @@ def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Sto
 
 def test_the_schema_valid_at_an_scn_is_found(store: Store) -> None:
     old, new = schema_of(scn=100), schema_of(scn=200, extra="Ünal")
-    store.save_schema_version("src", new, "alter")
-    store.save_schema_version("src", old)
-    store.save_schema_version("src", old)
+    store.save_schema_version(SchemaVersion("src", new, "alter"))
+    store.save_schema_version(SchemaVersion("src", old))
+    store.save_schema_version(SchemaVersion("src", old))
     assert [store.schema_at("src", EMP, Scn(scn)) for scn in (99, 100, 199, 200)] == [
         None, old, old, new,
     ]  # fmt: skip
@@ -322,6 +323,7 @@ def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
 
 
 def test_only_a_planned_chunk_may_move_to_a_newer_scn(store: Store) -> None:
+    store.save_table(TableRecord("src", EMP, consistent_scn=Scn(100)))
     store.plan_chunks([chunk(1)])
     assert store.move_chunk("src", EMP, "s1", 1, Scn(150)).scn == 150
     store.record_chunk_error("src", EMP, "s1", 1, "ORA-01555")
@@ -329,6 +331,9 @@ def test_only_a_planned_chunk_may_move_to_a_newer_scn(store: Store) -> None:
     assert found is not None
     assert found.last_error == "ORA-01555"
     store.record_chunk_landed(chunk_manifest(scn=150), "a" * 64)
+    table = store.table("src", EMP)
+    assert table is not None
+    assert table.consistent_scn == 150
     with pytest.raises(TerminalError, match="landed already"):
         store.move_chunk("src", EMP, "s1", 1, Scn(160))
 
@@ -345,6 +350,7 @@ def test_a_signal_is_added_once_taken_once_and_finished(store: Store, clock: Clo
     assert [one.id for one in store.pending_signals("src")] == ["x1", "x0"]
     assert store.take_signal("src", "x1") == replace(signal, state="taken")
     assert store.take_signal("src", "x1") is None
+    assert [one.state for one in store.pending_signals("src")] == ["taken", "pending"]
     assert store.take_signal("src", "unknown") is None
     store.finish_signal("src", "x1")
     store.finish_signal("src", "x1")
