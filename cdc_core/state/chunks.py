@@ -155,16 +155,6 @@ def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> No
     )
 
 
-def _raise_consistent_scn(connection: Connection, record: ChunkRecord, scn: Scn) -> None:
-    older = or_(TABLES.c.consistent_scn.is_(None), TABLES.c.consistent_scn < scn)
-    table = and_(
-        TABLES.c.source == record.source,
-        TABLES.c.owner == record.table.owner,
-        TABLES.c.name == record.table.name,
-    )
-    connection.execute(update(TABLES).where(table, older).values(consistent_scn=scn))
-
-
 def _chunk(
     connection: Connection, source: str, table: TableId, snapshot_id: str, number: int
 ) -> ChunkRecord | None:

@@ -1,0 +1,200 @@
+"""What does an error of the driver mean for the pipeline: try again, act, or which grant is missing?
+
+Messages are our own or Oracle's first line with quoted parts left out, so that no value and no secret gets through.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    LogsNotReadyError,
+    OracleError,
+    OracleUnavailableError,
+    PreflightError,
+    SchemaMismatchError,
+    SnapshotTooOldError,
+    TransientError,
+)
+
+_CODE = re.compile(r"\b(ORA|DPY)-(\d{4,5})\b")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_INTERNAL = re.compile(r"\[(krvrdGetUID|krvrdccs10|krvrdccs30)\]")
+
+_DSN = "Check oracle.dsn (host:port/service) and that the listener and the database are up."
+_RETRY = "The step can be run again; if it goes on, ask the database administrator."
+_ACCOUNT = "Ask the database administrator, then check oracle.user and oracle.password."
+
+_UNREACHABLE = {
+    "DPY-6000": "the listener refused the connection",
+    "DPY-6001": "the listener does not know the service",
+    "DPY-6003": "the listener does not know the SID",
+    "DPY-6005": "the database cannot be reached",
+    "ORA-12541": "no listener answers",
+    "ORA-12514": "the listener does not know the service",
+    "ORA-12505": "the listener does not know the SID",
+    "ORA-12543": "the host cannot be reached",
+    "ORA-12170": "connecting took too long",
+    "ORA-12154": "the connect identifier cannot be resolved",
+}
+_LOST = frozenset(
+    {
+        "DPY-1001",
+        "DPY-4011",
+        "ORA-00028",
+        "ORA-01012",
+        "ORA-01033",
+        "ORA-01034",
+        "ORA-01089",
+        "ORA-01090",
+        "ORA-01092",
+        "ORA-02396",
+        "ORA-03113",
+        "ORA-03114",
+        "ORA-03135",
+        "ORA-12537",
+        "ORA-12547",
+        "ORA-12571",
+        "ORA-25303",
+        "ORA-25408",
+        "ORA-00018",
+        "ORA-00020",
+    }
+)
+_TIMED_OUT = frozenset({"DPY-4024", "ORA-01013", "ORA-03136"})
+_LOGS = frozenset({"ORA-01291", "ORA-00310", "ORA-01284", "ORA-01327", "ORA-00308"})
+_AGAIN = frozenset(
+    {
+        "ORA-00604",
+        "ORA-01001",
+        "ORA-01333",
+        "ORA-01343",
+        "ORA-01371",
+        "ORA-04030",
+        "ORA-04031",
+        "ORA-26653",
+        "ORA-00054",
+        "ORA-00060",
+    }
+)
+_KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
+    "ORA-01017": (ConfigError, "Oracle refused user name or password", _ACCOUNT),
+    "ORA-28000": (ConfigError, "the database account is locked", _ACCOUNT),
+    "ORA-28001": (ConfigError, "the password has expired", _ACCOUNT),
+    "ORA-01045": (
+        PreflightError,
+        "the capture user may not log on",
+        "GRANT CREATE SESSION TO the capture user (deploy/oracle has all grants).",
+    ),
+    "ORA-01555": (
+        SnapshotTooOldError,
+        "Oracle has no undo for this SCN any more",
+        "Read it as of a newer SCN, use smaller chunks (snapshot.chunk_rows), or raise UNDO_RETENTION.",
+    ),
+    "ORA-22924": (
+        SnapshotTooOldError,
+        "Oracle has no old version of a LOB any more",
+        "Read it as of a newer SCN, use smaller chunks, or raise the LOB's RETENTION.",
+    ),
+    "ORA-08180": (
+        SnapshotTooOldError,
+        "Oracle cannot map this time to an SCN any more",
+        "Read it as of a newer SCN.",
+    ),
+    "ORA-01466": (
+        SchemaMismatchError,
+        "the table's definition changed after this SCN, so Oracle cannot read it as of then",
+        "Plan a new snapshot of the table: redolake signal execute-snapshot --table OWNER.TABLE.",
+    ),
+    "ORA-00904": (
+        SchemaMismatchError,
+        "a column that was captured is not there",
+        "Compare the table with the configuration; after a DROP or RENAME COLUMN the table needs a new snapshot.",
+    ),
+    "ORA-00942": (
+        PreflightError,
+        "a table or view does not exist, or the capture user may not read it",
+        "Run redolake doctor, which names the missing grant, or the grants in deploy/oracle.",
+    ),
+    "ORA-01031": (
+        PreflightError,
+        "the capture user lacks a privilege",
+        "Run redolake doctor, which names the missing grant, or the grants in deploy/oracle.",
+    ),
+    "ORA-06550": (
+        PreflightError,
+        "a PL/SQL package cannot be called",
+        "GRANT EXECUTE ON SYS.DBMS_LOGMNR TO the capture user (deploy/oracle has all grants).",
+    ),
+    "ORA-65040": (
+        PreflightError,
+        "LogMiner must run in CDB$ROOT",
+        "Use a common user (C##…) with SET CONTAINER; deploy/oracle has its grants.",
+    ),
+    "ORA-01325": (
+        PreflightError,
+        "the database is not in ARCHIVELOG mode",
+        "See deploy/oracle: SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN.",
+    ),
+}
+
+
+def cdc_error(error: Exception) -> CdcError:
+    """Turn a driver error into ours; raise it ``from error``.
+
+    The facts hold ``ora``, the code as Oracle or the driver prints it (``ORA-01555``, ``DPY-6005``).
+    """
+    text = str(error)
+    code = code_of(error)
+    cause = _listener_cause(text) or code
+    if code in _UNREACHABLE or cause in _UNREACHABLE:
+        message = _UNREACHABLE.get(cause) or _UNREACHABLE[code]
+        return OracleUnavailableError(message, hint=_DSN, ora=cause)
+    if code in _LOST:
+        return OracleUnavailableError(
+            "the session with the database was lost", hint=_RETRY, ora=code
+        )
+    if code in _TIMED_OUT:
+        return OracleUnavailableError(
+            "a call to the database took too long",
+            hint="Raise oracle.call_timeout_seconds, or find out what the database waits for.",
+            ora=code,
+        )
+    if code in _LOGS:
+        return LogsNotReadyError(
+            "LogMiner cannot read one of the redo logs now",
+            hint="The log may just have been switched or not be archived yet; the step can be run again.",
+            ora=code,
+        )
+    if code in _AGAIN or (code == "ORA-00600" and _INTERNAL.search(text)):
+        return TransientError("Oracle failed in a way that passes", hint=_RETRY, ora=code)
+    if code in _KNOWN:
+        kind, message, hint = _KNOWN[code]
+        return kind(message, hint=hint, ora=code)
+    return OracleError(_first_line(text), hint=_RETRY if not code else "", ora=code or "none")
+
+
+def code_of(error: Exception) -> str:
+    """The code of a driver error: ``ORA-nnnnn``, ``DPY-nnnn``, or "" when it has none."""
+    detail: Any = error.args[0] if error.args else None
+    full = getattr(detail, "full_code", None)
+    if full:
+        return str(full)
+    found = _CODE.search(str(error))
+    return found.group() if found else ""
+
+
+def _listener_cause(text: str) -> str | None:
+    """The ORA code behind a driver message such as "DPY-6000: Listener refused connection. (Similar to ORA-12506)"."""
+    for prefix, digits in _CODE.findall(text):
+        if prefix == "ORA":
+            return f"{prefix}-{digits}"
+    return None
+
+
+def _first_line(text: str) -> str:
+    lines = text.splitlines() or ["unknown error"]
+    return _QUOTED.sub("'…'", lines[0])[:200]

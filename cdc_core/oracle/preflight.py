@@ -1,0 +1,180 @@
+"""What does a database lack before a source can be captured from it? All of it at once, each with what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cdc_core.config import SourceConfig, TableConfig
+from cdc_core.errors import CdcError, ConfigError, OracleError, PreflightError, UnsupportedTypeError
+from cdc_core.identifiers import TableId
+from cdc_core.oracle.session import Binds, OracleSession
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.types import arrow_schema
+
+VIEWS = (
+    "V$DATABASE",
+    "V$LOG",
+    "V$LOGFILE",
+    "V$ARCHIVED_LOG",
+    "V$ARCHIVE_DEST_STATUS",
+    "V$THREAD",
+    "V$TRANSACTION",
+    "V$LOGMNR_LOGS",
+)
+"""Views that capture reads before it mines."""
+
+LOGMINER_NAME_BYTES_MAX = 30
+"""LogMiner shows no usable rows for tables and columns with longer names (DBMS_LOGMNR, "Restrictions")."""
+
+_DATABASE = """
+SELECT LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL, CURRENT_SCN FROM V$DATABASE"""
+_ALL_COLUMN_GROUPS = """
+SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING'"""
+_UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
+_LOGMINER_PROBE = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
+_NO_SESSION = "ORA-01307"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that preflight found. ``remedy`` is SQL for the administrator, or words; ``is_problem`` is False for
+    information that stops nothing."""
+
+    problem: str
+    remedy: str
+    table: TableId | None = None
+    is_problem: bool = True
+
+
+def check_source(session: OracleSession, config: SourceConfig) -> list[Finding]:
+    """Look at database and tables; an empty list means that nothing is to be said.
+
+    Only failures to look are raised: a lost session, a database that is down.
+    """
+    findings = list(_check_views(session))
+    missing = {finding.problem.split()[-1] for finding in findings}
+    with session.in_root():
+        if "V$DATABASE" not in missing:
+            supplemental, found = _check_database(session)
+            findings += found
+        else:
+            supplemental = False
+        findings += _check_logminer(session)
+    logged = {TableId(owner, name) for owner, name in session.fetch_all(_ALL_COLUMN_GROUPS)}
+    for table in config.tables:
+        findings += _check_table(session, table)
+        if not supplemental and table.table not in logged:
+            findings.append(
+                Finding(
+                    f"{table.table} has no supplemental logging of all columns",
+                    f"ALTER TABLE {table.table.sql} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
+                    table.table,
+                )
+            )
+    findings += _check_undo(session)
+    return findings
+
+
+def _check_views(session: OracleSession) -> Iterator[Finding]:
+    for view in VIEWS:
+        try:
+            session.fetch_all(f"SELECT 1 FROM {view} WHERE ROWNUM = 0")
+        except PreflightError:
+            grant = view.replace("V$", "V_$")
+            yield Finding(
+                f"the capture user may not read {view}",
+                f"GRANT SELECT ON SYS.{grant} TO {session.user}",
+            )
+
+
+def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
+    """Whether all columns of all tables are logged, and what is wrong with the database."""
+    [(log_mode, minimal, everything, _scn)] = session.fetch_all(_DATABASE)
+    findings = []
+    if log_mode != "ARCHIVELOG":
+        findings.append(
+            Finding(
+                "the database is not in ARCHIVELOG mode",
+                "SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN",
+            )
+        )
+    if everything != "YES" and minimal not in {"YES", "IMPLICIT"}:
+        findings.append(
+            Finding(
+                "the database has no supplemental logging",
+                "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA",
+            )
+        )
+    return everything == "YES", findings
+
+
+def _check_logminer(session: OracleSession) -> Iterator[Finding]:
+    try:
+        session.execute_block(_LOGMINER_PROBE)
+    except PreflightError as error:
+        yield Finding(
+            f"the capture user may not use LogMiner ({error.facts.get('ora')})",
+            f"GRANT LOGMINING TO {session.user}; GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {session.user}",
+        )
+    except OracleError as error:
+        if error.facts.get("ora") != _NO_SESSION:
+            raise
+
+
+def _check_table(session: OracleSession, config: TableConfig) -> Iterator[Finding]:
+    table = config.table
+    try:
+        schema = read_table_schema(session, config)
+        arrow_schema(schema)
+    except (ConfigError, PreflightError, UnsupportedTypeError) as error:
+        yield Finding(_said(error), error.hint, table)
+        return
+    names = [table.name, *schema.column_names]
+    long = [name for name in names if len(name.encode()) > LOGMINER_NAME_BYTES_MAX]
+    if long:
+        yield Finding(
+            f"{table}: LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: {', '.join(long)}",
+            "Rename them, or leave the columns out under columns_exclude",
+            table,
+        )
+    yield from _check_rights(session, table)
+
+
+def _check_rights(session: OracleSession, table: TableId) -> Iterator[Finding]:
+    [(scn,)] = session.fetch_all("SELECT CURRENT_SCN FROM V$DATABASE")
+    probes: tuple[tuple[str, str, Binds], ...] = (
+        ("SELECT", f"SELECT 1 FROM {table.sql} WHERE ROWNUM = 0", {}),
+        ("FLASHBACK", f"SELECT 1 FROM {table.sql} AS OF SCN :scn WHERE ROWNUM = 0", {"scn": scn}),
+    )
+    for privilege, sql, binds in probes:
+        try:
+            session.fetch_all(sql, binds)
+        except PreflightError:
+            yield Finding(
+                f"the capture user lacks {privilege} on {table}",
+                f"GRANT {privilege} ON {table.sql} TO {session.user}",
+                table,
+            )
+            return
+        except CdcError as error:
+            yield Finding(f"{table} cannot be read as of an SCN: {_said(error)}", error.hint, table)
+            return
+
+
+def _check_undo(session: OracleSession) -> Iterator[Finding]:
+    try:
+        rows = session.fetch_all(_UNDO)
+    except PreflightError:
+        return
+    if rows:
+        yield Finding(
+            f"undo is kept for {rows[0][0]} seconds",
+            "Chunks and reconciliation must finish within that time; ALTER SYSTEM SET UNDO_RETENTION raises it",
+            is_problem=False,
+        )
+
+
+def _said(error: CdcError) -> str:
+    facts = ", ".join(f"{name}={value}" for name, value in error.facts.items())
+    return f"{error.message} ({facts})" if facts else error.message

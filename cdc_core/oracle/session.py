@@ -1,0 +1,239 @@
+"""How is the database spoken to? The only door to the driver.
+
+Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records every statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from types import TracebackType
+from typing import Any
+
+import oracledb
+import pyarrow as pa
+
+from cdc_core.config import OracleConfig
+from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.identifiers import quote
+from cdc_core.oracle.ora_codes import cdc_error
+
+ROOT = "CDB$ROOT"
+
+SETTINGS = (
+    "ALTER SESSION SET"
+    " NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'"
+    " NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9'"
+    " NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM'"
+    " NLS_NUMERIC_CHARACTERS = '.,'"
+    " NLS_SORT = 'BINARY'"
+    " NLS_COMP = 'BINARY'"
+    " TIME_ZONE = '+00:00'"
+)
+"""The shape of literals in SQL_REDO, and the order of text in key ranges, depend on these; applied at each connect and
+after each change of container."""
+
+_CONTAINER = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME') FROM V$DATABASE"
+_FETCH_ALL_ROWS = 1000
+
+Binds = Mapping[str, Any]
+
+
+def connect(
+    config: OracleConfig, *, on_statement: Callable[[str], None] | None = None
+) -> OracleSession:
+    """Open a session in thin mode with the settings that capture needs.
+
+    Args:
+        on_statement: Called with the text of each statement before it is sent.
+
+    Raises:
+        ConfigError: User name or password is wrong, or the DSN is none.
+        OracleUnavailableError: The database cannot be reached.
+        PreflightError: The user may not log on.
+    """
+    if not oracledb.is_thin_mode():
+        raise PreflightError(
+            "the Oracle driver runs in thick mode in this process",
+            hint="Remove the call of oracledb.init_oracle_client().",
+        )
+    try:
+        connection = oracledb.connect(
+            user=config.user,
+            password=config.password.get_secret_value(),
+            dsn=config.dsn,
+            tcp_connect_timeout=config.connect_timeout_seconds,
+            program="redolake",
+            # Fetch types belong to a cached statement's text; without the cache a CLOB that was fetched as a locator once
+            # cannot get in the way of a later Arrow fetch (DPY-3030).
+            stmtcachesize=0,
+        )
+        connection.call_timeout = config.call_timeout_seconds * 1000
+    except oracledb.Error as error:
+        raise cdc_error(error) from error
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            "oracle.dsn is not a connect string", hint="Write host:port/service."
+        ) from error
+    session = OracleSession(connection, user=config.user, on_statement=on_statement)
+    try:
+        session.apply_settings()
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+class OracleSession:
+    """One database session, used by one thread at a time. Closed by :meth:`close` or at the end of a ``with`` block.
+
+    Every method raises the errors of :func:`cdc_core.oracle.ora_codes.cdc_error`.
+    """
+
+    def __init__(
+        self,
+        connection: Any,
+        *,
+        user: str,
+        on_statement: Callable[[str], None] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._on_statement = on_statement
+        self._container: tuple[bool, str] | None = None
+        self.user = user
+
+    def __enter__(self) -> OracleSession:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def fetch_all(self, sql: str, binds: Binds | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a small query as tuples; NUMBERs are exact (int or Decimal), LONG and CLOB are text."""
+        with self._cursor(sql) as cursor:
+            cursor.arraysize = _FETCH_ALL_ROWS
+            cursor.outputtypehandler = _exact
+            cursor.execute(sql, dict(binds or {}))
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    def fetch_batches(
+        self,
+        sql: str,
+        binds: Binds | None = None,
+        *,
+        rows: int,
+        schema: pa.Schema | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a query as Arrow batches of ``rows`` rows, converted to ``schema`` where it is given.
+
+        An empty result gives one empty batch. Nothing beyond one batch is held.
+        """
+        self._tell(sql)
+        try:
+            frames = self._connection.fetch_df_batches(
+                sql,
+                parameters=dict(binds or {}),
+                size=rows,
+                requested_schema=schema,
+                fetch_decimals=True,
+            )
+            for frame in frames:
+                yield from pa.table(frame).to_batches() or [_empty(frame)]
+        except oracledb.Error as error:
+            raise cdc_error(error) from error
+
+    def execute_block(self, plsql: str, binds: Binds | None = None) -> None:
+        """Run a PL/SQL block (calls of DBMS_LOGMNR)."""
+        with self._cursor(plsql) as cursor:
+            cursor.execute(plsql, dict(binds or {}))
+
+    def apply_settings(self) -> None:
+        """Apply :data:`SETTINGS`."""
+        with self._cursor(SETTINGS) as cursor:
+            cursor.execute(SETTINGS)
+
+    @property
+    def is_cdb(self) -> bool:
+        """Is the database a container database?"""
+        return self._describe()[0]
+
+    @property
+    def container(self) -> str:
+        """The container that the DSN leads to: where the captured tables are."""
+        return self._describe()[1]
+
+    @contextmanager
+    def in_root(self) -> Iterator[None]:
+        """Work in CDB$ROOT for the block, as LogMiner needs; nothing changes in a database without containers.
+
+        Raises:
+            PreflightError: The user may not change containers.
+        """
+        if not self.is_cdb or self.container == ROOT:
+            yield
+            return
+        self._set_container(ROOT)
+        try:
+            yield
+        finally:
+            self._set_container(self.container)
+
+    def close(self) -> None:
+        """Close the session. May be called twice; never raises."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except oracledb.Error:
+                return  # a lost session is as closed as it can be
+
+    def _describe(self) -> tuple[bool, str]:
+        if self._container is None:
+            [(cdb, name)] = self.fetch_all(_CONTAINER)
+            self._container = (cdb == "YES", name)
+        return self._container
+
+    def _set_container(self, name: str) -> None:
+        sql = f"ALTER SESSION SET CONTAINER = {name if name == ROOT else quote(name)}"
+        with self._cursor(sql) as cursor:
+            cursor.execute(sql)
+        self.apply_settings()
+
+    @contextmanager
+    def _cursor(self, sql: str) -> Iterator[Any]:
+        self._tell(sql)
+        try:
+            with self._connection.cursor() as cursor:
+                yield cursor
+        except oracledb.Error as error:
+            raise cdc_error(error) from error
+
+    def _tell(self, sql: str) -> None:
+        if self._on_statement is not None:
+            self._on_statement(sql)
+
+
+def _exact(cursor: Any, metadata: Any) -> Any:
+    """Output type handler: NUMBERs without rounding, long text as text."""
+    if metadata.type_code is oracledb.DB_TYPE_NUMBER:
+        return cursor.var(str, arraysize=cursor.arraysize, outconverter=_number)
+    if metadata.type_code in (oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_NCLOB):
+        return cursor.var(oracledb.DB_TYPE_LONG, arraysize=cursor.arraysize)
+    return None
+
+
+def _number(text: str) -> Any:
+    value = Decimal(text)
+    return int(value) if value == value.to_integral_value() else value
+
+
+def _empty(frame: Any) -> pa.RecordBatch:
+    schema = pa.table(frame).schema
+    return pa.RecordBatch.from_pylist([], schema=schema)

@@ -1,0 +1,289 @@
+"""How is a captured table defined, now or as of an SCN?
+
+Source: Oracle Database Reference 19c, ALL_TAB_COLS, ALL_CONSTRAINTS, ALL_INDEXES; Database Development Guide 19c, "Using
+Oracle Flashback Query": past data of static dictionary views can be queried, of V$ views not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from cdc_core.config import TableConfig
+from cdc_core.errors import ConfigError, OracleError, PreflightError, SchemaMismatchError
+from cdc_core.identifiers import TableId, quote
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn
+
+
+class Queries(Protocol):
+    """What the dictionary is read through: an :class:`~cdc_core.oracle.session.OracleSession`."""
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+
+
+_COLUMNS = """
+SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA_PRECISION, DATA_SCALE, NULLABLE,
+       DATA_DEFAULT, HIDDEN_COLUMN, VIRTUAL_COLUMN
+  FROM ALL_TAB_COLS{as_of}
+ WHERE {tables}
+ ORDER BY OWNER, TABLE_NAME, COLUMN_ID, INTERNAL_COLUMN_ID"""
+_PRIMARY_KEYS = """
+SELECT K.OWNER, K.TABLE_NAME, K.COLUMN_NAME
+  FROM ALL_CONSTRAINTS{as_of} C, ALL_CONS_COLUMNS{as_of} K
+ WHERE C.CONSTRAINT_TYPE = 'P' AND C.STATUS = 'ENABLED'
+   AND K.OWNER = C.OWNER AND K.CONSTRAINT_NAME = C.CONSTRAINT_NAME AND {tables}
+ ORDER BY K.OWNER, K.TABLE_NAME, K.POSITION"""
+_UNIQUE_INDEXES = """
+SELECT K.TABLE_OWNER, K.TABLE_NAME, K.INDEX_OWNER, K.INDEX_NAME, K.COLUMN_NAME
+  FROM ALL_INDEXES{as_of} I, ALL_IND_COLUMNS{as_of} K
+ WHERE I.UNIQUENESS = 'UNIQUE' AND K.INDEX_OWNER = I.OWNER AND K.INDEX_NAME = I.INDEX_NAME AND {tables}
+ ORDER BY K.TABLE_OWNER, K.TABLE_NAME, K.INDEX_OWNER, K.INDEX_NAME, K.COLUMN_POSITION"""
+_OBJECTS = """
+SELECT OWNER, OBJECT_NAME, OBJECT_ID
+  FROM ALL_OBJECTS{as_of}
+ WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
+_LATER_DDL = """
+SELECT OWNER, OBJECT_NAME
+  FROM ALL_OBJECTS
+ WHERE OBJECT_TYPE = 'TABLE' AND {tables} AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE)"""
+_NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
+
+
+def read_table_schema(
+    session: Queries, config: TableConfig, *, scn: Scn | None = None
+) -> TableSchema:
+    """One table's definition; see :func:`read_table_schemas`."""
+    return read_table_schemas(session, [config], scn=scn)[0]
+
+
+def read_table_schemas(
+    session: Queries, configs: Sequence[TableConfig], *, scn: Scn | None = None
+) -> list[TableSchema]:
+    """The tables' definitions, in the order of ``configs``, with one read for all.
+
+    Args:
+        session: In the container of the tables.
+        configs: At least one table.
+        scn: As of when; now if None. Where Oracle refuses to look back (no FLASHBACK right on dictionary views), the
+            present definition is used if no DDL has happened since.
+
+    Returns:
+        Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual and invisible columns are among ``excluded``.
+
+    Raises:
+        ConfigError: A table or a column that the configuration names is unknown; the hint has names that are near.
+        PreflightError: A table has no key.
+        SchemaMismatchError: The definition as of ``scn`` cannot be known any more.
+    """
+    if scn is None:
+        return _read(session, configs, scn=None, valid_from=Scn(0))
+    try:
+        return _read(session, configs, scn=scn, valid_from=scn)
+    except (OracleError, PreflightError) as error:
+        if "ora" not in error.facts:
+            raise
+        _refuse_later_ddl(session, configs, scn, error)
+        return _read(session, configs, scn=None, valid_from=scn)
+
+
+def schema_from_rows(
+    config: TableConfig,
+    columns: Sequence[tuple[Any, ...]],
+    primary_key: Sequence[str],
+    unique_indexes: Sequence[Sequence[str]],
+    *,
+    object_id: int,
+    scn: Scn,
+) -> TableSchema:
+    """Build one table's schema from dictionary rows. Pure.
+
+    Args:
+        config: What the user wants of it.
+        columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden, virtual) in order.
+        primary_key: Its columns; empty without one.
+        unique_indexes: Columns of each unique index.
+    """
+    left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
+    usable = [_column(row) for row in columns if row[0] not in left_out]
+    _refuse_unknown(config, "columns_exclude", config.columns_exclude, [row[0] for row in columns])
+    captured = tuple(column for column in usable if column.name not in config.columns_exclude)
+    key = _key(config, captured, primary_key, unique_indexes)
+    excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))
+    return TableSchema(config.table, scn, captured, key, object_id, excluded)
+
+
+def _read(
+    session: Queries, configs: Sequence[TableConfig], *, scn: Scn | None, valid_from: Scn
+) -> list[TableSchema]:
+    tables = [config.table for config in configs]
+
+    def rows(sql: str, owner: str, name: str) -> dict[TableId, list[tuple[Any, ...]]]:
+        return _by_table(session, sql, tables, owner, name, scn)
+
+    columns = rows(_COLUMNS, "OWNER", "TABLE_NAME")
+    for table in tables:
+        if not columns.get(table):
+            raise _unknown_table(session, table)
+    keys = rows(_PRIMARY_KEYS, "C.OWNER", "C.TABLE_NAME")
+    indexes = rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME")
+    objects = rows(_OBJECTS, "OWNER", "OBJECT_NAME")
+    return [
+        schema_from_rows(
+            config,
+            columns[config.table],
+            [row[0] for row in keys.get(config.table, [])],
+            _indexes(indexes.get(config.table, [])),
+            object_id=int(objects[config.table][0][0]) if config.table in objects else 0,
+            scn=valid_from,
+        )
+        for config in configs
+    ]
+
+
+def _by_table(
+    session: Queries,
+    sql: str,
+    tables: Sequence[TableId],
+    owner: str,
+    name: str,
+    scn: Scn | None,
+) -> dict[TableId, list[tuple[Any, ...]]]:
+    condition, binds = tables_condition(tables, owner, name)
+    as_of = ""
+    if scn is not None:
+        as_of = " AS OF SCN :scn"
+        binds["scn"] = scn
+    found: dict[TableId, list[tuple[Any, ...]]] = {}
+    for row in session.fetch_all(sql.format(as_of=as_of, tables=condition), binds):
+        found.setdefault(TableId(row[0], row[1]), []).append(row[2:])
+    return found
+
+
+def tables_condition(
+    tables: Sequence[TableId], owner: str, name: str
+) -> tuple[str, dict[str, Any]]:
+    """A predicate that holds for rows of ``tables``, and its binds."""
+    terms: list[str] = []
+    binds: dict[str, Any] = {}
+    for number, table in enumerate(tables):
+        terms.append(f"{owner} = :o{number} AND {name} = :n{number}")
+        binds |= {f"o{number}": table.owner, f"n{number}": table.name}
+    return f"({' OR '.join(terms)})", binds
+
+
+def _indexes(rows: Sequence[tuple[Any, ...]]) -> list[list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for owner, index, column in rows:
+        found.setdefault((owner, index), []).append(column)
+    return list(found.values())
+
+
+def _column(row: tuple[Any, ...]) -> Column:
+    name, data_type, length, char_length, precision, scale, nullable, default = row[:8]
+    return Column(
+        name=name,
+        data_type=data_type,
+        length=int(length),
+        char_length=int(char_length or 0),
+        precision=None if precision is None else int(precision),
+        scale=None if scale is None else int(scale),
+        nullable=nullable == "Y",
+        default=_default(default),
+    )
+
+
+def _default(text: str | None) -> str | None:
+    stripped = (text or "").strip()
+    return None if stripped.upper() in {"", "NULL"} else stripped
+
+
+def _key(
+    config: TableConfig,
+    captured: Sequence[Column],
+    primary_key: Sequence[str],
+    unique_indexes: Sequence[Sequence[str]],
+) -> tuple[str, ...]:
+    """The configured key, else the primary key, else the shortest unique index whose columns are all NOT NULL."""
+    certain = {column.name for column in captured if not column.nullable}
+    names = {column.name for column in captured}
+    if config.key:
+        _refuse_unknown(config, "key", config.key, sorted(names))
+        loose = [name for name in config.key if name not in certain]
+        if loose:
+            raise ConfigError(
+                "columns of the configured key may be NULL",
+                hint="Name NOT NULL columns under key, or make them NOT NULL.",
+                table=config.table,
+                columns=", ".join(loose),
+            )
+        return config.key
+    candidates = [tuple(primary_key)] if primary_key else []
+    candidates += sorted(
+        (tuple(index) for index in unique_indexes), key=lambda key: (len(key), key)
+    )
+    for candidate in candidates:
+        if candidate and certain.issuperset(candidate):
+            return candidate
+    if primary_key and not names.issuperset(primary_key):
+        raise ConfigError(
+            "columns_exclude names a column of the primary key",
+            hint="Capture the whole key, or name another one under key.",
+            table=config.table,
+        )
+    owner, name = quote(config.table.owner), quote(config.table.name)
+    example = next((quote(column.name) for column in captured), "…")
+    raise PreflightError(
+        "the table has no primary key and no unique index over NOT NULL columns",
+        hint=f"ALTER TABLE {owner}.{name} ADD PRIMARY KEY ({example}); with the columns that identify a row, "
+        "or name unique NOT NULL columns under the table's key.",
+        table=config.table,
+    )
+
+
+def _refuse_unknown(
+    config: TableConfig, field: str, named: Sequence[str], known: Sequence[str]
+) -> None:
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0].upper(), known, n=3, cutoff=0.5)
+        raise ConfigError(
+            f"{field} names columns that the table does not have",
+            hint=f"Near names: {', '.join(near)}."
+            if near
+            else "Write names as the dictionary has them.",
+            table=config.table,
+            columns=", ".join(unknown),
+        )
+
+
+def _unknown_table(session: Queries, table: TableId) -> ConfigError:
+    rows = session.fetch_all(_NEAR, {"owner": table.owner, "name": table.name})
+    known = [f"{owner}.{name}" for owner, name in rows]
+    near = difflib.get_close_matches(str(table), known, n=3, cutoff=0.5)
+    return ConfigError(
+        "there is no such table, or the capture user may not read it",
+        hint=f"Near names: {', '.join(near)}. "
+        if near
+        else f"Check the name, or GRANT SELECT, FLASHBACK ON {table.sql} TO the capture user.",
+        table=table,
+    )
+
+
+def _refuse_later_ddl(
+    session: Queries, configs: Sequence[TableConfig], scn: Scn, cause: Exception
+) -> None:
+    condition, binds = tables_condition(
+        [config.table for config in configs], "OWNER", "OBJECT_NAME"
+    )
+    changed = session.fetch_all(_LATER_DDL.format(tables=condition), {**binds, "scn": scn})
+    if changed:
+        raise SchemaMismatchError(
+            "the tables were altered after this SCN, and Oracle does not show their earlier definition",
+            hint="GRANT FLASHBACK on SYS.ALL_TAB_COLS, ALL_CONSTRAINTS, ALL_CONS_COLUMNS, ALL_INDEXES, ALL_IND_COLUMNS and "
+            "ALL_OBJECTS to the capture user, or plan a new snapshot of the tables.",
+            tables=", ".join(f"{owner}.{name}" for owner, name in changed),
+            scn=scn,
+        ) from cause

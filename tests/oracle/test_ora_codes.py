@@ -1,0 +1,83 @@
+"""What driver errors become."""
+
+from __future__ import annotations
+
+import pickle
+
+import oracledb
+import pytest
+
+from cdc_core.config import OracleConfig
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    LogsNotReadyError,
+    OracleError,
+    OracleUnavailableError,
+    PreflightError,
+    SchemaMismatchError,
+    SnapshotTooOldError,
+    TransientError,
+)
+from cdc_core.oracle.ora_codes import cdc_error
+from cdc_core.oracle.session import connect
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("ORA-01555: snapshot too old: rollback segment", SnapshotTooOldError, "newer SCN"),
+        ("ORA-01466: unable to read data", SchemaMismatchError, "new snapshot"),
+        ("ORA-00942: table or view does not exist", PreflightError, "grant"),
+        ('ORA-00904: "SECRET": invalid identifier', SchemaMismatchError, "column"),
+        ("ORA-01031: insufficient privileges", PreflightError, "grant"),
+        ("ORA-01017: invalid username/password; logon denied", ConfigError, "oracle.password"),
+        ("ORA-28000: the account is locked", ConfigError, "locked"),
+        ("ORA-01045: user X lacks CREATE SESSION", PreflightError, "CREATE SESSION"),
+        ("DPY-6005: cannot connect to database. [Errno 111]", OracleUnavailableError, "oracle.dsn"),
+        (
+            "DPY-6001: Service is not registered. (Similar to ORA-12514)",
+            OracleUnavailableError,
+            "does not know the service",
+        ),
+        ("ORA-12541: TNS:no listener", OracleUnavailableError, "oracle.dsn"),
+        ("DPY-4011: the database or network closed the connection", OracleUnavailableError, "lost"),
+        ("ORA-03113: end-of-file on communication channel", OracleUnavailableError, "lost"),
+        ("DPY-4024: call timeout of 10 ms exceeded", OracleUnavailableError, "call_timeout"),
+        ("ORA-01291: missing log file", LogsNotReadyError, "again"),
+        ("ORA-00310: archived log contains sequence 5", LogsNotReadyError, "again"),
+        ("ORA-00604: error occurred at recursive SQL level 1", TransientError, "again"),
+        ("ORA-00600: internal error code, arguments: [krvrdccs10]", TransientError, "again"),
+        ("ORA-00600: internal error code, arguments: [kcbz]", OracleError, "internal error"),
+        ("ORA-06550: line 1, column 7: PLS-00201", PreflightError, "DBMS_LOGMNR"),
+        ("ORA-65040: operation not allowed from within a PDB", PreflightError, "CDB"),
+        ("ORA-01722: invalid number", OracleError, "invalid number"),
+    ],
+)
+def test_a_driver_error_becomes_one_that_says_what_to_do(
+    text: str, kind: type[CdcError], words: str
+) -> None:
+    error = cdc_error(oracledb.DatabaseError(text))
+    assert type(error) is kind
+    assert words in str(error)
+    assert "SECRET" not in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_values_in_quotes_stay_out_of_unknown_errors() -> None:
+    error = cdc_error(oracledb.DatabaseError("ORA-01861: literal 'top secret' does not match"))
+    assert "top secret" not in str(error)
+
+
+def test_a_port_where_nobody_listens_is_unavailable_and_the_password_stays_out() -> None:
+    config = OracleConfig(dsn="127.0.0.1:1/X", user="u", password="topsecret")
+    with pytest.raises(OracleUnavailableError, match=r"oracle\.dsn") as caught:
+        connect(config)
+    assert "topsecret" not in str(caught.value)
+
+
+def test_a_dsn_that_is_none_is_refused() -> None:
+    config = OracleConfig(dsn="(((", user="u", password="topsecret")
+    with pytest.raises(CdcError) as caught:
+        connect(config)
+    assert "topsecret" not in str(caught.value)

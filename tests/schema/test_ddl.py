@@ -1,0 +1,68 @@
+"""Which changes of a table are followed, and which stop the pipeline?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cdc_core.identifiers import TableId
+from cdc_core.schema.ddl import DdlEffect, compare_schemas
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn
+
+ID = Column("ID", "NUMBER", 22, 0, 10, 0, False)
+NAME = Column("NAME", "VARCHAR2", 40, 10, None, None, True)
+NOTE = Column("NOTE", "VARCHAR2", 40, 10, None, None, True)
+OLD = TableSchema(TableId("HR", "EMP"), Scn(1), (ID, NAME), ("ID",), 7)
+
+
+def changed(**parts: object) -> TableSchema:
+    return replace(OLD, scn_from=Scn(2), **parts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(changed(), id="nothing-captured-changed"),
+        pytest.param(changed(columns=(ID, replace(NAME, nullable=False))), id="became-not-null"),
+        pytest.param(changed(columns=(ID, replace(NAME, default="'x'"))), id="new-default"),
+        pytest.param(changed(excluded=("V",)), id="virtual-column-added"),
+        pytest.param(changed(object_id=0), id="object-id-unknown"),
+    ],
+)
+def test_what_leaves_the_captured_columns_alone_is_no_change(new: TableSchema) -> None:
+    assert compare_schemas(OLD, new).effect is DdlEffect.NONE
+
+
+def test_appended_columns_are_followed() -> None:
+    new = changed(columns=(ID, NAME, NOTE, replace(NOTE, name="NOTE2")))
+    assert compare_schemas(OLD, new).effect is DdlEffect.COLUMNS_APPENDED
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        pytest.param(changed(columns=(ID,)), "dropped or renamed: NAME", id="drop-column"),
+        pytest.param(
+            changed(columns=(ID, replace(NAME, name="N2"))), "renamed: NAME", id="rename-column"
+        ),
+        pytest.param(
+            changed(columns=(ID, replace(NAME, char_length=20, length=80))),
+            "type: NAME",
+            id="widen",
+        ),
+        pytest.param(changed(columns=(ID, NOTE, NAME)), "order", id="insert-in-the-middle"),
+        pytest.param(
+            changed(columns=(ID, NAME, replace(NOTE, default="'x'"))),
+            "default",
+            id="add-with-default",
+        ),
+        pytest.param(changed(key=("ID", "NAME")), "key changed", id="other-key"),
+        pytest.param(changed(object_id=8), "created again", id="dropped-and-created"),
+    ],
+)
+def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: str) -> None:
+    verdict = compare_schemas(OLD, new)
+    assert verdict.effect is DdlEffect.REFUSED
+    assert reason in verdict.reason
