@@ -1,0 +1,251 @@
+"""What does ``redolake demo`` do?
+
+An Oracle database with a year of real flights starts, an airport works on it, and Redolake carries everything into Delta
+Lake meanwhile: chunks of the snapshot first, then window after window; in the end every table is compared with Oracle at
+one SCN. Killed at any moment and started again it goes on, and ends with the same tables.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import oracledb
+from rich.console import Console
+
+from cdc_core.config import SourceConfig
+from cdc_core.errors import LogsNotReadyError, OracleUnavailableError
+from cdc_core.lake.history import read_log
+from cdc_core.lake.spark import start_session
+from cdc_core.lake.tables import mirror_path
+from cdc_core.steps import Pipeline
+from pipelines.demo import settings
+from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time
+from pipelines.demo.server import Served, serving
+from pipelines.demo.workload import LiveSystem, Plan, create_tables, load_history
+
+SECONDS_PER_FLIGHT_HOUR = {"day": 1.5, "month": 0.0, "year": 0.0}
+"""How fast the airport's clock runs: a day is slowed down, so that there is something to look at."""
+
+SNAPSHOT_AFTER = timedelta(hours=3)
+"""Flight time that passes before the snapshot: the first audit is open then, and stays open over several windows."""
+
+SETTLE_SECONDS = 120
+IDLE_SECONDS = 0.5
+
+
+def run_demo(
+    *,
+    scale: str = "day",
+    folder: Path | None = None,
+    fresh: bool = False,
+    console: Console | None = None,
+) -> int:
+    """Run the demo, or go on with one that was cut short.
+
+    Returns:
+        0 when every table equals Oracle, 1 when one does not.
+    """
+    started = time.monotonic()
+    folder = settings.default_folder() if folder is None else folder
+    plan = Plan.of_scale(scale)
+    with Screen(console or Console()) as screen:
+        if said := settings.prepare(folder, scale, fresh=fresh):
+            screen.say(said)
+        with serving(folder) as served:
+            screen.say(f"Oracle (embedded, not for production data) answers at {served.dsn}")
+            config = settings.write_definitions(folder, served, owner=served.user.upper())
+            with Pipeline(config, report=screen.step) as pipeline:
+                rows, scn = _run(pipeline, served, plan, scale, screen)
+    _tell_the_end(screen, rows, scn, time.monotonic() - started)
+    return 1 if any(row.differences for row in rows) else 0
+
+
+def _run(
+    pipeline: Pipeline, served: Served, plan: Plan, scale: str, screen: Screen
+) -> tuple[list[FinalRow], int]:
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        spark = pool.submit(_warm_up, pipeline)
+        _fill(served, plan, screen)
+        screen.bar("Spark", 0, 1, "starting")
+        spark.result()
+        screen.bar("Spark", 1, 1, "ready")
+    live = LiveSystem(lambda: _connect(served), plan, pace=_Pace(SECONDS_PER_FLIGHT_HOUR[scale]))
+    with _working(live) as work:
+        _await_first_hours(live, work, plan)
+        _snapshot(pipeline, screen)
+        while not work.done():
+            _windows(pipeline, live, plan, screen)
+        work.result()
+        _catch_up(pipeline, live, plan, screen)
+    return _compare(pipeline, screen)
+
+
+def _connect(served: Served) -> oracledb.Connection:
+    return oracledb.connect(user=served.user, password=served.password, dsn=served.dsn)
+
+
+def _warm_up(pipeline: Pipeline) -> None:
+    """Start Spark while Oracle is being filled."""
+    start_session(pipeline.config.lake)
+
+
+def _fill(served: Served, plan: Plan, screen: Screen) -> None:
+    def report(table: str, done: int, rows: int) -> None:
+        screen.bar(f"Oracle: {table}", done, rows, f"{done:,} rows")
+
+    with _connect(served) as connection:
+        create_tables(connection)
+        load_history(connection, plan, report)
+    screen.say(f"Oracle holds January's flights; the airport works from {plan.first_day:%d %B} on")
+
+
+@contextmanager
+def _working(live: LiveSystem) -> Iterator[Future[None]]:
+    """The live system in a thread of its own; it is stopped when the block ends early."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            yield pool.submit(live.run, stop)
+        finally:
+            stop.set()
+
+
+def _await_first_hours(live: LiveSystem, work: Future[None], plan: Plan) -> None:
+    while not work.done():
+        now = live.progress.now
+        if now is not None and now >= plan.begins + SNAPSHOT_AFTER:
+            return
+        time.sleep(0.05)
+
+
+def _snapshot(pipeline: Pipeline, screen: Screen) -> None:
+    """Plan or go on with the snapshot, chunk by chunk."""
+    pipeline.check()
+    pipeline.start_snapshot()
+    chunks = pipeline.pending_chunks()
+    for number, key in enumerate(chunks, start=1):
+        pipeline.snapshot_chunk(key)
+        pipeline.apply_chunk(key)
+        screen.bar("Snapshot", number, len(chunks), f"{number} of {len(chunks)} chunks")
+
+
+def _windows(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) -> None:
+    """Carry over what there is now; a moment's rest when there is nothing, or the redo is not readable yet."""
+    before = screen.windows_seen
+    try:
+        for _ in pipeline.run_windows():
+            _show_airport(live, plan, screen)
+    except LogsNotReadyError:
+        before = screen.windows_seen
+    if screen.windows_seen == before:
+        _show_airport(live, plan, screen)
+        time.sleep(IDLE_SECONDS)
+
+
+def _show_airport(live: LiveSystem, plan: Plan, screen: Screen) -> None:
+    now = live.progress.now
+    passed = (now - plan.begins) / timedelta(days=1) if now else 0.0
+    note = f"{flight_time(now)}, {live.progress.transactions:,} transactions"
+    screen.bar("Airport", min(passed, plan.days), plan.days, note)
+
+
+def _catch_up(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) -> None:
+    """Windows until every mirror has passed the SCN at which the airport had done its last work.
+
+    Raises:
+        OracleUnavailableError: The mirrors do not get there.
+    """
+    target = pipeline.status().scn_oracle
+    give_up = time.monotonic() + SETTLE_SECONDS
+    while target is None or _position(pipeline) < target:
+        if time.monotonic() > give_up:
+            raise OracleUnavailableError(
+                "the mirrors do not reach the end of Oracle's redo",
+                hint="`redolake status` says why; the demo can be started again.",
+                target_scn=target,
+            )
+        target = target or pipeline.status().scn_oracle
+        _windows(pipeline, live, plan, screen)
+
+
+def _position(pipeline: Pipeline) -> int:
+    """The SCN that all mirrors have passed; 0 as long as one has no position."""
+    return min(table.position or 0 for table in pipeline.status(ask_oracle=False).tables)
+
+
+def _compare(pipeline: Pipeline, screen: Screen) -> tuple[list[FinalRow], int]:
+    screen.bar("Comparing", 0, 1, "all rows, all columns")
+    found = pipeline.reconcile()
+    screen.bar("Comparing", 1, 1, f"at SCN {found.scn}")
+    changes = changes_applied(pipeline.config)
+    rows = [
+        FinalRow(
+            table.table,
+            table.rows_oracle,
+            table.rows_delta,
+            table.differences,
+            changes[table.table],
+            screen.seconds[table.table],
+        )
+        for table in found.tables
+    ]
+    return rows, found.scn
+
+
+def changes_applied(config: SourceConfig) -> dict[str, int]:
+    """Changes that windows brought to each mirror, by the mirrors' own commits: those of earlier starts count too."""
+    return {
+        str(table.table): _changes_in(mirror_path(config.lake.path, config.name, table.table))
+        for table in config.tables
+    }
+
+
+def _changes_in(mirror: str) -> int:
+    log = read_log(mirror)
+    commits = log.commits if log else ()
+    return sum(
+        int(commit.metadata["changes"])
+        for commit in commits
+        if commit.metadata.get("kind") == "window"
+    )
+
+
+def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -> None:
+    screen.console.print()
+    screen.console.print(final_table(rows, scn=scn))
+    differences = sum(row.differences for row in rows)
+    changes = sum(row.changes for row in rows)
+    verdict = (
+        "[green]Every table equals Oracle.[/]"
+        if differences == 0
+        else f"[red]{differences:,} rows differ: `redolake reconcile` names them.[/]"
+    )
+    screen.console.print(
+        f"{verdict} {changes:,} changes in {screen.windows_seen} windows; {seconds:.0f} s in all.",
+        highlight=False,
+    )
+    screen.console.print(
+        "Look at it in the browser: [bold]make ui[/] — every chunk and every window is a partition there.",
+        highlight=False,
+    )
+
+
+class _Pace:
+    """Lets flight time pass at a steady speed, from the moment at which it is first asked."""
+
+    def __init__(self, seconds_per_hour: float) -> None:
+        self._seconds_per_hour = seconds_per_hour
+        self._first: tuple[datetime, float] | None = None
+
+    def __call__(self, moment: datetime) -> None:
+        if self._first is None:
+            self._first = (moment, time.monotonic())
+        since, began = self._first
+        due = began + (moment - since) / timedelta(hours=1) * self._seconds_per_hour
+        time.sleep(max(0.0, due - time.monotonic()))

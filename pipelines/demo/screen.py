@@ -1,0 +1,148 @@
+"""What do people see while the demo runs?
+
+Progress bars on a terminal; one line per finished step everywhere; a table at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from cdc_core.status import StepReport
+
+
+@dataclass(frozen=True, slots=True)
+class FinalRow:
+    """One table at the end: rows on both sides at one SCN, rows that differ, changes in the change log, seconds of work."""
+
+    table: str
+    rows_oracle: int
+    rows_delta: int
+    differences: int
+    changes: int
+    seconds: float
+
+
+class Screen:
+    """Shows progress bars and lines. Use it as a context manager; :meth:`step` may be called from any thread."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.seconds: Counter[str] = Counter()
+        self.changes_seen = 0
+        self.windows_seen = 0
+        self._captured: dict[str, StepReport] = {}
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<22}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._bars: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self._progress.console.print(text, highlight=False, soft_wrap=True)
+
+    def bar(self, name: str, done: float, total: float, note: str = "") -> None:
+        """Show or move a progress bar."""
+        if name not in self._bars:
+            self._bars[name] = self._progress.add_task(name, total=total, note=note)
+        self._progress.update(self._bars[name], completed=done, total=total, note=note)
+
+    def step(self, report: StepReport) -> None:
+        """Show a finished step: one line for a chunk when it is applied, one for a window when it is applied."""
+        for table in report.tables:
+            self.seconds[str(table.table)] += table.seconds
+        if report.kind in {"chunk-landed", "window-captured"}:
+            self._captured[report.key + str(report.table or "")] = report
+        elif report.kind == "chunk-applied":
+            landed = self._captured.pop(report.key + str(report.table or ""), None)
+            self.say(chunk_line(report, landed))
+        elif report.kind == "window-applied":
+            self.windows_seen += 1
+            self.changes_seen += sum(table.changes for table in report.tables)
+            self.say(window_line(report, self._captured.pop(report.key, None)))
+
+
+def chunk_line(applied: StepReport, landed: StepReport | None) -> str:
+    """``chunk  FLIGHTS 000002  10,000 rows  landed 0.3 s, applied 1.2 s``."""
+    reading = f"landed {landed.seconds:.1f} s, " if landed else ""
+    rows = landed.rows if landed else applied.rows
+    name = applied.table.name if applied.table else ""
+    return (
+        f"[cyan]chunk [/] {name:<9} {applied.key.rpartition(':')[2]}  {rows:>7,} rows  "
+        f"{reading}applied {applied.seconds:.1f} s"
+    )
+
+
+def window_line(applied: StepReport, captured: StepReport | None) -> str:
+    """``window (1200, 1300]  310 redo rows, 12 commits, 1 rolled back, 1 open → FLIGHTS 210, WEATHER 3  2.1 s``."""
+    facts = captured.facts if captured else {}
+    parts = []
+    if captured:
+        parts.append(f"{captured.rows:,} redo rows")
+        parts.append(f"{facts.get('transactions_committed', 0)} commits")
+        for fact, word in (
+            ("transactions_rolled_back", "rolled back"),
+            ("transactions_open", "open"),
+        ):
+            if facts.get(fact):
+                parts.append(f"{facts[fact]} {word}")
+        if facts.get("schema_changes"):
+            parts.append("[yellow]table altered[/]")
+    applied_to = [
+        f"{table.table.name} {table.changes:,}" for table in applied.tables if table.changes
+    ]
+    seconds = applied.seconds + (captured.seconds if captured else 0)
+    return (
+        f"[blue]window[/] ({applied.scn_low}, {applied.scn_high}]  {', '.join(parts)} → "
+        f"{', '.join(applied_to) or 'no changes'}  [dim]{seconds:.1f} s[/]"
+    )
+
+
+def flight_time(now: datetime | None) -> str:
+    """The live system's clock."""
+    return f"{now:%d %b %H:%M} UTC" if now else ""
+
+
+def final_table(rows: Sequence[FinalRow], *, scn: int) -> Table:
+    """The proof: every table compared at one SCN."""
+    table = Table(title=f"Oracle AS OF SCN {scn} against Delta Lake", title_justify="left")
+    table.add_column("table")
+    for name in ("rows in Oracle", "rows in Delta", "differences", "changes applied", "seconds"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        colour = "red" if row.differences else "green"
+        table.add_row(
+            row.table,
+            f"{row.rows_oracle:,}",
+            f"{row.rows_delta:,}",
+            f"[{colour}]{row.differences:,}[/]",
+            f"{row.changes:,}",
+            f"{row.seconds:.1f}",
+        )
+    return table

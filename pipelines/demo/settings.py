@@ -1,0 +1,76 @@
+"""Where does the demo keep its things, and how is its source configured?
+
+Everything is below one folder (``.redolake/demo``). ``defs.yaml`` there has the form of any source's configuration, so the
+command line and Dagster read the demo like a database of one's own.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cdc_core.config import SourceConfig
+from pipelines.demo.server import Served
+from pipelines.demo.tables import TABLES
+
+SOURCE = "flights"
+PASSWORD_ENV = "REDOLAKE_DEMO_PASSWORD"  # noqa: S105 - the name of a variable
+COMPONENT = "assets.components.OracleCdc"
+FILE_NAME = "defs.yaml"
+CHUNK_ROWS = 10_000
+SCALES = ("day", "month", "year")
+
+
+def default_folder() -> Path:
+    """``.redolake/demo`` in the project's folder."""
+    return Path(__file__).resolve().parents[2] / ".redolake" / "demo"
+
+
+def prepare(folder: Path, scale: str, *, fresh: bool) -> str | None:
+    """Make the folder ready for a scale. What another scale left there is removed: its flights would not fit.
+
+    Returns:
+        A sentence for people about what was removed or is gone on with, None for a first run.
+    """
+    noted = folder / "plan.json"
+    before = json.loads(noted.read_text())["scale"] if noted.exists() else None
+    said = None
+    if before and (fresh or before != scale):
+        shutil.rmtree(folder)
+        said = f"The demo of a {before} that was here is removed; this one begins anew."
+    elif before:
+        said = "Going on where the demo stood (--fresh begins anew)."
+    folder.mkdir(parents=True, exist_ok=True)
+    noted.write_text(json.dumps({"scale": scale}))
+    return said
+
+
+def attributes(folder: Path, served: Served, *, owner: str) -> dict[str, Any]:
+    """The source's configuration as it stands under ``attributes`` in ``defs.yaml``."""
+    return {
+        "name": SOURCE,
+        "oracle": {"dsn": served.dsn, "user": served.user, "password_env": PASSWORD_ENV},
+        "tables": [{"name": f"{owner}.{table.name}"} for table in TABLES if table.captured],
+        "snapshot": {"chunk_rows": CHUNK_ROWS},
+        "landing": {"type": "local", "path": str(folder / "landing")},
+        "lake": {"path": str(folder / "lake")},
+        "state": {"url": f"sqlite:///{folder / 'state.db'}"},
+    }
+
+
+def write_definitions(folder: Path, served: Served, *, owner: str) -> SourceConfig:
+    """Write ``defs.yaml`` and return the same as a checked configuration."""
+    written = attributes(folder, served, owner=owner)
+    text = yaml.safe_dump({"type": COMPONENT, "attributes": written}, sort_keys=False)
+    head = "# The demo's source. Written by `redolake demo`; the password is in oracle.json beside this file.\n"
+    fresh = folder / "defs.new"
+    fresh.write_text(head + text)
+    fresh.replace(folder / FILE_NAME)
+    oracle = {key: value for key, value in written["oracle"].items() if key != "password_env"}
+    return SourceConfig.model_validate(
+        {**written, "oracle": {**oracle, "password": served.password}}
+    )

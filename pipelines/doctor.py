@@ -1,0 +1,244 @@
+"""What is there of what Redolake needs, what is missing, and which command mends it?
+
+Each check answers for itself: one that fails never hides the others. What only a source needs (driver, stores) is imported
+where it is used, so that a machine on which it is broken can still be examined.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from cdc_core.config import LocalLandingConfig, SourceConfig
+from cdc_core.errors import CdcError
+from cdc_core.lake.runtime import (
+    JARS,
+    default_runtime_folder,
+    find_java,
+    jars_folder,
+    shim_folder,
+    verify_jars,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "requirements.lock"
+FREE_DISK_BYTES_MIN = 2 * 1024**3
+FREE_MEMORY_BYTES_MIN = 3 * 1024**3
+GIB = 1024**3
+PYTHONS = ((3, 11), (3, 12))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. ``remedy`` is the command or the sentence that mends it; empty when ``ok``."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+
+def examine(config: SourceConfig | None = None, *, runtime: Path | None = None) -> list[Check]:
+    """Look at the machine and, with a configuration, at the source's database, stores and lake.
+
+    Args:
+        config: The source to examine; None for the machine alone.
+        runtime: The runtime folder with jars and Java; the environment's own by default.
+    """
+    runtime = default_runtime_folder() if runtime is None else runtime
+    work = Path.cwd() if config is None else Path(config.lake.path)
+    checks = [
+        python(sys.version_info[:2]),
+        packages(LOCK),
+        _guarded("Java", "make setup", lambda: java(runtime)),
+        jars(jars_folder(runtime)),
+        disk(work),
+        memory(Path("/proc/meminfo")),
+    ]
+    if config is None:
+        return [*checks, writable("State folder", ROOT / ".redolake")]
+    return [*checks, *source(config)]
+
+
+def as_json(checks: list[Check]) -> dict[str, object]:
+    """``{"ok": …, "checks": [{"name", "ok", "found", "remedy"}]}``: these keys stay as they are."""
+    return {"ok": all(check.ok for check in checks), "checks": [asdict(check) for check in checks]}
+
+
+def show(checks: list[Check], console: Console) -> None:
+    """Print the checks as a table, and the remedies below it."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for check in checks:
+        mark = "[green]✓[/]" if check.ok else "[red]✗[/]"
+        table.add_row(mark, check.name, check.found)
+    console.print(table)
+    for check in checks:
+        if not check.ok:
+            console.print(f"[red]{check.name}[/]: {check.remedy}", highlight=False, soft_wrap=True)
+
+
+def python(version: tuple[int, ...]) -> Check:
+    """Is it a Python that the locked packages are made for?"""
+    found = ".".join(map(str, version))
+    wanted = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
+    if version in PYTHONS:
+        return Check("Python", True, f"{found} ({sys.executable})")
+    return Check(
+        "Python", False, found, f"Use Python {wanted}: PYTHON=/path/to/python3.11 make setup"
+    )
+
+
+def packages(lock: Path) -> Check:
+    """Are the packages those of the lock file? Without one (an installed wheel) their own statement counts."""
+    if not lock.exists():
+        return Check("Packages", True, "no lock file here; as the package index gave them")
+    wrong = []
+    pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ \\;]+)", lock.read_text(), re.MULTILINE))
+    for name, version in pins.items():
+        try:
+            found = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found = "missing"
+        if found != version:
+            wrong.append(f"{name} {found} instead of {version}")
+    if not wrong:
+        return Check("Packages", True, f"{len(pins)}, all as locked")
+    shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+    return Check("Packages", False, shown, "rm -f .redolake/setup.json && make setup")
+
+
+def java(runtime: Path) -> Check:
+    """Is there a Java for Spark?
+
+    Raises:
+        PreflightError: There is none.
+    """
+    found = find_java(shim_folder(runtime))
+    return Check("Java", True, f"{found.version} ({found.origin}, {found.path})")
+
+
+def jars(folder: Path) -> Check:
+    """Are Delta's jars there and whole?"""
+    problems = verify_jars(folder)
+    if problems:
+        return Check("Delta's jars", False, "; ".join(problems), "redolake setup")
+    return Check("Delta's jars", True, f"{len(JARS)} in {folder}, SHA-256 as pinned")
+
+
+def disk(folder: Path) -> Check:
+    """Is there room where the work is done?"""
+    free = shutil.disk_usage(_nearest(folder)).free
+    found = f"{free / GIB:.1f} GiB free at {_nearest(folder)}"
+    if free >= FREE_DISK_BYTES_MIN:
+        return Check("Disk", True, found)
+    return Check("Disk", False, found, f"Make room: at least {FREE_DISK_BYTES_MIN // GIB} GiB.")
+
+
+def memory(meminfo: Path) -> Check:
+    """Is there memory for Spark's driver?"""
+    if not meminfo.exists():
+        return Check("Memory", True, "unknown on this system")
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
+    available = int(match[1]) * 1024 if match else 0
+    found = f"{available / GIB:.1f} GiB available"
+    if available >= FREE_MEMORY_BYTES_MIN:
+        return Check("Memory", True, found)
+    remedy = f"Free {FREE_MEMORY_BYTES_MIN // GIB} GiB, or lower lake.driver_memory."
+    return Check("Memory", False, found, remedy)
+
+
+def writable(name: str, folder: Path) -> Check:
+    """Can files be made in a folder (or where it will be made)?"""
+    at = _nearest(folder)
+    try:
+        with tempfile.NamedTemporaryFile(dir=at, prefix=".redolake-"):
+            pass
+    except OSError as error:
+        return Check(
+            name,
+            False,
+            f"{folder}: {error.strerror}",
+            f"chown or chmod {at}, or name another folder.",
+        )
+    return Check(name, True, str(folder))
+
+
+def source(config: SourceConfig) -> Iterator[Check]:
+    """Check what one source needs: landing, lake, metadata store, database."""
+    yield _landing(config)
+    if "://" not in config.lake.path:
+        yield writable("Lake", Path(config.lake.path))
+    yield _guarded("Metadata store", "Check state.url.", lambda: _store(config))
+    yield from _oracle(config)
+
+
+def _landing(config: SourceConfig) -> Check:
+    if isinstance(config.landing, LocalLandingConfig):
+        return writable("Landing", Path(config.landing.path))
+    return _guarded("Landing", "Check bucket, region and credentials.", lambda: _s3(config))
+
+
+def _s3(config: SourceConfig) -> Check:
+    from cdc_core.landing.store import open_landing
+
+    folders = open_landing(config.landing).list_folders(config.name)
+    return Check("Landing", True, f"bucket answers, {len(folders)} folders of this source")
+
+
+def _store(config: SourceConfig) -> Check:
+    from cdc_core.state.store import Store
+
+    with Store.open(config.state.url) as store:
+        tables = len(store.tables(config.name))
+    kind = config.state.url.partition(":")[0]
+    return Check("Metadata store", True, f"{kind}, {tables} tables recorded for {config.name}")
+
+
+def _oracle(config: SourceConfig) -> Iterator[Check]:
+    """One check for the connection, and one for each finding of the preflight."""
+    from cdc_core.oracle.preflight import check_source
+    from cdc_core.oracle.session import connect
+
+    try:
+        with connect(config.oracle) as session:
+            findings = check_source(session, config)
+    except CdcError as error:
+        yield _failed("Oracle", error, "Check oracle.dsn, oracle.user and the password.")
+        return
+    yield Check("Oracle", True, f"{config.oracle.dsn} as {config.oracle.user}")
+    for finding in findings:
+        where = f" {finding.table}" if finding.table else ""
+        remedy = finding.remedy if finding.is_problem else ""
+        yield Check(f"Oracle{where}", not finding.is_problem, finding.problem, remedy)
+    if not any(finding.is_problem for finding in findings):
+        yield Check("Oracle's settings", True, f"{len(config.tables)} tables can be captured")
+
+
+def _guarded(name: str, remedy: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except CdcError as error:
+        return _failed(name, error, remedy)
+
+
+def _failed(name: str, error: CdcError, remedy: str) -> Check:
+    facts = ", ".join(f"{name}={value}" for name, value in error.facts.items())
+    found = f"{error.message} ({facts})" if facts else error.message
+    return Check(name, False, found, error.hint or remedy)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    found = folder.absolute()
+    while not found.exists():
+        found = found.parent
+    return found
