@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdc_core.oracle_embedded.api import BindMeta, OracleError, OraType, Value
+from cdc_core.oracle_embedded.values import interval_ds_from_nanos, nanos_from_interval_ds
 from cdc_core.oracle_embedded.wire.connect import STRING_SIZE_MAX
 from cdc_core.oracle_embedded.wire.lobs import LobStore
 from cdc_core.oracle_embedded.wire.ttc import TtcReader, clr_bytes, ub_bytes
@@ -160,6 +161,9 @@ def engine_rows(
         elif bind.type in _TIMESTAMP_TYPES:
             for row in rows:
                 row[position] = _pad_timestamp(row[position])
+        elif bind.type == OraType.INTERVAL_DS:
+            for row in rows:
+                row[position] = _normal_interval(row[position])
         elif bind.charset_form == _NATIONAL and bind.type in _TEXT_TYPES:
             for row in rows:
                 row[position] = utf8_from_utf16(row[position])
@@ -170,6 +174,11 @@ def _pad_timestamp(value: Value) -> Value:
     return value if value is None else value.ljust(11, b"\x00")
 
 
+def _normal_interval(value: Value) -> Value:
+    """Drivers send ``-1 day +3 seconds`` with mixed signs; Oracle keeps one sign for all fields."""
+    return None if value is None else interval_ds_from_nanos(nanos_from_interval_ds(value))
+
+
 def utf8_from_utf16(value: Value) -> Value:
     """Recode national text as the engine keeps it."""
     return None if value is None else value.decode("utf-16-be", "replace").encode()
@@ -178,8 +187,6 @@ def utf8_from_utf16(value: Value) -> Value:
 def out_value(value: Value, meta: BindMeta, lobs: LobStore) -> bytes:
     """Encode one OUT or RETURNING value with the length field that follows it."""
     if value is None:
-        if meta.type == OraType.BOOLEAN:
-            return b"\xfd\x01\x00"
         return b"\x00\x00"
     if meta.type in _LOB_TYPES:
         return lobs.temporary_from(value, meta.type, meta.charset_form) + b"\x00"

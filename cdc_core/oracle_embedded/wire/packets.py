@@ -63,10 +63,10 @@ class Link:
     ``break_seen`` is set from the moment that a break or interrupt marker arrives until :meth:`answer_break`.
 
     Args:
-        on_break: Called in the reading thread at a break, and when the connection is lost.
+        on_break: Called in the reading thread at a break, and when the connection is lost; again while it returns True.
     """
 
-    def __init__(self, sock: socket.socket, on_break: Callable[[], None]) -> None:
+    def __init__(self, sock: socket.socket, on_break: Callable[[], bool]) -> None:
         self._socket = sock
         self._on_break = on_break
         self._input = sock.makefile("rb", buffering=65536)
@@ -91,18 +91,20 @@ class Link:
         try:
             while True:
                 packet = self._read_packet()
-                if packet.type == PacketType.MARKER and packet.body[2] != Marker.RESET:
-                    self.break_seen = True
-                    self._on_break()
+                is_break = packet.type == PacketType.MARKER and packet.body[2] != Marker.RESET
+                self.break_seen = self.break_seen or is_break
                 self._packets.put(packet)
+                while is_break and self._on_break():
+                    pass
         except (ConnectionLostError, OSError, ValueError):
             logger.debug("connection ended by the client")
         except ProtocolError as error:
             logger.warning("connection closed: %s", error)
         finally:
             self.lost = True
-            self._on_break()
             self._packets.put(None)
+            while self._on_break():
+                pass
 
     def _read_packet(self) -> Packet:
         header = self._input.read(_HEADER)

@@ -61,9 +61,18 @@ def _read_end_to_end(reader: TtcReader, actions: PiggybackActions) -> None:
     changes: list[tuple[str, str | None]] = []
     for name, present, size in fields:
         if present:
-            changes.append((name, reader.clr().decode() if size else None))
+            changes.append((name, _sized_text(reader, size) if size else None))
     for name, value in changes:
         actions.set_attribute(name, value)
+
+
+def _sized_text(reader: TtcReader, size: int) -> str:
+    """Read a text of known length. The driver sends a lone zero byte for each empty text before it."""
+    while not (value := reader.clr()):
+        pass
+    if len(value) != size:
+        raise ProtocolError("client attribute has another length than announced")
+    return value.decode()
 
 
 def _pointer(reader: TtcReader) -> tuple[int, int]:

@@ -27,6 +27,7 @@ _FUNCTION, _PIGGYBACK = 3, 17
 _CANCELLED = OracleError(1013, "user requested cancel of current operation")
 _UNSUPPORTED = OracleError(3001, "unimplemented feature")
 _SYSDBA_MODE = 0x20
+_INTERRUPT_AGAIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class WireSession:
         self._number = number
         self._link = Link(sock, self._interrupt)
         self._reader = TtcReader(self._link.next_data)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._running: EngineSession | None = None
 
     def close(self) -> None:
@@ -133,18 +134,33 @@ class WireSession:
 
     # --- break ---
 
-    def _interrupt(self) -> None:
-        """Called by the reading thread when a break has come or the client is gone."""
-        with self._lock:
-            if self._running is not None:
-                self._running.interrupt()
+    def _interrupt(self) -> bool:
+        """Interrupt the running call; False when there is none (any more).
+
+        The reading thread calls it again and again after a break, since an interrupt may come a moment before the
+        engine is ready for it.
+        """
+        with self._changed:
+            if self._running is None:
+                return False
+            self._running.interrupt()
+            self._changed.wait(_INTERRUPT_AGAIN_SECONDS)
+            return self._running is not None
 
     def running(self, session: EngineSession | None) -> None:
-        """Say which session works for this connection at the moment, if any."""
-        with self._lock:
+        """Say which session works for this connection at the moment, if any.
+
+        Raises:
+            BreakReceivedError: The call was broken off before it began.
+            ConnectionLostError: The client is gone.
+        """
+        with self._changed:
             self._running = session
-            if session is not None and (self._link.break_seen or self._link.lost):
-                session.interrupt()
+            self._changed.notify_all()
+        if session is not None and self._link.break_seen:
+            raise BreakReceivedError
+        if session is not None and self._link.lost:
+            raise ConnectionLostError
 
     @property
     def link(self) -> Link:
@@ -190,6 +206,7 @@ class _Calls:
             self._statements.close_cursor, self._lobs.free, self._set_attribute
         )
         self._piggyback_error: OracleError | None = None
+        self._after_piggyback = False
         self._calls: dict[int, Callable[[], None]] = {
             Function.EXECUTE: self._execute,
             Function.REEXECUTE: lambda: self._reexecute(fetch=False),
@@ -213,8 +230,13 @@ class _Calls:
         try:
             message = self._reader.u8()
             if message == _PIGGYBACK:
+                self._after_piggyback = True
                 read_piggyback(self._reader, self._piggybacks)
                 return True
+            if message == 0 and self._after_piggyback:
+                # What is left of client attributes that were set to an empty text.
+                return True
+            self._after_piggyback = False
             if message != _FUNCTION:
                 raise ProtocolError(f"message {message} is not expected from a client")
             function = self._reader.u8()
@@ -232,8 +254,8 @@ class _Calls:
         return True
 
     def _serve_function(self, function: int) -> None:
-        self._owner.running(self._session)
         try:
+            self._owner.running(self._session)
             call = self._calls.get(function)
             if call is None:
                 raise UnreadableRequestError

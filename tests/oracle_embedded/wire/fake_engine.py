@@ -1,0 +1,208 @@
+"""An engine that answers from a script, for tests of the wire alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cdc_core.oracle_embedded.api import (
+    BindMeta,
+    ColumnMeta,
+    OracleError,
+    OraType,
+    Outcome,
+    StatementKind,
+    Value,
+)
+from cdc_core.oracle_embedded.wire.placeholders import returning_positions
+
+
+class FakeRows:
+    """Rows from a list, or from a function that is asked for every batch."""
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnMeta],
+        rows: Sequence[Sequence[Value]] | Callable[[int], list[Sequence[Value]]],
+    ) -> None:
+        self.columns = columns
+        self._rows = rows
+        self._at = 0
+        self.closed = False
+
+    def fetch(self, count: int) -> list[Sequence[Value]]:
+        if callable(self._rows):
+            return self._rows(count)
+        batch = list(self._rows[self._at : self._at + count])
+        self._at += len(batch)
+        return batch
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass(slots=True)
+class FakeStatement:
+    sql: str
+    kind: StatementKind
+    columns: Sequence[ColumnMeta]
+    bind_names: Sequence[str]
+    returning: Sequence[int]
+
+
+@dataclass(slots=True)
+class Call:
+    """One execute as the engine saw it."""
+
+    sql: str
+    binds: list[list[Value]]
+    metas: list[BindMeta]
+    batch_errors: bool
+
+
+Handler = Callable[[Call], Outcome]
+
+
+@dataclass(slots=True)
+class Script:
+    """What a statement answers; found by the longest prefix of its text."""
+
+    kind: StatementKind
+    run: Handler
+    columns: Sequence[ColumnMeta] = ()
+    binds: int = 0
+
+
+class FakeSession:
+    def __init__(self, engine: FakeEngine, number: int, user: str, program: str) -> None:
+        self.session_id = number
+        self.serial = 7
+        self.user = user
+        self.program = program
+        self.engine = engine
+        self.open_transaction = False
+        self.log: list[str] = []
+        self.attributes: dict[str, str | None] = {}
+        self.interrupted = threading.Event()
+        self.closed = threading.Event()
+
+    def parse(self, sql: str) -> FakeStatement:
+        key = max((k for k in self.engine.scripts if sql.startswith(k)), key=len, default=None)
+        if key is None:
+            if sql.startswith("ALTER SESSION"):
+                return FakeStatement(sql, StatementKind.DDL, (), (), ())
+            raise OracleError(942, "table or view does not exist", sql.find("missing"))
+        script = self.engine.scripts[key]
+        names = tuple(f"B{at}" for at in range(script.binds))
+        returning = sorted(returning_positions(sql))
+        return FakeStatement(sql, script.kind, script.columns, names, returning)
+
+    def execute(
+        self,
+        statement: FakeStatement,
+        binds: Sequence[Sequence[Value]] = (),
+        *,
+        bind_metas: Sequence[BindMeta] = (),
+        batch_errors: bool = False,
+    ) -> Outcome:
+        self.log.append(statement.sql)
+        if statement.sql.startswith("ALTER SESSION"):
+            return Outcome(StatementKind.DDL)
+        self.interrupted.clear()
+        call = Call(statement.sql, [list(row) for row in binds], list(bind_metas), batch_errors)
+        self.engine.calls.append(call)
+        if statement.kind is StatementKind.DML:
+            self.open_transaction = True
+        key = max((k for k in self.engine.scripts if statement.sql.startswith(k)), key=len)
+        return self.engine.scripts[key].run(call)
+
+    def commit(self) -> None:
+        self.log.append("COMMIT")
+        self.open_transaction = False
+
+    def rollback(self) -> None:
+        self.log.append("ROLLBACK")
+        self.open_transaction = False
+
+    def in_transaction(self) -> bool:
+        return self.open_transaction
+
+    def set_attribute(self, name: str, value: str | None) -> None:
+        if name == "CURRENT_SCHEMA" and value == "NOBODY":
+            raise OracleError(1435, "user does not exist")
+        self.attributes[name] = value
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    def wait_for_interrupt(self) -> None:
+        """Stand for a statement that runs until it is cancelled."""
+        if self.interrupted.wait(20):
+            raise OracleError(1013, "user requested cancel of current operation")
+        raise AssertionError("the statement was not interrupted")
+
+    def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
+        return self.engine.lobs[handle]
+
+    def close(self) -> None:
+        if self.open_transaction:
+            self.rollback()
+        self.closed.set()
+
+
+@dataclass
+class FakeEngine:
+    service_names: Sequence[str] = ("FREEPDB1",)
+    users: dict[str, str] = field(default_factory=lambda: {"SCOTT": "tiger"})
+    scripts: dict[str, Script] = field(default_factory=dict)
+    lobs: dict[bytes, tuple[OraType, bytes]] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    sessions: list[FakeSession] = field(default_factory=list)
+
+    def password_of(self, user: str) -> str | None:
+        return self.users.get(user)
+
+    def open_session(self, user: str, *, program: str, machine: str) -> FakeSession:
+        if user == "LOCKEDOUT":
+            raise OracleError(1045, "user LOCKEDOUT lacks CREATE SESSION privilege; logon denied")
+        session = FakeSession(self, len(self.sessions) + 1, user, program)
+        self.sessions.append(session)
+        return session
+
+    def close(self) -> None:
+        pass
+
+    # --- scripting ---
+
+    def on_query(
+        self,
+        sql: str,
+        columns: Sequence[ColumnMeta],
+        rows: Sequence[Sequence[Value]] | Callable[[int], list[Sequence[Value]]],
+        binds: int = 0,
+    ) -> None:
+        """Let a query return these rows at every execution."""
+        self.scripts[sql] = Script(
+            StatementKind.QUERY,
+            lambda _call: Outcome(StatementKind.QUERY, rows=FakeRows(columns, rows)),
+            columns,
+            binds,
+        )
+
+    def on_statement(
+        self, sql: str, run: Handler, binds: int = 0, kind: StatementKind = StatementKind.DML
+    ) -> None:
+        """Let a function answer a statement."""
+        self.scripts[sql] = Script(kind, run, (), binds)
+
+
+def column(name: str, ora_type: OraType, **facts: int) -> ColumnMeta:
+    """A column with sizes that fit its type."""
+    text = ora_type in (OraType.VARCHAR, OraType.CHAR, OraType.CLOB, OraType.LONG)
+    facts.setdefault("charset_form", 1 if text else 0)
+    facts.setdefault("char_size", 100 if text else 0)
+    facts.setdefault("size", 400 if text else 22)
+    if ora_type is OraType.NUMBER:
+        facts.setdefault("scale", -127)
+    return ColumnMeta(name, ora_type, **facts)
