@@ -57,6 +57,7 @@ _USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
 @dataclass(frozen=True, slots=True)
 class _Object:
     statements: TableStatements
+    plain: bool
     facts: layout.ObjectFacts
     status: int
     info: bytes | None
@@ -227,6 +228,8 @@ class _Reading:
         log: layout.LogFacts | None = None
         unchecked = 0
         ordinal = 1
+        plain = commit is None and not self._want_undo
+        unpack = store.unpack_image
         for record in records:
             record_id, log_id, position, scn, time, tx, op, flags, number, row_id, old, new = record
             if log_id != current or unchecked >= _CHECK_ROWS:
@@ -243,11 +246,41 @@ class _Reading:
                 continue
             thing = self._objects.get((number, flags)) or self._object(number, flags)
             rollback = flags & s.FLAG_ROLLBACK
+            if plain and thing.plain:
+                redo = thing.statements.redo(
+                    op,
+                    rollback,
+                    None if old is None else unpack(old),
+                    None if new is None else unpack(new),
+                    row_id,
+                )
+                if len(redo) <= _SQL_BYTES_MAX:
+                    yield make(
+                        record_id,
+                        scn,
+                        log,
+                        position,
+                        time,
+                        transaction,
+                        op,
+                        rollback,
+                        thing.facts,
+                        row_id,
+                        redo,
+                        None,
+                        0,
+                        thing.info,
+                        thing.status,
+                        None,
+                        None,
+                        1,
+                    )
+                    continue
             statements = thing.statements.statements(
                 op,
                 rollback == 1,
-                None if old is None else store.unpack_image(old),
-                None if new is None else store.unpack_image(new),
+                None if old is None else unpack(old),
+                None if new is None else unpack(new),
                 row_id,
                 self._want_undo,
             )
@@ -364,7 +397,7 @@ class _Reading:
     def _undone(self, transaction: store.Transaction) -> frozenset[int]:
         """Records that were undone within the transaction, and those that undid them."""
         undone: set[int] = set()
-        standing: dict[str, list[int]] = {}
+        standing: dict[bytes, list[int]] = {}
         for record in self._transaction_records(transaction):
             record_id, op, flags, row_id = record[0], record[6], record[7], record[9]
             if op > RowOp.UPDATE or row_id is None:
@@ -411,7 +444,9 @@ class _Reading:
         if level is Level.NONE and status == STATUS_EXECUTABLE:
             # Oracle Database Utilities, "DDL_DICT_TRACKING and Supplemental Logging Settings".
             status, info = STATUS_NOT_GUARANTEED, _NO_SUPPLEMENTAL
-        found = self._objects[number, flags] = _Object(statements, facts, status, info)
+        found = self._objects[number, flags] = _Object(
+            statements, not statements.has_lobs, facts, status, info
+        )
         return found
 
 

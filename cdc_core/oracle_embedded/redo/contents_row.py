@@ -14,6 +14,7 @@ from typing import cast
 from cdc_core.oracle_embedded import values
 from cdc_core.oracle_embedded.api import ColumnMeta, OraType, TableVersion, Value
 from cdc_core.oracle_embedded.redo import store
+from cdc_core.oracle_embedded.redo.numbers import number_from_int
 
 Row = tuple[Value, ...]
 RowMaker = Callable[..., Row]
@@ -32,7 +33,7 @@ class _Memo(dict[int, bytes]):
         return value
 
 
-NUMBERS = _Memo(values.number_from_decimal)
+NUMBERS = _Memo(number_from_int)
 """NUMBERs by integer."""
 
 DATES = _Memo(lambda when: values.date_from_datetime(datetime.fromtimestamp(when, UTC)))
@@ -184,7 +185,7 @@ _ZERO = "numbers[0]"
 _UNUSED = "None"
 # name, type (N number, D date, Rn raw, Vn text of n bytes), expression
 _LAYOUT = [
-    ("SCN", "N", "numbers[scn]"),
+    ("SCN", "N", "encode(scn)"),
     ("START_SCN", "N", "transaction.start_scn"),
     ("COMMIT_SCN", "N", "commit_scn"),
     ("TIMESTAMP", "D", "dates[time]"),
@@ -208,7 +209,7 @@ _LAYOUT = [
     ("SEG_TYPE", "N", "thing.seg_type"),
     ("SEG_TYPE_NAME", "V128", "thing.seg_type_name"),
     ("TABLE_SPACE", "V128", "thing.tablespace"),
-    ("ROW_ID", "V18", "row_id.encode() if row_id else b'AAAAAAAAAAAAAAAAAA'"),
+    ("ROW_ID", "V18", "row_id or b'AAAAAAAAAAAAAAAAAA'"),
     ("USERNAME", "V384", "transaction.username"),
     ("OS_USERNAME", "V4000", "b'UNKNOWN'"),
     ("MACHINE_NAME", "V4000", "b'UNKNOWN'"),
@@ -242,8 +243,8 @@ _LAYOUT = [
     ("CSF", "N", "numbers[csf]"),
     ("INFO", "V64", "info"),
     ("STATUS", "N", "numbers[status]"),
-    ("REDO_VALUE", "N", "numbers[2 * record]"),
-    ("UNDO_VALUE", "N", "numbers[2 * record + 1]"),
+    ("REDO_VALUE", "N", "encode(2 * record)"),
+    ("UNDO_VALUE", "N", "encode(2 * record + 1)"),
     ("SAFE_RESUME_SCN", "N", _ZERO),
     ("CSCN", "N", "commit_scn"),
     ("OBJECT_ID", "R16", _UNUSED),
@@ -282,6 +283,7 @@ def row_maker(wanted: frozenset[str] | None, container: str, dbid: int) -> RowMa
     ]
     names = {
         "numbers": NUMBERS,
+        "encode": number_from_int,
         "dates": DATES,
         "operations": OPERATIONS,
         "container": container.encode(),

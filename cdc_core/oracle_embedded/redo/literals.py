@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 
 from cdc_core.oracle_embedded import values
 from cdc_core.oracle_embedded.api import EngineSession, OraType, StoredColumn, Value
-from cdc_core.oracle_embedded.redo.nls import Moment, compile_format
+from cdc_core.oracle_embedded.redo.nls import compile_format
+from cdc_core.oracle_embedded.redo.numbers import literal_from_number, text_from_number
 
-_MEMO_MAX = 50_000
+_MEMO_MAX = 4096
 UNSUPPORTED = b"Unsupported Type"
 
 Convert = Callable[[bytes], bytes]
@@ -56,33 +57,32 @@ def _offset_minutes(text: str) -> int:
 
 
 class Memo(dict[Value, bytes]):
-    """Literals by stored value; None is ``NULL``. Forgets everything when it has grown too large."""
+    """Literals of one column by stored value, the first that come; None is ``NULL``."""
 
     def __init__(self, convert: Convert) -> None:
         super().__init__({None: b"NULL"})
         self._convert = convert
 
     def __missing__(self, value: bytes) -> bytes:
-        if len(self) > _MEMO_MAX:
-            self.clear()
-            self[None] = b"NULL"
-        literal = self[value] = self._convert(value)
+        literal = self._convert(value)
+        if len(self) < _MEMO_MAX:
+            self[value] = literal
         return literal
 
 
 class LiteralCache:
-    """One :class:`Memo` per kind of column, for one NLS setting."""
+    """Makes memos for one NLS setting, sharing converters between columns of one kind."""
 
     def __init__(self, nls: Nls) -> None:
         self._nls = nls
-        self._memos: dict[tuple[object, ...], Memo] = {}
+        self._converters: dict[tuple[object, ...], Convert] = {}
 
     def memo(self, column: StoredColumn) -> Memo:
         """Literals of a column's values."""
         key = (column.type, column.charset_form, column.precision, column.scale)
-        if key not in self._memos:
-            self._memos[key] = Memo(converter(column, self._nls))
-        return self._memos[key]
+        if key not in self._converters:
+            self._converters[key] = converter(column, self._nls)
+        return Memo(self._converters[key])
 
 
 def quoted(value: bytes) -> bytes:
@@ -141,44 +141,36 @@ def _scale(column: StoredColumn) -> int:
 
 def _number(nls: Nls) -> Convert:
     if nls.decimal_character == ".":
-        return lambda value: b"'%b'" % values.text_from_number(value).encode()
+        return literal_from_number
     mark = nls.decimal_character
-    return lambda value: quoted(values.text_from_number(value).replace(".", mark).encode())
+    return lambda value: quoted(text_from_number(value).replace(".", mark).encode())
 
 
 def _date(nls: Nls) -> Convert:
     render = compile_format(nls.date_format, 0)
-    tail = "" if nls.strings else f", {quoted(nls.date_format.encode()).decode()})"
-    head = "" if nls.strings else "TO_DATE("
-
-    def convert(value: bytes) -> bytes:
-        return f"{head}'{render(Moment(*values.fields_from_date(value)))}'{tail}".encode()
-
-    return convert
+    if nls.strings:
+        return lambda value: b"'%b'" % render(value, 0)
+    tail = quoted(nls.date_format.encode())
+    return lambda value: b"TO_DATE('%b', %b)" % (render(value, 0), tail)
 
 
 def _timestamp(nls: Nls, scale: int) -> Convert:
     render = compile_format(nls.timestamp_format, scale)
-
-    def convert(value: bytes) -> bytes:
-        nanos = values.nanos_from_timestamp(value)
-        text = render(Moment(*values.fields_from_date(value), nanos))
-        return (f"'{text}'" if nls.strings else f"TO_TIMESTAMP('{text}')").encode()
-
-    return convert
+    if nls.strings:
+        return lambda value: b"'%b'" % render(value, 0)
+    return lambda value: b"TO_TIMESTAMP('%b')" % render(value, 0)
 
 
 def _timestamp_tz(nls: Nls, scale: int, *, local: bool) -> Convert:
     """With local time zone the value is UTC and is shown in the session's zone; else in its own."""
     render = compile_format(nls.timestamp_tz_format, scale)
+    frame = b"'%b'" if nls.strings else b"TO_TIMESTAMP_TZ('%b')"
 
     def convert(value: bytes) -> bytes:
-        offset = nls.offset_minutes if local else values.offset_minutes_from_timestamp_tz(value)
-        nanos = values.nanos_from_timestamp(value)
-        there = datetime(*values.fields_from_date(value)) + timedelta(minutes=offset)
-        fields = there.timetuple()[:6]
-        text = render(Moment(*fields, nanos, offset))
-        return (f"'{text}'" if nls.strings else f"TO_TIMESTAMP_TZ('{text}')").encode()
+        zone = nls.offset_minutes if local else values.offset_minutes_from_timestamp_tz(value)
+        utc = datetime(*values.fields_from_date(value))
+        there = values.date_from_datetime(utc + timedelta(minutes=zone)) + value[7:11]
+        return frame % render(there, zone)
 
     return convert
 

@@ -1,11 +1,14 @@
-"""How does an NLS date format print the fields of a DATE or TIMESTAMP?"""
+"""How does an NLS date format print a DATE or TIMESTAMP?
+
+A format model is compiled into one expression over the value's bytes: a look-up and a ``%`` where a field is printed.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from cdc_core.oracle_embedded.api import OracleError
 
@@ -25,121 +28,111 @@ _MONTHS = [
 ]
 _ELEMENT = re.compile(
     r'"(?P<text>[^"]*)"'
-    r"|(?P<name>SYYYY|YYYY|RRRR|YYY|YY|RR|Y|MONTH|MON|MM|DDD|DD|HH24|HH12|HH|MI|SSSSS|SS"
-    r"|FF[1-9]?|TZH|TZM|TZR|[AP]\.?M\.?|[XJ])"
+    r"|(?P<name>SYYYY|YYYY|RRRR|YYY|YY|RR|Y|MONTH|MON|MM|DD|HH24|HH12|HH|MI|SSSSS|SS"
+    r"|FF[1-9]?|TZH|TZM|TZR|[AP]\.M\.|[AP]M|X)"
     r"|(?P<mark>[-/,.;: ])",
     re.IGNORECASE,
 )
+Render = Callable[[bytes, int], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Calendar fields; ``offset_minutes`` is the zone's offset from UTC."""
-
-    year: int
-    month: int
-    day: int
-    hour: int
-    minute: int
-    second: int
-    nanos: int = 0
-    offset_minutes: int = 0
+def _two(offset: int) -> list[bytes]:
+    return [b"%02d" % (abs(byte - offset) % 100) for byte in range(256)]
 
 
-Element = Callable[[Moment], str]
+def _half_days(forenoon: bytes, afternoon: bytes) -> list[bytes]:
+    return [forenoon if byte - 1 < 12 else afternoon for byte in range(256)]
+
+
+# Tables over the bytes of a DATE: century and year are kept + 100, hour, minute and second + 1.
+_TABLES: dict[str, list[bytes]] = {
+    "century": _two(100),
+    "plain": _two(0),
+    "clock": _two(1),
+    "twelve": [b"%02d" % ((byte + 10) % 12 + 1) for byte in range(256)],
+    "era": [b"-" if byte < 100 else b" " for byte in range(256)],
+}
+_SECONDS = "(v[4] - 1) * 3600 + (v[5] - 1) * 60 + v[6] - 1"
+_FIELDS = {
+    "SYYYY": "era[v[0]], century[v[0]], century[v[1]]",
+    "YYYY": "century[v[0]], century[v[1]]",
+    "RRRR": "century[v[0]], century[v[1]]",
+    "YYY": "century[v[0]][1:], century[v[1]]",
+    "YY": "century[v[1]]",
+    "RR": "century[v[1]]",
+    "Y": "century[v[1]][1:]",
+    "MM": "plain[v[2]]",
+    "DD": "plain[v[3]]",
+    "HH24": "clock[v[4]]",
+    "HH12": "twelve[v[4]]",
+    "HH": "twelve[v[4]]",
+    "MI": "clock[v[5]]",
+    "SS": "clock[v[6]]",
+    "SSSSS": f"b'%05d' % ({_SECONDS})",
+    "X": "b'.'",
+    "TZH": "b'%c%02d' % (43 if zone >= 0 else 45, abs(zone) // 60)",
+    "TZM": "b'%02d' % (abs(zone) % 60)",
+    "TZR": "b'%c%02d:%02d' % (43 if zone >= 0 else 45, abs(zone) // 60, abs(zone) % 60)",
+}
 
 
 @lru_cache(maxsize=256)
-def compile_format(text: str, scale: int) -> Callable[[Moment], str]:
-    """A function that prints a moment by a format model.
+def compile_format(text: str, scale: int) -> Render:
+    """A function that prints a value's bytes by a format model.
 
     Args:
-        text: The format model, such as ``DD-MON-RR HH.MI.SSXFF AM``. Month and day names are English.
+        text: The format model, such as ``DD-MON-RR HH.MI.SSXFF AM``. Month names are English.
         scale: Digits that ``FF`` without a digit prints: the column's own.
+
+    Returns:
+        A function of the stored value (local time, 7 bytes or more) and of the zone's offset in minutes.
 
     Raises:
         OracleError: ORA-01821 for an element that is not supported.
     """
-    elements: list[Element] = []
+    names: dict[str, object] = dict(_TABLES)
+    sources: list[str] = []
     at = 0
     while at < len(text):
         match = _ELEMENT.match(text, at)
         if match is None:
             raise OracleError(1821, "date format not recognized")
-        elements.append(_element(match, scale))
+        sources.append(_source(match, scale, names))
         at = match.end()
+    # The source is made of the fixed pieces of this module; texts of the format are bound by name.
+    body = (
+        f"lambda v, zone: b''.join(({', '.join(sources)},))" if sources else "lambda v, zone: b''"
+    )
+    return cast(Render, eval(body, names))  # noqa: S307
 
-    def render(moment: Moment) -> str:
-        return "".join([element(moment) for element in elements])
 
-    return render
-
-
-def _element(match: re.Match[str], scale: int) -> Element:
+def _source(match: re.Match[str], scale: int, names: dict[str, object]) -> str:
     name = match["name"]
     if name is None:
-        constant = match["text"] if match["text"] is not None else match["mark"]
-        return lambda _moment: constant
+        key = f"text{match.start()}"
+        names[key] = (match["mark"] if match["text"] is None else match["text"]).encode()
+        return key
     upper = name.upper()
     if upper in ("MON", "MONTH"):
-        return lambda moment: _month_name(moment.month, name)
-    if upper.replace(".", "") in ("AM", "PM"):
-        dots = "." in upper
-        return lambda moment: _half_day(moment.hour, dots, name[0].islower())
+        names[name] = [_month_name(month, name) for month in range(13)]
+        return f"{name}[v[2]]"
+    if upper[0] in "AP":
+        names["half_days"] = _half_days(*_meridians("." in name, name[0].islower()))
+        return "half_days[v[4]]"
     if upper.startswith("FF"):
         digits = int(upper[2:] or scale)
-        return lambda moment: f"{moment.nanos:09d}"[:digits]
-    if upper not in _FIELDS:
-        raise OracleError(1821, "date format not recognized")
+        return f"(b'%09d' % int.from_bytes(v[7:11], 'big'))[:{digits}]"
     return _FIELDS[upper]
 
 
-def _month_name(month: int, name: str) -> str:
-    word = _MONTHS[month - 1]
+def _month_name(month: int, name: str) -> bytes:
+    word = _MONTHS[max(month, 1) - 1]
     word = word[:3] if len(name) == 3 else word.ljust(9)
     if name[1].islower():
-        return word if name[0].isupper() else word.lower()
-    return word.upper()
+        return (word if name[0].isupper() else word.lower()).encode()
+    return word.upper().encode()
 
 
-def _half_day(hour: int, dots: bool, lower: bool) -> str:
-    text = ("A.M." if hour < 12 else "P.M.") if dots else ("AM" if hour < 12 else "PM")
-    return text.lower() if lower else text
-
-
-def _offset(moment: Moment) -> tuple[str, int, int]:
-    hours, minutes = divmod(abs(moment.offset_minutes), 60)
-    return "-" if moment.offset_minutes < 0 else "+", hours, minutes
-
-
-def _offset_hours(moment: Moment) -> str:
-    sign, hours, _minutes = _offset(moment)
-    return f"{sign}{hours:02d}"
-
-
-def _region(moment: Moment) -> str:
-    sign, hours, minutes = _offset(moment)
-    return f"{sign}{hours:02d}:{minutes:02d}"
-
-
-_FIELDS: dict[str, Element] = {
-    "SYYYY": lambda m: f"{'-' if m.year < 0 else ' '}{abs(m.year):04d}",
-    "YYYY": lambda m: f"{abs(m.year):04d}",
-    "RRRR": lambda m: f"{abs(m.year):04d}",
-    "YYY": lambda m: f"{abs(m.year) % 1000:03d}",
-    "YY": lambda m: f"{abs(m.year) % 100:02d}",
-    "RR": lambda m: f"{abs(m.year) % 100:02d}",
-    "Y": lambda m: str(abs(m.year) % 10),
-    "MM": lambda m: f"{m.month:02d}",
-    "DD": lambda m: f"{m.day:02d}",
-    "HH24": lambda m: f"{m.hour:02d}",
-    "HH12": lambda m: f"{(m.hour + 11) % 12 + 1:02d}",
-    "HH": lambda m: f"{(m.hour + 11) % 12 + 1:02d}",
-    "MI": lambda m: f"{m.minute:02d}",
-    "SS": lambda m: f"{m.second:02d}",
-    "SSSSS": lambda m: f"{m.hour * 3600 + m.minute * 60 + m.second:05d}",
-    "X": lambda _m: ".",
-    "TZH": _offset_hours,
-    "TZM": lambda m: f"{_offset(m)[2]:02d}",
-    "TZR": _region,
-}
+def _meridians(dots: bool, lower: bool) -> tuple[bytes, bytes]:
+    pair = (b"A.M.", b"P.M.") if dots else (b"AM", b"PM")
+    return (pair[0].lower(), pair[1].lower()) if lower else pair

@@ -38,18 +38,18 @@ _RECORD_BYTES = 128
 """Estimated redo of a record's headers, and the least distance of two records in a log."""
 
 Row = tuple[
-    int,
-    int,
-    int,
-    int,
-    int,
-    int | None,
-    int,
-    int,
-    int | None,
-    str | None,
-    bytes | None,
-    bytes | None,
+    int,  # id
+    int,  # log_id
+    int,  # position
+    int,  # scn
+    int,  # time
+    int | None,  # tx
+    int,  # op
+    int,  # flags
+    int | None,  # object
+    bytes | None,  # row_id
+    bytes | None,  # before
+    bytes | None,  # after
 ]
 
 
@@ -133,7 +133,7 @@ class Sink:
             change.op,
             self._flags | change.rollback,
             self._object,
-            change.rowid,
+            change.rowid.encode(),
             old,
             new,
         )
@@ -270,7 +270,7 @@ class Sink:
         op: int,
         flags: int,
         number: int | None,
-        row_id: str | None,
+        row_id: bytes | None,
         before: bytes | None,
         after: bytes | None,
     ) -> int:

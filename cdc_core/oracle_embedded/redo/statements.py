@@ -14,7 +14,7 @@ from cdc_core.oracle_embedded.redo import lob
 from cdc_core.oracle_embedded.redo.levels import Level
 from cdc_core.oracle_embedded.redo.literals import LiteralCache
 from cdc_core.oracle_embedded.redo.sink import LOB_TYPES
-from cdc_core.oracle_embedded.redo.templates import Part, Render, Style, Template
+from cdc_core.oracle_embedded.redo.templates import Expression, Part, Render, Style, Template
 
 Image = dict[int, Value]
 Statement = tuple[int, bytes, bytes | None]
@@ -22,6 +22,8 @@ Statement = tuple[int, bytes, bytes | None]
 
 _NEVER_IN_WHERE = LOB_TYPES | {OraType.LONG, OraType.LONG_RAW, OraType.UROWID, OraType.BOOLEAN}
 _NOTHING: Image = {}
+
+INSERT, DELETE, UPDATE = int(RowOp.INSERT), int(RowOp.DELETE), int(RowOp.UPDATE)
 
 
 class TableStatements:
@@ -52,30 +54,47 @@ class TableStatements:
         rollback: bool,
         before: Image | None,
         after: Image | None,
-        row_id: str,
+        row_id: bytes,
         want_undo: bool,
     ) -> Sequence[Statement]:
         """The rows of one change, in the order of the redo."""
         old = before or _NOTHING
         new = after or _NOTHING
         if self._lobs:
-            rows = (
-                self._undoing(op, old, new, row_id)
-                if rollback
-                else self._with_lobs(op, old, new, row_id, want_undo)
-            )
-            return list(rows)
+            if rollback:
+                return list(self._undoing(op, old, new, row_id))
+            return list(self._with_lobs(op, old, new, row_id, want_undo))
+        redo = self.redo(op, rollback, before, after, row_id)
+        if rollback or not want_undo:
+            return ((op, redo, None),)
+        return ((op, redo, self._undo(op, old, new, row_id)),)
+
+    @property
+    def has_lobs(self) -> bool:
+        """May one change have several rows?"""
+        return bool(self._lobs)
+
+    def redo(
+        self, op: int, rollback: int, before: Image | None, after: Image | None, row_id: bytes
+    ) -> bytes:
+        """SQL_REDO of a change to a table without LOBs."""
+        old = before or _NOTHING
+        new = after or _NOTHING
         if rollback:
-            return ((op, self._undo_row(op, old, new, row_id), None),)
-        rowid = row_id.encode()
-        if op == RowOp.INSERT:
-            undo = self._delete_new(old.get, new.get, rowid) if want_undo else None
-            return ((op, self._insert(old.get, new.get, rowid), undo),)
-        if op == RowOp.DELETE:
-            undo = self._insert_old(old.get, new.get, rowid) if want_undo else None
-            return ((op, self._delete(old.get, new.get, rowid), undo),)
-        key = tuple(new)
-        return ((op, *self._update(key, old, new, rowid, want_undo)),)
+            return self._undo_row(op, old, new, row_id)
+        if op == INSERT:
+            return self._insert(old.get, new.get, row_id)
+        if op == DELETE:
+            return self._delete(old.get, new.get, row_id)
+        return self._update(tuple(new), old, new, row_id)
+
+    def _undo(self, op: int, old: Image, new: Image, row_id: bytes) -> bytes:
+        """SQL_UNDO."""
+        if op == INSERT:
+            return self._delete_new(old.get, new.get, row_id)
+        if op == DELETE:
+            return self._insert_old(old.get, new.get, row_id)
+        return self._update_undo(tuple(new), old, new, row_id)
 
     # --- whole rows --------------------------------------------------------------------------------------------------
 
@@ -109,20 +128,17 @@ class TableStatements:
 
     # --- updates -----------------------------------------------------------------------------------------------------
 
-    def _update(
-        self, key: tuple[int, ...], old: Image, new: Image, rowid: bytes, want_undo: bool
-    ) -> tuple[bytes, bytes | None]:
+    def _update(self, key: tuple[int, ...], old: Image, new: Image, row_id: bytes) -> bytes:
         render = self._updates.get(key)
         if render is None:
             render = self._updates[key] = self._compile_update(key)
-        redo = render(old.get, new.get, rowid)
-        if not want_undo:
-            return redo, None
-        undo = self._update_undos.get(key)
-        if undo is None:
-            undo = self._update_undos[key] = self._compile_update_undo(key)
-        now = {**old, **new}
-        return redo, undo(old.get, now.get, rowid)
+        return render(old.get, new.get, row_id)
+
+    def _update_undo(self, key: tuple[int, ...], old: Image, new: Image, row_id: bytes) -> bytes:
+        render = self._update_undos.get(key)
+        if render is None:
+            render = self._update_undos[key] = self._compile_update_undo(key)
+        return render(old.get, {**old, **new}.get, row_id)
 
     def _compile_update(self, key: tuple[int, ...]) -> Render:
         changed = self._in_order(key)
@@ -155,67 +171,64 @@ class TableStatements:
 
     # --- rows that undo ----------------------------------------------------------------------------------------------
 
-    def _undo_row(self, op: int, old: Image, new: Image, row_id: str) -> bytes:
-        rowid = row_id.encode()
-        if op == RowOp.INSERT:
-            return self._insert(old.get, new.get, rowid)
-        if op == RowOp.DELETE:
-            return self._delete_rowid(old.get, new.get, rowid)
-        return self._rollback_update(tuple(new), old, new, rowid)
+    def _undo_row(self, op: int, old: Image, new: Image, row_id: bytes) -> bytes:
+        if op == INSERT:
+            return self._insert(old.get, new.get, row_id)
+        if op == DELETE:
+            return self._delete_rowid(old.get, new.get, row_id)
+        return self._rollback_update(tuple(new), old, new, row_id)
 
-    def _rollback_update(self, key: tuple[int, ...], old: Image, new: Image, rowid: bytes) -> bytes:
+    def _rollback_update(
+        self, key: tuple[int, ...], old: Image, new: Image, row_id: bytes
+    ) -> bytes:
         render = self._rollback_updates.get(key)
         if render is None:
             changed = self._in_order(key)
             render = self._rollback_updates[key] = self._templated(changed).update(
                 changed, "new", self._template.rowid_predicate()
             )
-        return render(old.get, new.get, rowid)
+        return render(old.get, new.get, row_id)
 
-    def _undoing(self, op: int, old: Image, new: Image, row_id: str) -> Iterator[Statement]:
+    def _undoing(self, op: int, old: Image, new: Image, row_id: bytes) -> Iterator[Statement]:
         """Undo rows of a table with LOBs: one for each row that the change itself had, latest first.
 
         Writes through a locator have none that LogMiner shows.
         """
-        rowid = row_id.encode()
-        if op == RowOp.DELETE:
+        if op == DELETE:
             for column in reversed(self._inline(old)):
                 emptied: Image = {column.internal_id: b""}
-                yield RowOp.UPDATE, self._rollback_update(tuple(emptied), old, emptied, rowid), None
-        if op == RowOp.UPDATE:
+                yield UPDATE, self._rollback_update(tuple(emptied), old, emptied, row_id), None
+        if op == UPDATE:
             key = self._in_row(new, written=old)
             if key:
                 # What the LOB held before is not in the redo.
                 kept = {at: b"" if at in self._lobs else new[at] for at in key}
-                yield op, self._rollback_update(key, old, kept, rowid), None
+                yield op, self._rollback_update(key, old, kept, row_id), None
             return
         yield op, self._undo_row(op, old, new, row_id), None
 
     # --- rows with LOBs ----------------------------------------------------------------------------------------------
 
     def _with_lobs(
-        self, op: int, old: Image, new: Image, row_id: str, want_undo: bool
+        self, op: int, old: Image, new: Image, row_id: bytes, want_undo: bool
     ) -> Iterator[Statement]:
-        rowid = row_id.encode()
-        if op == RowOp.DELETE:
-            undo = self._insert_old(old.get, new.get, rowid) if want_undo else None
-            yield op, self._delete(old.get, new.get, rowid), undo
+        if op == DELETE:
+            undo = self._insert_old(old.get, new.get, row_id) if want_undo else None
+            yield op, self._delete(old.get, new.get, row_id), undo
             return
-        if op == RowOp.INSERT:
-            undo = self._delete_new(old.get, new.get, rowid) if want_undo else None
-            yield op, self._insert(old.get, new.get, rowid), undo
+        if op == INSERT:
+            undo = self._delete_new(old.get, new.get, row_id) if want_undo else None
+            yield op, self._insert(old.get, new.get, row_id), undo
             for column in self._inline(new):
                 set_lob = {column.internal_id: new[column.internal_id]}
-                yield (
-                    RowOp.UPDATE,
-                    *self._update((column.internal_id,), new, set_lob, rowid, False),
-                )
+                yield UPDATE, self._update((column.internal_id,), new, set_lob, row_id), None
         else:
             key = self._in_row(new, written=new)
             if key:
-                yield op, *self._update(key, old, new, rowid, want_undo)
+                undo = self._update_undo(key, old, new, row_id) if want_undo else None
+                yield op, self._update(key, old, new, row_id), undo
         now = {**old, **new}
-        where = self._locator_where(now.get, now.get, rowid)
+        where = self._locator_where(now.get, now.get, row_id)
         for at, column in self._lobs.items():
             value = new.get(at)
             if value is not None and lob.is_large(column, value):
@@ -255,8 +268,6 @@ class _LobTemplate(Template):
     def value(self, column: StoredColumn, source: str) -> Part:
         if column.type not in LOB_TYPES:
             return super().value(column, source)
-        from cdc_core.oracle_embedded.redo.templates import Expression
-
         at = column.internal_id
         if self._literal_lobs:
             self.names[f"lob{at}"] = lambda value: lob.lob_literal(column, value)

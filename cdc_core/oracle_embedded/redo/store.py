@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS redo_object (
 CREATE TABLE IF NOT EXISTS redo_record (
     id INTEGER PRIMARY KEY, log_id INTEGER NOT NULL, position INTEGER NOT NULL, scn INTEGER NOT NULL,
     time INTEGER NOT NULL, tx INTEGER, op INTEGER NOT NULL, flags INTEGER NOT NULL, object INTEGER,
-    row_id TEXT, before BLOB, after BLOB);
+    row_id BLOB, before BLOB, after BLOB);
 CREATE TABLE IF NOT EXISTS redo_mark (scn INTEGER PRIMARY KEY, id INTEGER NOT NULL);
 """
 

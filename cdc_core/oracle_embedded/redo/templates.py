@@ -104,15 +104,19 @@ class Template:
             return Expression(
                 f"b'NULL' if (v := {source}({at})) is None else {self._literal(column)}"
             )
-        self.names[f"memo{at}"] = self.literals.memo(column)
-        return Expression(f"memo{at}[{source}({at})]")
+        return Expression(f"{self._memo(column)}[{source}({at})]")
 
     def _literal(self, column: StoredColumn) -> str:
         """An expression for the literal of ``v``, which is not None."""
         if is_text(column):
             return """b"'%b'" % (v.replace(b"'", b"''") if b"'" in v else v)"""
-        self.names[f"memo{column.internal_id}"] = self.literals.memo(column)
-        return f"memo{column.internal_id}[v]"
+        return f"{self._memo(column)}[v]"
+
+    def _memo(self, column: StoredColumn) -> str:
+        name = f"memo{column.internal_id}"
+        if name not in self.names:
+            self.names[name] = self.literals.memo(column)
+        return name
 
     def compile(self, parts: Iterable[Part]) -> Render:
         """Make the function that prints the parts."""
