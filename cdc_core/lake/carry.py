@@ -1,0 +1,146 @@
+"""Where does a row that changes its key get the columns that the change does not carry?
+
+LogMiner leaves LOBs out of an update's old image, so a change of key can lack them. The row is followed by its ROW_ID through
+the window: the last present value before the change counts, from an earlier change, else from the mirror's row of the key
+that the row had when the window began. Chains of key changes need nothing more, since the ROW_ID stays.
+
+What cannot be proved is left missing, and the MERGE refuses it: a row without a known ROW_ID, changes of one ROW_ID that do
+not join key to key, and a first key that other changes of the window had touched before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cdc_core.lake.reduce import moved_sql
+from cdc_core.lake.spark import translated
+from cdc_core.lake.tables import COMMIT_SCN, delta, name, text
+from cdc_core.schema.table import TableSchema
+
+
+def carried_view(
+    session: Any,
+    changes: str,
+    schema: TableSchema,
+    absent: Sequence[str],
+    defaults: Mapping[str, str],
+    mirror: str,
+) -> str:
+    """A view like ``changes`` in which changes of key carry the columns of ``absent`` that can be proved."""
+    with translated("carrying columns over a change of key", table=schema.table):
+        sql = carried_sql(changes, schema, absent, defaults, _mirror_origin(mirror, schema, absent))
+        session.sql(sql).createOrReplaceTempView("carried")
+    return "carried"
+
+
+def carried_sql(
+    changes: str,
+    schema: TableSchema,
+    absent: Sequence[str],
+    defaults: Mapping[str, str],
+    origin: str,
+) -> str:
+    """SELECT of the change log's columns.
+
+    Args:
+        changes: A view of the change log.
+        schema: The table.
+        absent: Columns that some change lacks.
+        defaults: SQL of their defaults.
+        origin: SELECT of ``key0…, o0…`` (structs with the field ``v``) and ``origin_scn``: rows as they were before.
+    """
+    row = "PARTITION BY _cdc_row_id ORDER BY _cdc_commit_scn, _cdc_ordinal"
+    run = "PARTITION BY _cdc_row_id, run ORDER BY _cdc_commit_scn, _cdc_ordinal"
+    before_key = ", ".join(f"before.{name(key)}" for key in schema.key)
+    after_key = ", ".join(f"after.{name(key)}" for key in schema.key)
+    earlier = ", ".join(
+        f"LAST({_present(column, defaults)}, TRUE) OVER (runs ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS c{i}"
+        for i, column in enumerate(absent)
+    )
+    keys = [f"key{i}" for i in range(len(schema.key))]
+    first_key = ", ".join(
+        f"FIRST(before.{name(key)}) OVER runs AS {slot}"
+        for key, slot in zip(schema.key, keys, strict=True)
+    )
+    same_key = " AND ".join(f"f.{slot} = g.{slot}" for slot in keys)
+    touched = " UNION ALL ".join(
+        f"SELECT {', '.join(f'{image}.{name(key)} AS {slot}' for key, slot in zip(schema.key, keys, strict=True))}, "
+        f"_cdc_commit_scn AS cs, _cdc_ordinal AS o FROM {changes} WHERE {image} IS NOT NULL AND _cdc_op <> 'r'"
+        for image in ("before", "after")
+    )
+    return f"""
+WITH numbered AS (
+  SELECT *, SUM(IF(_cdc_op = 'c', 1, 0)) OVER ({row})
+    + COALESCE(SUM(IF(_cdc_op = 'd', 1, 0)) OVER ({row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS run
+  FROM {changes} WHERE _cdc_row_id IS NOT NULL AND _cdc_op IN ('c', 'u', 'd')
+), linked AS (
+  SELECT *, COALESCE(LAG(NAMED_STRUCT('k', STRUCT({after_key}))) OVER runs
+      <> NAMED_STRUCT('k', STRUCT({before_key})), FALSE) AS torn,
+    {earlier}, {first_key}, FIRST(_cdc_op) OVER runs AS first_op,
+    FIRST(_cdc_commit_scn) OVER runs AS first_scn, FIRST(_cdc_ordinal) OVER runs AS first_ordinal
+  FROM numbered WINDOW runs AS ({run})
+), followed AS (
+  SELECT *, COALESCE(BOOL_OR(torn) OVER (PARTITION BY _cdc_row_id, run), FALSE) AS broken FROM linked
+), moved AS (
+  SELECT * FROM followed WHERE {moved_sql(schema)} AND SIZE(_cdc_absent) > 0 AND NOT broken
+), touched AS (
+  SELECT {", ".join(keys)}, MIN(NAMED_STRUCT('cs', cs, 'o', o)) AS first_touch FROM ({touched}) GROUP BY {", ".join(keys)}
+), filled AS (
+  SELECT f._cdc_commit_scn AS cs, f._cdc_ordinal AS o, {_filled(absent)}
+  FROM moved f
+  LEFT JOIN touched h ON {same_key.replace("g.", "h.")}
+  LEFT JOIN ({origin}) g ON {same_key} AND f.first_op = 'u' AND f.first_scn > g.origin_scn
+    AND h.first_touch = NAMED_STRUCT('cs', f.first_scn, 'o', f.first_ordinal)
+)
+SELECT {_rewritten(schema, absent)}
+FROM {changes} c LEFT JOIN filled f ON c._cdc_commit_scn = f.cs AND c._cdc_ordinal = f.o AND c._cdc_op = 'u'
+"""
+
+
+def _present(column: str, defaults: Mapping[str, str]) -> str:
+    """The column as a struct if the change carries it (an insert that does not list it has the default), else NULL."""
+    value = f"NAMED_STRUCT('v', after.{name(column)})"
+    default = f"NAMED_STRUCT('v', {defaults[column]})"
+    absent = f"ARRAY_CONTAINS(_cdc_absent, {text(column)})"
+    return f"CASE WHEN _cdc_op = 'd' THEN NULL WHEN NOT {absent} THEN {value} WHEN _cdc_op = 'c' THEN {default} END"
+
+
+def _filled(absent: Sequence[str]) -> str:
+    return ", ".join(f"COALESCE(f.c{i}, g.o{i}) AS f{i}" for i in range(len(absent)))
+
+
+def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
+    """The change log's columns, with ``after`` and ``_cdc_absent`` rewritten where something was found."""
+    slots = {column: f"f.f{i}" for i, column in enumerate(absent)}
+    fields = ", ".join(
+        f"{text(column)}, "
+        + (
+            f"IF({_fills(column, slots[column])}, {slots[column]}.v, c.after.{name(column)})"
+            if column in slots
+            else f"c.after.{name(column)}"
+        )
+        for column in schema.column_names
+    )
+    still = " AND ".join(
+        f"NOT (a = {text(column)} AND {slot} IS NOT NULL)" for column, slot in slots.items()
+    )
+    kept = (
+        "c._cdc_op, c._cdc_commit_scn, c._cdc_ordinal, c._cdc_xid, c._cdc_snapshot, c._cdc_row_id"
+    )
+    return (
+        f"{kept}, FILTER(c._cdc_absent, a -> {still}) AS _cdc_absent, c.before, "
+        f"IF(f.cs IS NULL, c.after, NAMED_STRUCT({fields})) AS after"
+    )
+
+
+def _fills(column: str, slot: str) -> str:
+    return f"ARRAY_CONTAINS(c._cdc_absent, {text(column)}) AND {slot} IS NOT NULL"
+
+
+def _mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> str:
+    keys = ", ".join(f"{name(key)} AS key{i}" for i, key in enumerate(schema.key))
+    values = ", ".join(
+        f"NAMED_STRUCT('v', {name(column)}) AS o{i}" for i, column in enumerate(absent)
+    )
+    return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {delta(mirror)}"

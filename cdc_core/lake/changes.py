@@ -1,0 +1,114 @@
+"""How do a window's redo rows get into the change log, and what kinds of changes are in it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cdc_core.events.committed import CommittedTransactions, committed_rows_sql
+from cdc_core.events.rollback import surviving_sql
+from cdc_core.lake.decoding import COLUMNS_READ, ChangeDecoder
+from cdc_core.lake.reduce import moved_sql
+from cdc_core.lake.spark import translated
+from cdc_core.lake.tables import change_ddl, delta, name
+from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
+from cdc_core.landing.manifest import WindowManifest
+from cdc_core.schema.table import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFacts:
+    """What the reduction must know before it is written: counts, columns that some change lacks, hard key changes.
+
+    ``moved_absent`` counts changes of key that do not carry all columns.
+    """
+
+    changes: int
+    absent: tuple[str, ...]
+    moved_absent: int
+
+
+def decoded_changes(
+    session: Any,
+    manifest: WindowManifest,
+    schema: TableSchema,
+    committed: CommittedTransactions,
+    redo_paths: Sequence[str],
+    transactions_paths: Sequence[str],
+    decode: Callable[[Any, TableSchema], Any],
+) -> Any:
+    """A DataFrame with the window's changes of one table, in the change log's columns."""
+    with translated("reading a window's files", table=schema.table, window=manifest.window.key):
+        _parquet(session, redo_paths, "redo", _REDO_DDL)
+        _parquet(session, transactions_paths, "transactions", _TRANSACTIONS_DDL)
+        rows = committed_rows_sql(
+            "redo",
+            "transactions",
+            schema.table,
+            manifest.window,
+            ordinal=manifest.ordinal,
+            committed=committed,
+        )
+        session.sql(rows).createOrReplaceTempView("committed")
+        session.sql(_without_undone(committed)).createOrReplaceTempView("surviving")
+        frame = session.sql(f"SELECT {COLUMNS_READ} FROM surviving")
+        decoder = ChangeDecoder(schema, manifest.window.scn_high, decode)
+        return frame.mapInArrow(decoder.__call__, change_ddl(schema))
+
+
+def _without_undone(committed: CommittedTransactions) -> str:
+    """Only transactions that took something back pay for the windows that find it."""
+    plain = "SELECT *, CAST(NULL AS STRING) AS problem FROM committed"
+    if not committed.has_rollback:
+        return plain
+    undone = surviving_sql("(SELECT * FROM committed WHERE has_rollback)")
+    return f"{plain} WHERE NOT has_rollback UNION ALL ({undone})"
+
+
+def change_facts(session: Any, view: str, schema: TableSchema) -> ChangeFacts:
+    """Count and look through the changes in a view of the change log."""
+    query = f"""
+        SELECT COUNT(*) AS changes,
+          ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_absent))) AS absent,
+          COUNT_IF({moved_sql(schema)} AND SIZE(_cdc_absent) > 0) AS moved_absent
+        FROM {view}
+    """
+    with translated("reading the change log", table=schema.table):
+        row = session.sql(query).collect()[0]
+    present = [column for column in schema.column_names if column in set(row["absent"])]
+    return ChangeFacts(row["changes"], tuple(present), row["moved_absent"])
+
+
+def window_view(session: Any, changelog: str, scn_high: int, view: str = "changes") -> str:
+    """A view of one window's rows of the change log."""
+    rows = session.sql(
+        f"SELECT * FROM {delta(changelog)} WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL"
+    )
+    rows.createOrReplaceTempView(view)
+    return view
+
+
+def _parquet(session: Any, paths: Sequence[str], view: str, ddl: str) -> None:
+    reader = session.read.schema(ddl)
+    frame = reader.parquet(*paths) if paths else session.createDataFrame([], ddl)
+    frame.createOrReplaceTempView(view)
+
+
+def _landing_ddl(schema: Any) -> str:
+    """Spark's words for the landing schemas, so that no file is opened just to learn its columns."""
+    kinds = {
+        "int64": "BIGINT",
+        "int32": "INT",
+        "string": "STRING",
+        "large_string": "STRING",
+        "bool": "BOOLEAN",
+        "timestamp[s]": "TIMESTAMP_NTZ",
+        "list<item: string>": "ARRAY<STRING>",
+        "list<element: string>": "ARRAY<STRING>",
+    }
+    return ", ".join(f"{name(field.name)} {kinds[str(field.type)]}" for field in schema)
+
+
+_REDO_DDL = _landing_ddl(REDO_SCHEMA)
+_TRANSACTIONS_DDL = _landing_ddl(TRANSACTION_SCHEMA)

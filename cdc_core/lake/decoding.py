@@ -1,0 +1,168 @@
+"""How do redo rows of one table become rows of its change log?
+
+Runs inside Spark's Python workers (``mapInArrow``), batch by batch. What cannot become a change without guessing stops the
+window with an error that says table, operation, SCN and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.decode.dml import decode_dml
+from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
+from cdc_core.events.rollback import UNKNOWN_ROW_ID
+from cdc_core.lake.spark import packed_error
+from cdc_core.lake.tables import change_schema
+from cdc_core.schema.table import TableSchema
+
+INSERT, DELETE, UPDATE, DDL = 1, 2, 3, 5
+_OPS = {INSERT: "c", DELETE: "d", UPDATE: "u"}
+_NOT_EXECUTABLE = 2
+_WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
+_OPERATIONS = {
+    9: "SELECT_LOB_LOCATOR",
+    10: "LOB_WRITE",
+    11: "LOB_TRIM",
+    29: "LOB_ERASE",
+    68: "XML DOC BEGIN",
+    69: "XML DOC",
+    70: "XML DOC WRITE",
+    71: "XML DOC END",
+    91: "32K BEGIN",
+    92: "32K WRITE",
+    93: "32K END",
+    255: "UNSUPPORTED",
+}
+_PROBLEMS = {
+    "undo-unmatched": "a partial rollback undoes a row that the transaction's redo does not have",
+    "undo-row-id-unknown": "a partial rollback undoes a row whose address LogMiner does not know",
+}
+COLUMNS_READ = (
+    "ordinal, scn, xid, operation_code, row_id, sql_redo, status, `timestamp`, thread, rs_id, commit_scn, "
+    "commit_timestamp, username, problem"
+)
+"""What :meth:`ChangeDecoder.__call__` reads of a redo row."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDecoder:
+    """Turns batches of redo rows into batches of ``tables.change_schema``; one per (table, window), sent to the workers.
+
+    ``window`` is the value of ``_cdc_window``: the window's scn_high.
+    """
+
+    schema: TableSchema
+    window: int
+    decode: Callable[[Any, TableSchema], Any] = decode_dml
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decode batch by batch; our errors cross into Spark as text that ``spark.translated`` understands."""
+        target = change_schema(self.schema)
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            try:
+                yield self._changes(batch, target)
+            except CdcError as error:
+                raise RuntimeError(packed_error(error)) from None
+
+    def _changes(self, batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+        self._refuse(batch)
+        codes = batch["operation_code"]
+        try:
+            decoded = self.decode(batch["sql_redo"], self.schema)
+        except CdcError as error:
+            raise self._located(error, batch) from error
+        wrong = pc.not_equal(decoded.op.cast(pa.int32()), codes)
+        self._stop_where(wrong, batch, "the statement is not what its operation code says")
+        self._check_keys(decoded, batch)
+        rows = batch.num_rows
+        columns = {
+            "_cdc_op": pa.array([_OPS[code] for code in codes.to_pylist()], pa.string()),
+            "_cdc_commit_scn": batch["commit_scn"],
+            "_cdc_ordinal": batch["ordinal"],
+            "_cdc_scn": batch["scn"],
+            "_cdc_xid": batch["xid"],
+            "_cdc_window": pa.repeat(pa.scalar(self.window, pa.int64()), rows),
+            "_cdc_timestamp": batch["timestamp"],
+            "_cdc_commit_timestamp": batch["commit_timestamp"],
+            "_cdc_username": batch["username"],
+            "_cdc_rs_id": batch["rs_id"],
+            "_cdc_thread": batch["thread"],
+            "_cdc_row_id": _known_row_ids(batch["row_id"]),
+            "_cdc_snapshot": pa.nulls(rows, pa.string()),
+            "_cdc_absent": decoded.absent,
+            "before": decoded.before,
+            "after": decoded.after,
+        }
+        arrays = [columns[field.name].cast(field.type) for field in target]
+        return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+    def _refuse(self, batch: pa.RecordBatch) -> None:
+        """Stop at the first row that is not a plain, executable change."""
+        columns = [batch[name].to_pylist() for name in ("operation_code", "status", "problem")]
+        for row, (code, status, problem) in enumerate(zip(*columns, strict=True)):
+            where = self._facts(batch, row)
+            if problem is not None:
+                raise DecodeError(_PROBLEMS[problem], hint=_WAY_OUT, **where)
+            if code == DDL:
+                raise SchemaMismatchError(
+                    "the table was truncated, which is not followed",
+                    hint="Take a new snapshot of the table.",
+                    **where,
+                )
+            if code not in _OPS:
+                raise DecodeError(
+                    f"operation {_OPERATIONS.get(code, code)} is not supported",
+                    hint=_WAY_OUT,
+                    **where,
+                )
+            if status == _NOT_EXECUTABLE:
+                raise DecodeError(
+                    "LogMiner could not translate a change (STATUS = 2)", hint=_WAY_OUT, **where
+                )
+
+    def _check_keys(self, decoded: Any, batch: pa.RecordBatch) -> None:
+        """Every change names its row: no key column is NULL in an image that the change has."""
+        for image in (decoded.before, decoded.after):
+            there = pc.is_valid(image)
+            for column in self.schema.key:
+                missing = pc.and_(there, pc.is_null(pc.struct_field(image, column)))
+                self._stop_where(
+                    missing, batch, "a change does not carry its row's key", column=column
+                )
+
+    def _stop_where(
+        self, wrong: pa.Array, batch: pa.RecordBatch, message: str, **facts: object
+    ) -> None:
+        row = pc.index(wrong, True).as_py()
+        if row >= 0:
+            hint = "Check the table's supplemental logging, then take a new snapshot of it."
+            raise DecodeError(message, hint=hint, **self._facts(batch, row), **facts)
+
+    def _located(self, error: CdcError, batch: pa.RecordBatch) -> CdcError:
+        """The decoder's error with its row index replaced by where in the redo the row is."""
+        facts = dict(error.facts)
+        row = facts.pop("row", None)
+        where = self._facts(batch, row) if isinstance(row, int) else {"table": self.schema.table}
+        return type(error)(error.message, hint=error.hint, **{**facts, **where})
+
+    def _facts(self, batch: pa.RecordBatch, row: int) -> dict[str, object]:
+        return {
+            "table": self.schema.table,
+            "operation_code": batch["operation_code"][row].as_py(),
+            "scn": batch["scn"][row].as_py(),
+            "xid": batch["xid"][row].as_py(),
+            "ordinal": batch["ordinal"][row].as_py(),
+        }
+
+
+def _known_row_ids(row_ids: pa.Array) -> pa.Array:
+    """NULL where LogMiner did not know the row's address."""
+    unknown = pc.equal(row_ids, UNKNOWN_ROW_ID)
+    return pc.if_else(pc.fill_null(unknown, True), pa.scalar(None, row_ids.type), row_ids)

@@ -1,0 +1,48 @@
+"""What does a row have in a column that its insert does not carry? The column's DEFAULT, as Spark SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_core.lake.tables import spark_type, text
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_type
+
+
+def default_values(schema: TableSchema, columns: Iterable[str]) -> dict[str, str]:
+    """SQL of the default of each named column; ``NULL`` where it has none.
+
+    Raises:
+        SchemaMismatchError: A default is not a literal, so nobody knows the value of a row that does not carry it.
+    """
+    values = {}
+    for name in columns:
+        column = schema.column(name)
+        values[name] = sql_literal(_value(column), arrow_type(column))
+    return values
+
+
+def _value(column: Column) -> Any:
+    if column.default is None:
+        return None
+    from cdc_core.decode.defaults import default_scalar
+
+    return default_scalar(column).as_py()
+
+
+def sql_literal(value: Any, kind: pa.DataType) -> str:
+    """A Spark SQL literal of exactly the column's type."""
+    if value is None:
+        return f"CAST(NULL AS {spark_type(kind)})"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP_NTZ{text(value.isoformat(sep=' '))}"
+    if isinstance(value, (int, float, Decimal)):
+        return f"CAST({text(str(value))} AS {spark_type(kind)})"
+    return text(value)

@@ -1,0 +1,146 @@
+"""What can the rest of Redolake ask of the lake? The class :class:`Lake`.
+
+It knows Spark and Delta, and neither Oracle nor Dagster. Methods for different tables may run side by side in threads: each
+call works in a Spark session of its own. Work on one table must not overlap; callers hold a lease and give its check as
+``fence``, which is called right before each commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cdc_core.config import LakeConfig
+from cdc_core.decode.dml import decode_dml
+from cdc_core.identifiers import TableId
+from cdc_core.lake.chunks import KeyRange, apply_chunk
+from cdc_core.lake.spark import start_session
+from cdc_core.lake.windows import apply_window
+from cdc_core.lake.work import ApplyReport, DeltaPosition, Fence, TableWork, no_fence
+from cdc_core.landing.manifest import ChunkManifest, WindowManifest
+from cdc_core.schema.table import TableSchema
+
+Decode = Callable[[Any, TableSchema], Any]
+
+
+class Lake:
+    """The Delta tables of one source."""
+
+    def __init__(
+        self, config: LakeConfig, source: str, *, runtime: Path | None, decode: Decode
+    ) -> None:
+        self._config = config
+        self._source = source
+        self._runtime = runtime
+        self._decode = decode
+
+    @classmethod
+    def open(
+        cls,
+        config: LakeConfig,
+        source: str,
+        *,
+        runtime: Path | None = None,
+        decode: Decode = decode_dml,
+    ) -> Lake:
+        """Open the lake; Spark starts when it is first needed.
+
+        Args:
+            config: Where the tables are and how Spark is started.
+            source: Name of the source.
+            runtime: The runtime folder that ``redolake setup`` filled; by default ``default_runtime_folder()``.
+            decode: Turns redo statements into changes; must be picklable.
+        """
+        return cls(config, source, runtime=runtime, decode=decode)
+
+    def close(self) -> None:
+        """Forget the lake. The JVM belongs to the process and stays for the next one."""
+
+    def apply_window(
+        self,
+        manifest: WindowManifest,
+        table: TableId,
+        schema: TableSchema,
+        redo_paths: Sequence[str],
+        transactions_paths: Sequence[str],
+        generation: int = 0,
+        *,
+        position: int | None = None,
+        covered_scn: int = 0,
+        fence: Fence = no_fence,
+    ) -> ApplyReport:
+        """Append a window's changes of one table to its change log and merge them into its mirror, each once.
+
+        Args:
+            manifest: The window.
+            table: One of ``manifest.tables_committed``.
+            schema: The table's version at scn_high; call :meth:`prepare_schema` first where it changed.
+            redo_paths: Redo files of this window and of every earlier one in which a transaction began that commits here.
+            transactions_paths: This window's transactions file.
+            generation: Number of times that the source was set back; part of the transaction identifiers.
+            position: scn_high of the last window that the caller knows the mirror took; None if it does not know.
+            covered_scn: Lowest SCN of the chunks of the last complete snapshot of the whole table: older changes of keys
+                that are not in the mirror do not bring them back.
+            fence: Called right before each commit.
+
+        Raises:
+            WindowOrderError: The window before this one was not applied.
+            DecodeError: A redo row cannot become a change without guessing; nothing was committed.
+            LakeError: Delta refused, or a change without all columns meets a mirror that lacks its row.
+            LandingDamagedError: A landing file is missing or cannot be read.
+            CommitConflictError: Another writer committed; try again.
+        """
+        return apply_window(
+            self._work(table, generation, fence),
+            manifest,
+            schema,
+            redo_paths,
+            transactions_paths,
+            position=position,
+            covered_scn=covered_scn,
+            decode=self._decode,
+        )
+
+    def apply_chunk(
+        self,
+        manifest: ChunkManifest,
+        paths: Sequence[str],
+        *,
+        first: bool,
+        generation: int = 0,
+        schema: TableSchema | None = None,
+        deletes_in: KeyRange | None = None,
+        fence: Fence = no_fence,
+    ) -> ApplyReport:
+        """Append a chunk to its table's change log and bring its rows into the mirror, each once.
+
+        Args:
+            manifest: The chunk.
+            paths: Its Parquet files.
+            first: The table's first snapshot is under way: rows are appended as long as no window was applied.
+            generation: As for :meth:`apply_window`.
+            schema: The newest version of the table that the lake has, if it is not the chunk's.
+            deletes_in: The chunk's key range, if mirror rows inside it that the chunk lacks shall go; ignored for chunks
+                with a condition.
+            fence: Called right before each commit.
+
+        Raises:
+            LakeError, LandingDamagedError, CommitConflictError: As for :meth:`apply_window`.
+        """
+        work = self._work(manifest.schema.table, generation, fence)
+        return apply_chunk(
+            work, manifest, paths, schema or manifest.schema, first=first, deletes_in=deletes_in
+        )
+
+    def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
+        """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
+        return self._work(table, generation, no_fence).position()
+
+    def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
+        return TableWork(
+            self._config.path, self._source, table, generation, fence, self._open_session
+        )
+
+    def _open_session(self) -> Any:
+        return start_session(self._config, runtime=self._runtime)

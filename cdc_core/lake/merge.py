@@ -1,0 +1,86 @@
+"""How is one row per key merged into a mirror? Generated MERGE text.
+
+The rule is the same for windows and chunks: a matched row changes only where the source's position is greater than the
+row's own. A window or chunk that is applied twice therefore changes nothing the second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_core.errors import DecodeError, LakeError
+from cdc_core.lake.spark import packed_error
+from cdc_core.lake.tables import COMMIT_SCN, ORDINAL, delta, name, text
+from cdc_core.schema.table import TableSchema
+
+NEWER = f"(s.{COMMIT_SCN} > t.{COMMIT_SCN} OR (s.{COMMIT_SCN} = t.{COMMIT_SCN} AND s.{ORDINAL} > t.{ORDINAL}))"
+
+
+def merge_sql(
+    mirror: str,
+    source: str,
+    schema: TableSchema,
+    *,
+    absent: Sequence[str] = (),
+    covered_scn: int = 0,
+    force: bool = False,
+) -> str:
+    """MERGE of ``source`` (columns as ``reduce.reduced_sql`` gives them) into the Delta table at ``mirror``.
+
+    Args:
+        mirror: The mirror's folder.
+        source: A view.
+        schema: The table.
+        absent: Columns that may be named in ``_cdc_missing``.
+        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN, so older changes do not bring
+            them back.
+        force: Take the source as the truth whatever the positions say (repair from the whole change log).
+    """
+    on = " AND ".join(f"t.{name(key)} = s.{name(key)}" for key in schema.key)
+    newer = "TRUE" if force else NEWER
+    columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
+    updates = ", ".join(
+        f"t.{name(column)} = {_new_value(column, schema, absent)}"
+        for column in columns
+        if column not in schema.key
+    )
+    names = ", ".join(name(column) for column in columns)
+    values = ", ".join(_inserted_value(column, schema, absent) for column in columns)
+    return f"""
+MERGE INTO {delta(mirror)} t USING {source} s ON {on}
+WHEN MATCHED AND {newer} AND s._cdc_kind = 'del' THEN DELETE
+WHEN MATCHED AND {newer} AND s._cdc_kind = 'row' THEN UPDATE SET {updates}
+WHEN NOT MATCHED AND s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn} THEN INSERT ({names}) VALUES ({values})
+"""
+
+
+def _new_value(column: str, schema: TableSchema, absent: Sequence[str]) -> str:
+    plain = f"s.{name(column)}"
+    if column == ORDINAL and absent:
+        error = DecodeError(
+            "a change of key does not carry all columns, and the old key's row is not there to take them from",
+            hint="Take a new snapshot of the table.",
+            table=schema.table,
+        )
+        return f"IF(s._cdc_lost AND SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
+    if column not in absent:
+        return plain
+    return f"IF(ARRAY_CONTAINS(s._cdc_missing, {text(column)}), t.{name(column)}, {plain})"
+
+
+def _inserted_value(column: str, schema: TableSchema, absent: Sequence[str]) -> str:
+    plain = f"s.{name(column)}"
+    if column != ORDINAL or not absent:
+        return plain
+    error = LakeError(
+        "a change does not carry all columns, and the mirror does not have its row",
+        hint="Take a new snapshot of the table.",
+        table=schema.table,
+    )
+    return f"IF(SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
+
+
+def _raise(error: DecodeError | LakeError) -> str:
+    """Stops the MERGE before anything is committed. Stands in values, not in a clause's condition: Delta computes all
+    conditions for every row, matched or not (4.4; tests/lake/test_absent.py shows it)."""
+    return f"CAST(RAISE_ERROR({text(packed_error(error))}) AS BIGINT)"

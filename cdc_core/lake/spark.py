@@ -1,0 +1,239 @@
+"""How is Spark started, and how do its failures become ours? The only door to Spark.
+
+One JVM per process, started at first use from the installed jars, without resolving anything and without a network. Each
+table is worked on in a session of its own: Delta's transaction identifiers and user metadata are session settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import cdc_core
+from cdc_core import errors
+from cdc_core.config import LakeConfig
+from cdc_core.errors import CdcError, CommitConflictError, LakeError, LandingDamagedError
+from cdc_core.lake.runtime import (
+    JARS,
+    JavaHome,
+    default_runtime_folder,
+    find_java,
+    jars_folder,
+    require_jars,
+    shim_folder,
+)
+
+log = logging.getLogger(__name__)
+
+SESSION_SETTINGS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    # Arrow and Parquet timestamps without zone stay without zone.
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.adaptive.enabled": "true",
+    # Measured: Delta's default of 50 makes a small MERGE three times slower.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # A transaction identifier counts for one commit, and never leaks into the next.
+    "spark.databricks.delta.write.txnVersion.autoReset.enabled": "true",
+}
+"""Settings of every session; set again on each, since a session does not inherit what its parent was told later."""
+
+ERROR_MARK = "redolake-error:"
+"""Stands before the JSON form of one of our errors, where it must cross a process or SQL border as text."""
+
+_starting = threading.Lock()
+
+
+def start_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
+    """Start the JVM if this process has none yet, and return a session for one table's work.
+
+    Raises:
+        PreflightError: Java or a jar is missing or damaged.
+        LakeError: Spark did not start.
+    """
+    from pyspark.sql import SparkSession
+
+    runtime = runtime or default_runtime_folder()
+    with _starting:
+        parent = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+        if parent is None:
+            parent = _start(config, runtime)
+    session = parent.newSession()
+    for name, value in {**SESSION_SETTINGS, **_runtime_settings(config)}.items():
+        session.conf.set(name, value)
+    return session
+
+
+def stop_spark() -> None:
+    """Stop the JVM of this process, if there is one."""
+    from pyspark.sql import SparkSession
+
+    with _starting:
+        if (session := SparkSession._instantiatedSession) is not None:
+            session.stop()
+
+
+def _runtime_settings(config: LakeConfig) -> dict[str, str]:
+    """The user's settings that belong to a session and may change after the start."""
+    return {
+        name: value
+        for name, value in config.spark_config.items()
+        if name.startswith(("spark.sql.shuffle.", "spark.sql.adaptive.", "spark.databricks.delta."))
+    }
+
+
+def _start(config: LakeConfig, runtime: Path) -> Any:
+    from pyspark.sql import SparkSession
+
+    java = find_java(shim_folder(runtime))
+    settings = spark_settings(config, runtime, java)
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _environment({"JAVA_HOME": str(java.path), "PYSPARK_PYTHON": sys.executable}):
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            raise LakeError(
+                "Spark did not start",
+                hint="Look at Spark's own lines above, and run `redolake doctor`.",
+                java=java.path,
+                cause=type(error).__name__,
+            ) from error
+    log.debug("spark started: java %s from %s", java.version, java.origin)
+    return session
+
+
+def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[str, str]:
+    """Everything that Spark is started with; the user's ``spark_config`` wins over ours.
+
+    Raises:
+        PreflightError: A jar is missing or damaged.
+    """
+    class_path = os.pathsep.join(str(jar) for jar in require_jars(jars_folder(runtime)))
+    options = [
+        "-XX:+UseSerialGC",
+        "-Xlog:disable",
+        "-Xlog:all=error:stderr",
+        f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}",
+    ]
+    archive = class_archive(runtime, java)
+    if archive.is_file():
+        options.append(f"-XX:SharedArchiveFile={archive}")
+    return {
+        "spark.app.name": "redolake",
+        "spark.master": config.spark_master,
+        "spark.driver.memory": config.driver_memory,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraClassPath": class_path,
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.executorEnv.PYTHONPATH": str(Path(cdc_core.__file__).parent.parent),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(Path(config.path) / ".warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **SESSION_SETTINGS,
+        **config.spark_config,
+    }
+
+
+def class_archive(runtime: Path, java: JavaHome) -> Path:
+    """Where the class archive for this Java and these jars is; it halves Spark's start-up time if it is there.
+
+    The name holds what the archive depends on, so that another Java or other jars do not meet a wrong one.
+    """
+    release = java.path / "release"
+    parts = [str(java.path), str(java.version), str(jars_folder(runtime).resolve())]
+    parts += [release.read_text(errors="replace") if release.is_file() else ""]
+    parts += [jar.sha256 for jar in JARS]
+    return runtime / f"classes-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.jsa"
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the start of the JVM, which reads them, and put the old ones back."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def packed_error(error: CdcError) -> str:
+    """One of our errors as text that :func:`translated` turns back into the error."""
+    facts = {name: str(value) for name, value in error.facts.items()}
+    body = [type(error).__name__, error.message, error.hint, facts]
+    return ERROR_MARK + json.dumps(body) + ERROR_MARK
+
+
+def _unpacked_error(text: str) -> CdcError | None:
+    _, mark, rest = text.partition(ERROR_MARK)
+    body, end, _ = rest.partition(ERROR_MARK)
+    if not (mark and end):
+        return None
+    try:
+        name, message, hint, facts = json.loads(body)
+    except ValueError:  # Spark quoted the text once more on its way through SQL or a stack trace
+        return None
+    kind: type[CdcError] = getattr(errors, name, LakeError)
+    return kind(message, hint=hint, **facts)
+
+
+@contextmanager
+def translated(doing: str, **facts: object) -> Iterator[None]:
+    """Turn what Spark and Delta raise into our errors; ``doing`` says what was under way.
+
+    Raises:
+        CommitConflictError: Another writer committed to the same Delta table.
+        LandingDamagedError: A Parquet file is missing or cannot be read.
+        LakeError: Everything else, with Spark's error condition. Messages of failed tasks may quote values and are left to
+            the chained exception.
+        CdcError: One of our own errors that was raised inside Spark.
+    """
+    from delta.exceptions import DeltaConcurrentModificationException
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except CdcError:
+        raise
+    except DeltaConcurrentModificationException as error:
+        raise CommitConflictError(
+            f"{doing}: another writer committed to the same Delta table",
+            hint="Try again; a source must have one writer.",
+            **facts,
+        ) from error
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        if (ours := _unpacked_error(text)) is not None:
+            raise ours from None
+        condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+        if condition.startswith("FAILED_READ_FILE") or condition == "PATH_NOT_FOUND":
+            raise LandingDamagedError(
+                f"{doing}: a file is missing or cannot be read",
+                hint="Check the folder; capture the window or chunk again if its files are damaged.",
+                condition=condition,
+                **facts,
+            ) from error
+        raise LakeError(
+            f"{doing}: Spark refused",
+            hint="The chained exception has Spark's own words.",
+            condition=condition,
+            **facts,
+        ) from error

@@ -1,0 +1,176 @@
+"""Which two Delta tables stand for a captured table: where are they, what are their columns and properties?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import pyarrow as pa
+
+from cdc_core.errors import SchemaMismatchError
+from cdc_core.identifiers import TableId
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_schema
+
+COMMIT_SCN = "_cdc_commit_scn"
+ORDINAL = "_cdc_ordinal"
+CHUNK_ORDINAL = 2**63 - 1
+"""Ordinal of rows that a chunk brought: behind every change of the same SCN, since the chunk has seen them."""
+
+CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
+    ("_cdc_op", pa.string()),
+    (COMMIT_SCN, pa.int64()),
+    (ORDINAL, pa.int64()),
+    ("_cdc_scn", pa.int64()),
+    ("_cdc_xid", pa.string()),
+    ("_cdc_window", pa.int64()),
+    ("_cdc_timestamp", pa.timestamp("us")),
+    ("_cdc_commit_timestamp", pa.timestamp("us")),
+    ("_cdc_username", pa.string()),
+    ("_cdc_rs_id", pa.string()),
+    ("_cdc_thread", pa.int32()),
+    ("_cdc_row_id", pa.string()),
+    ("_cdc_snapshot", pa.string()),
+    ("_cdc_absent", pa.list_(pa.string())),
+)
+"""Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6."""
+
+_REFUSED = re.compile(r"[ ,;{}()\n\t=.]")
+
+
+def mirror_path(root: str, source: str, table: TableId) -> str:
+    """Folder of a table's mirror."""
+    return f"{root.rstrip('/')}/{source}/mirror/{table.path}"
+
+
+def changelog_path(root: str, source: str, table: TableId) -> str:
+    """Folder of a table's change log."""
+    return f"{root.rstrip('/')}/{source}/changelog/{table.path}"
+
+
+def delta(path: str) -> str:
+    """A Delta table by its folder, for SQL."""
+    return f"delta.{name(path)}"
+
+
+def name(identifier: str) -> str:
+    """Quote one name for Spark SQL."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A SQL string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """The Spark SQL type of an Arrow type of ``schema.types``."""
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{spark_type(kind.value_type)}>"
+    return {
+        pa.int64(): "BIGINT",
+        pa.int32(): "INT",
+        pa.string(): "STRING",
+        pa.float64(): "DOUBLE",
+        pa.float32(): "FLOAT",
+        pa.timestamp("us"): "TIMESTAMP_NTZ",
+        pa.binary(): "BINARY",
+    }[kind]
+
+
+def change_schema(schema: TableSchema) -> pa.Schema:
+    """Arrow schema of the change log: :data:`CHANGE_FIELDS`, then the structs ``before`` and ``after``."""
+    row = pa.struct(list(arrow_schema(schema)))
+    fields = [pa.field(name_, kind) for name_, kind in CHANGE_FIELDS]
+    return pa.schema([*fields, pa.field("before", row), pa.field("after", row)])
+
+
+def change_ddl(schema: TableSchema) -> str:
+    """The change log's columns as Spark writes a schema."""
+    fields = ", ".join(f"{name(n)}: {spark_type(kind)}" for n, kind in columns_of(schema))
+    plain = ", ".join(f"{name(n)} {spark_type(kind)}" for n, kind in CHANGE_FIELDS)
+    return f"{plain}, before STRUCT<{fields}>, after STRUCT<{fields}>"
+
+
+def mirror_ddl(schema: TableSchema) -> str:
+    """The mirror's columns with Oracle's types as comments."""
+    user = [column_ddl(schema, column) for column in schema.columns]
+    return ", ".join([*user, f"{name(COMMIT_SCN)} BIGINT", f"{name(ORDINAL)} BIGINT"])
+
+
+def column_ddl(schema: TableSchema, column: Column) -> str:
+    """One column of the mirror."""
+    kind = dict(columns_of(schema))[column.name]
+    return f"{name(column.name)} {spark_type(kind)} COMMENT {text(oracle_type(column))}"
+
+
+def columns_of(schema: TableSchema) -> list[tuple[str, pa.DataType]]:
+    """Name and Arrow type of each captured column."""
+    return [(field.name, field.type) for field in arrow_schema(schema)]
+
+
+def oracle_type(column: Column) -> str:
+    """Oracle's type as a person writes it, for example ``NUMBER(10,2)``."""
+    if column.data_type == "NUMBER" and column.scale is not None:
+        digits = "*" if column.precision is None else column.precision
+        return f"NUMBER({digits},{column.scale})"
+    if column.data_type in {"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2"}:
+        return f"{column.data_type}({column.char_length})"
+    return f"RAW({column.length})" if column.data_type == "RAW" else column.data_type
+
+
+def mirror_properties(source: str, schema: TableSchema) -> dict[str, str]:
+    """Table properties of a mirror; plain features only, so that every reader can read it."""
+    return {**_properties(source, schema, "mirror"), "redolake.key": json.dumps(schema.key)}
+
+
+def changelog_properties(source: str, schema: TableSchema) -> dict[str, str]:
+    """Table properties of a change log: statistics for what windows, chunks and replays look for."""
+    return {
+        **_properties(source, schema, "changelog"),
+        "delta.dataSkippingStatsColumns": f"_cdc_op,{COMMIT_SCN},{ORDINAL},_cdc_window,_cdc_snapshot",
+    }
+
+
+def _properties(source: str, schema: TableSchema, role: str) -> dict[str, str]:
+    return {
+        "delta.enableDeletionVectors": "false",
+        "redolake.source": source,
+        "redolake.table": str(schema.table),
+        "redolake.role": role,
+    }
+
+
+def create_sql(path: str, ddl: str, properties: dict[str, str]) -> str:
+    """The statement that creates a Delta table if it is not there."""
+    listed = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())
+    return f"CREATE TABLE IF NOT EXISTS {delta(path)} ({ddl}) USING delta TBLPROPERTIES ({listed})"
+
+
+def check_names(schema: TableSchema) -> None:
+    """Refuse column names that a plain Delta table cannot hold.
+
+    Raises:
+        SchemaMismatchError: Names all such columns.
+    """
+    folded = Counter(column.casefold() for column in schema.column_names)
+    refused = [
+        column
+        for column in schema.column_names
+        if _REFUSED.search(column)
+        or column.casefold().startswith("_cdc_")
+        or folded[column.casefold()] > 1
+    ]
+    if refused:
+        raise SchemaMismatchError(
+            "columns have names that a Delta table cannot hold",
+            hint=(
+                "Name them under columns_exclude: blanks, dots and the characters ,;{}()= are refused, so are names that "
+                "begin with _cdc_ and names that differ only in case."
+            ),
+            table=schema.table,
+            columns=", ".join(map(repr, refused)),
+        )

@@ -1,0 +1,168 @@
+"""How is a window applied to a table: change log first, then the mirror, each once?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cdc_core.errors import LakeError, WindowOrderError
+from cdc_core.events.committed import read_committed
+from cdc_core.lake.carry import carried_view
+from cdc_core.lake.changes import change_facts, decoded_changes, window_view
+from cdc_core.lake.defaults import default_values
+from cdc_core.lake.history import read_log
+from cdc_core.lake.merge import merge_sql
+from cdc_core.lake.reduce import reduced_sql
+from cdc_core.lake.spark import translated
+from cdc_core.lake.tables import delta
+from cdc_core.lake.work import ApplyReport, TableWork
+from cdc_core.landing.manifest import WindowManifest
+from cdc_core.schema.table import TableSchema
+
+SKIPPED = ApplyReport(0, 0, 0, 0, 0.0, True)
+
+
+def apply_window(
+    work: TableWork,
+    manifest: WindowManifest,
+    schema: TableSchema,
+    redo_paths: Sequence[str],
+    transactions_paths: Sequence[str],
+    *,
+    position: int | None,
+    covered_scn: int,
+    decode: Callable[[Any, TableSchema], Any],
+) -> ApplyReport:
+    """Append the window's changes to the change log and merge them into the mirror.
+
+    Repeating it at any point gives the same tables: each of the two commits carries the window in its transaction
+    identifier, and the MERGE reads its changes back from the change log.
+    """
+    started = time.monotonic()
+    window = manifest.window
+    where = work.facts(window=window.key)
+    done = work.position()
+    if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
+        return SKIPPED
+    _check_order(where, done.mirror_scn, position, window.scn_low)
+    committed = read_committed(transactions_paths, work.table, window, ordinal=manifest.ordinal)
+    if committed.count == 0:
+        return ApplyReport(0, 0, 0, 0, time.monotonic() - started, False)
+    _check_store(where, position, window.scn_high)
+    session = work.open_session()
+    if position is None:
+        work.create_tables(session, schema)
+    work.require_mirror()
+    metadata = {"scn_low": window.scn_low, "window": window.key}
+    if not _has_window(work, session, window.scn_high, done.changelog_scn):
+        changes = decoded_changes(
+            session, manifest, schema, committed, redo_paths, transactions_paths, decode
+        )
+        work.append(
+            changes,
+            work.changelog,
+            "appending a window to the change log",
+            work.metadata("window", window.scn_high, **metadata),
+            (work.window_app, window.scn_high),
+        )
+    return merge_window(
+        work, session, schema, window.scn_high, metadata, covered_scn=covered_scn, started=started
+    )
+
+
+def merge_window(
+    work: TableWork,
+    session: Any,
+    schema: TableSchema,
+    scn_high: int,
+    metadata: Mapping[str, object],
+    *,
+    covered_scn: int,
+    started: float,
+) -> ApplyReport:
+    """Merge a window that is in the change log into the mirror."""
+    view = window_view(session, work.changelog, scn_high)
+    facts = change_facts(session, view, schema)
+    defaults = default_values(schema, facts.absent)
+    if facts.moved_absent:
+        view = carried_view(session, view, schema, facts.absent, defaults, work.mirror)
+    reduced = reduced_sql(view, schema, absent=facts.absent, defaults=defaults)
+    with translated("reducing a window", **work.facts()):
+        session.sql(reduced).createOrReplaceTempView("reduced")
+    text = merge_sql(work.mirror, "reduced", schema, absent=facts.absent, covered_scn=covered_scn)
+    with work.commit(
+        session,
+        "merging a window into the mirror",
+        work.metadata("window", scn_high, changes=facts.changes, **metadata),
+        (work.window_app, scn_high),
+    ):
+        counts = session.sql(text).collect()
+    return report(counts, facts.changes, started)
+
+
+def report(counts: list[Any], changes: int, started: float) -> ApplyReport:
+    """A report from MERGE's own metrics; Delta gives none when it skipped a repeated transaction."""
+    if not counts:
+        return SKIPPED
+    row = counts[0]
+    return ApplyReport(
+        rows_inserted=row["num_inserted_rows"],
+        rows_updated=row["num_updated_rows"],
+        rows_deleted=row["num_deleted_rows"],
+        changes=changes,
+        seconds=time.monotonic() - started,
+        skipped=False,
+    )
+
+
+def _check_order(
+    where: Mapping[str, object], mirror_scn: int | None, position: int | None, scn_low: int
+) -> None:
+    """Forward in order: the mirror must be at or before scn_low, and the store must say it took the window before."""
+    if mirror_scn is not None and mirror_scn > scn_low:
+        raise WindowOrderError(
+            "the mirror has taken a window that overlaps this one",
+            hint="Windows of a source never overlap; check that one metadata store serves this lake.",
+            **where,
+            mirror_scn=mirror_scn,
+        )
+    if position is not None and position < scn_low:
+        raise WindowOrderError(
+            "the mirror has not taken the window before this one",
+            hint="Apply the windows in order.",
+            **where,
+            position=position,
+        )
+
+
+def _check_store(where: Mapping[str, object], position: int | None, scn_high: int) -> None:
+    """A mirror behind the store was restored or replaced by someone."""
+    if position is not None and position >= scn_high:
+        raise LakeError(
+            "the metadata store says that the mirror has this window, and the mirror's own log does not",
+            hint="Rebuild the mirror from its change log, or take a new snapshot of the table.",
+            **where,
+            position=position,
+        )
+
+
+def _has_window(work: TableWork, session: Any, scn_high: int, changelog_scn: int | None) -> bool:
+    """Is the window in the change log already, perhaps under an older generation's identifier?"""
+    if changelog_scn is not None and changelog_scn >= scn_high:
+        return True
+    log = read_log(work.changelog)
+    prefix = work.window_app.rsplit("/", 1)[0] + "/"
+    older = [
+        version
+        for app, version in (log.transactions.items() if log else ())
+        if app.startswith(prefix) and app.removeprefix(prefix).isdigit()
+    ]
+    if not any(version >= scn_high for version in older):
+        return False
+    with translated("reading the change log", **work.facts()):
+        found = session.sql(
+            f"SELECT 1 FROM {delta(work.changelog)} "
+            f"WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL LIMIT 1"
+        ).collect()
+    return bool(found)

@@ -1,0 +1,156 @@
+"""What does the work on one captured table have in hand: session, folders, identifiers, and the fence before each commit?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cdc_core.errors import LakeError
+from cdc_core.identifiers import TableId
+from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.spark import translated
+from cdc_core.lake.tables import (
+    change_ddl,
+    changelog_path,
+    changelog_properties,
+    check_names,
+    create_sql,
+    mirror_ddl,
+    mirror_path,
+    mirror_properties,
+)
+from cdc_core.schema.table import TableSchema
+
+_APP_ID = "spark.databricks.delta.write.txnAppId"
+_VERSION = "spark.databricks.delta.write.txnVersion"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+Fence = Callable[[], None]
+"""Called right before each commit; raises FencedError if this process lost its lease."""
+
+
+def no_fence() -> None:
+    """The fence of callers that hold no lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """What applying a window or chunk did to a mirror. ``skipped``: it had been applied before, nothing was committed."""
+
+    rows_inserted: int
+    rows_updated: int
+    rows_deleted: int
+    changes: int
+    seconds: float
+    skipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPosition:
+    """The scn_high of the last window in each Delta table, by Delta's own transaction identifiers; None before the first."""
+
+    changelog_scn: int | None
+    mirror_scn: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """One table's tools. ``session`` starts Spark when it is first asked for; each work has a session of its own."""
+
+    root: str
+    source: str
+    table: TableId
+    generation: int
+    fence: Fence
+    open_session: Callable[[], Any]
+
+    @property
+    def mirror(self) -> str:
+        """The mirror's folder."""
+        return mirror_path(self.root, self.source, self.table)
+
+    @property
+    def changelog(self) -> str:
+        """The change log's folder."""
+        return changelog_path(self.root, self.source, self.table)
+
+    @property
+    def window_app(self) -> str:
+        """The transaction identifier of windows; its version is scn_high."""
+        return f"redolake/{self.source}/{self.table.path}/{self.generation}"
+
+    def chunk_app(self, snapshot_id: str, number: int) -> str:
+        """The transaction identifier of one chunk; its version is 1."""
+        return f"{self.window_app}/chunk/{snapshot_id}/{number}"
+
+    def facts(self, **facts: object) -> dict[str, object]:
+        """Source and table, for errors."""
+        return {"source": self.source, "table": self.table, **facts}
+
+    def position(self) -> DeltaPosition:
+        """How far both tables are, by their own logs."""
+        logs = [read_log(path) for path in (self.changelog, self.mirror)]
+        found = [log.transactions.get(self.window_app) if log else None for log in logs]
+        return DeltaPosition(*found)
+
+    def require_mirror(self) -> DeltaLog:
+        """The mirror's log.
+
+        Raises:
+            LakeError: There is no mirror.
+        """
+        log = read_log(self.mirror)
+        if log is None:
+            raise LakeError(
+                "the mirror is not there",
+                hint="Apply the table's first snapshot, or rebuild the mirror from its change log.",
+                **self.facts(path=self.mirror),
+            )
+        return log
+
+    def create_tables(self, session: Any, schema: TableSchema) -> None:
+        """Create both Delta tables unless they are there."""
+        check_names(schema)
+        for path, ddl, properties in (
+            (self.changelog, change_ddl(schema), changelog_properties(self.source, schema)),
+            (self.mirror, mirror_ddl(schema), mirror_properties(self.source, schema)),
+        ):
+            if read_log(path) is None:
+                self.fence()
+                with translated("creating a Delta table", **self.facts(path=path)):
+                    session.sql(create_sql(path, ddl, properties))
+
+    def metadata(self, kind: str, scn_high: int, **more: object) -> str:
+        """User metadata of a commit: which state of Oracle the table has from here on."""
+        facts = {"source": self.source, "table": str(self.table), "kind": kind}
+        return json.dumps({**facts, "scn_high": scn_high, **more}, sort_keys=True)
+
+    @contextmanager
+    def commit(
+        self, session: Any, doing: str, metadata: str, txn: tuple[str, int] | None = None
+    ) -> Iterator[None]:
+        """Everything that one Delta commit by SQL must carry: fence, user metadata, transaction identifier."""
+        settings: Mapping[str, str] = {_METADATA: metadata}
+        if txn is not None:
+            settings = {**settings, _APP_ID: txn[0], _VERSION: str(txn[1])}
+        for setting, value in settings.items():
+            session.conf.set(setting, value)
+        try:
+            self.fence()
+            with translated(doing, **self.facts()):
+                yield
+        finally:
+            for setting in (_METADATA, _APP_ID, _VERSION):
+                session.conf.unset(setting)
+
+    def append(
+        self, frame: Any, path: str, doing: str, metadata: str, txn: tuple[str, int]
+    ) -> None:
+        """Append to a Delta table, once per transaction identifier and version."""
+        self.fence()
+        with translated(doing, **self.facts()):
+            writer = frame.write.format("delta").mode("append").option("userMetadata", metadata)
+            writer.option("txnAppId", txn[0]).option("txnVersion", txn[1]).save(path)

@@ -1,0 +1,76 @@
+"""Windows, forward: what a window leaves in the mirror is Oracle AS OF its scn_high."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cdc_core.errors import WindowOrderError
+
+pytestmark = pytest.mark.spark
+
+
+def test_windows_leave_the_mirror_as_the_table_was(
+    open_lake: Any, source: Any, row: Any, mirror: Any, changelog: Any
+) -> None:
+    """Inserts, updates, deletes, a delete with re-insert, a partial rollback, a transaction over three windows."""
+    lake = open_lake()
+    tx = source.begin()
+    first = [tx.insert(row(i, f"name {i}")) for i in range(1, 6)]
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low = source.scn
+    source.pending, source.ended = [], []
+
+    long = source.begin()
+    long.update(first[0], {"NAME": "from a long transaction"})
+    tx = source.begin()
+    tx.insert(row(10, "it's"))
+    tx.update(first[1], {"AMOUNT": None})
+    tx.delete(first[2])
+    tx.insert(row(3, "again", note=None))
+    point = tx.savepoint()
+    undone = tx.insert(row(11))
+    tx.update(undone, {"NAME": "never"})
+    tx.update(first[3], {"NAME": "never either"})
+    tx.rollback_to(point)
+    tx.update(first[3], {"NAME": "kept"})
+    tx.commit()
+    lost = source.begin()
+    lost.delete(first[4])
+    lost.rollback()
+    one = source.cut()
+    long.insert(row(20, "long"))
+    two = source.cut()
+    long.update(first[0], {"NOTE": "new lob"})
+    long.commit()
+    three = source.cut()
+
+    done = one.apply(lake, position=one.manifest.window.scn_low)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 3, 0)
+    assert mirror(source.schema) == source.state(one.scn_high)
+    assert two.apply(lake, position=one.scn_high).changes == 0
+    assert three.apply(lake, position=two.scn_high).changes == 3
+    assert mirror(source.schema) == source.state(three.scn_high)
+    position = lake.position(source.schema.table)
+    assert position.changelog_scn == position.mirror_scn == three.scn_high
+    ops = [change["_cdc_op"] for change in changelog(source.schema)]
+    assert sorted(ops) == sorted("r" * 5 + "cudcu" + "ucu")
+
+    before = mirror(source.schema, hidden=True)
+    assert one.apply(lake).skipped
+    assert three.apply(lake).skipped
+    assert mirror(source.schema, hidden=True) == before
+
+
+def test_a_window_that_does_not_follow_the_last_is_refused(
+    open_lake: Any, source: Any, row: Any
+) -> None:
+    lake = open_lake()
+    tx = source.begin()
+    tx.insert(row(1))
+    tx.commit()
+    one = source.cut()
+    with pytest.raises(WindowOrderError, match="has not taken the window before"):
+        one.apply(lake, position=one.manifest.window.scn_low - 1)
