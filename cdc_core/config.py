@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from cdc_core.errors import ConfigError
 from cdc_core.identifiers import TableId
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -58,7 +59,10 @@ class TableConfig(ConfigModel):
     @field_validator("name")
     @classmethod
     def _is_table(cls, name: str) -> str:
-        TableId.parse(name)
+        try:
+            TableId.parse(name)
+        except ConfigError as error:
+            raise ValueError(str(error)) from error  # what pydantic gathers with the other problems
         return name
 
     @property

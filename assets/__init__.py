@@ -1,0 +1,1 @@
+"""Dagster asset factories: thin, everything real is in :mod:`cdc_core`."""

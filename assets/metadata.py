@@ -1,0 +1,96 @@
+"""What does the Dagster UI show of a finished step?
+
+Our own values stand under ``cdc/`` (numbers are plotted over partitions), Dagster's under ``dagster/``. Never row values,
+never secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.status import StepReport, TableApplied
+
+Metadata = Mapping[str, Any]
+
+
+def of_report(report: StepReport) -> dict[str, Any]:
+    """A step's SCN bounds, rows, seconds and further facts."""
+    values: dict[str, Any] = {
+        "cdc/seconds": round(report.seconds, 3),
+        "cdc/repeated": report.repeated,
+        "cdc/kind": report.kind,
+    }
+    if report.scn_low is not None:
+        values["cdc/scn_low"] = report.scn_low
+    if report.scn_high is not None:
+        values["cdc/scn_high"] = report.scn_high
+    if report.bytes:
+        values["cdc/bytes"] = report.bytes
+    return values | {f"cdc/{name}": number for name, number in report.facts.items()}
+
+
+def of_changelog(report: StepReport, applied: TableApplied) -> dict[str, Any]:
+    """What a window brought to a table's change log."""
+    return of_report(report) | {
+        "cdc/seconds": round(applied.seconds, 3),
+        "cdc/changes": applied.changes,
+        "dagster/partition_row_count": applied.changes,
+    }
+
+
+def of_mirror(report: StepReport, applied: TableApplied) -> dict[str, Any]:
+    """What a window did to a table's mirror."""
+    return of_report(report) | {
+        "cdc/seconds": round(applied.seconds, 3),
+        "cdc/rows_inserted": applied.rows_inserted,
+        "cdc/rows_updated": applied.rows_updated,
+        "cdc/rows_deleted": applied.rows_deleted,
+    }
+
+
+def of_schema(schema: TableSchema | None, upstream: dg.AssetKey | None) -> dict[str, Any]:
+    """A table's columns, and the columns upstream that they come from (those of the same name)."""
+    if schema is None:
+        return {}
+    values: dict[str, Any] = {"dagster/column_schema": column_schema(schema)}
+    if upstream is not None:
+        values["dagster/column_lineage"] = dg.TableColumnLineage(
+            {
+                name: [dg.TableColumnDep(asset_key=upstream, column_name=name)]
+                for name in schema.column_names
+            }
+        )
+    return values
+
+
+def column_schema(schema: TableSchema) -> dg.TableSchema:
+    """A table's columns with Oracle's types."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                column.name,
+                type=type_text(column),
+                description="part of the key" if column.name in schema.key else None,
+                constraints=dg.TableColumnConstraints(nullable=column.nullable),
+            )
+            for column in schema.columns
+        ]
+    )
+
+
+def type_text(column: Column) -> str:
+    """A column's type as one writes it in Oracle, for example ``NUMBER(10,2)``."""
+    kind = column.data_type
+    if kind == "NUMBER" and column.precision is not None:
+        return f"NUMBER({column.precision},{column.scale or 0})"
+    if kind == "NUMBER" and column.scale is not None:
+        return f"NUMBER(*,{column.scale})"
+    if kind in {"VARCHAR2", "NVARCHAR2", "CHAR", "NCHAR"}:
+        return f"{kind}({column.char_length})"
+    if kind == "RAW":
+        return f"RAW({column.length})"
+    return kind

@@ -1,0 +1,76 @@
+"""What do the assets need of a source?
+
+:class:`SourcePipeline` is the part of :class:`cdc_core.steps.Pipeline` that assets, sensors and jobs use: every step may be
+repeated by any process at any time, and order and exactly-once are kept behind it. A test can stand in for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from cdc_core.identifiers import TableId
+from cdc_core.scn import ScnWindow
+from cdc_core.state.records import SignalRecord
+from cdc_core.state.store import Store
+from cdc_core.status import ChunkKey, Reconciliation, SourceStatus, StepReport
+
+
+class SourcePipeline(Protocol):
+    """A source, step by step. Nothing is opened before a step needs it."""
+
+    @property
+    def store(self) -> Store:
+        """The metadata store: order and exactly-once come from it."""
+
+    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[Any]:
+        """Hold ``<source>/<work>`` for the block; LeaseHeldError if a living process has it."""
+
+    def start_snapshot(
+        self,
+        tables: list[TableId] | None = None,
+        *,
+        condition: str | None = None,
+        signal_id: str | None = None,
+    ) -> list[ChunkKey]:
+        """Plan the first snapshot of tables without one, or an ad hoc one of ``tables``."""
+
+    def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
+        """Chunks that are not applied yet, in order; empty when there is nothing to do."""
+
+    def snapshot_chunk(self, key: ChunkKey) -> StepReport:
+        """Oracle → landing."""
+
+    def apply_chunk(self, key: ChunkKey) -> StepReport:
+        """Landing → change log and mirror."""
+
+    def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
+        """Cut windows up to the present; the new ones, none if Oracle has not moved."""
+
+    def pending_windows(self) -> list[ScnWindow]:
+        """Windows that are not applied yet, in order."""
+
+    def capture_window(self, window: ScnWindow) -> StepReport:
+        """Redo → landing."""
+
+    def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
+        """Landing → change logs and mirrors; a table that has the window already is left alone."""
+
+    def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
+        """An old window once more: an undamaged mirror stays as it is."""
+
+    def take_signals(self) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+        """Take every waiting signal, exactly once, and plan its chunks."""
+
+    def reconcile(
+        self, tables: list[TableId] | None = None, *, scn: int | None = None
+    ) -> Reconciliation:
+        """Compare mirrors with Oracle at one SCN."""
+
+    def status(self, *, ask_oracle: bool = True) -> SourceStatus:
+        """How the source stands."""
+
+
+Opener = Callable[[], AbstractContextManager[SourcePipeline]]
+"""Opens a source for a ``with`` block. Secrets are looked up here, not when definitions are loaded."""

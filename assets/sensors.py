@@ -1,0 +1,177 @@
+"""The two sensors of a source: windows up to the present, and snapshots that somebody asked for.
+
+Both are polite (nothing is requested while a run of the same assets waits or runs), both begin by releasing runs of dead
+processes, and both find their work in the metadata store, so a tick that is lost is made up by the next one.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import dagster as dg
+
+from assets.history import add_partitions, report_history
+from assets.ports import Opener, SourcePipeline
+from assets.runs import (
+    SNAPSHOT_TAG,
+    SOURCE_TAG,
+    TABLE_TAG,
+    range_request,
+    release_dead_runs,
+    unfinished_runs,
+    wait_seconds_after_failures,
+)
+from assets.translator import Translator
+from cdc_core.config import SourceConfig
+from cdc_core.errors import ConfigError, TransientError, WindowOrderError
+from cdc_core.identifiers import TableId
+from cdc_core.status import ChunkKey
+
+WINDOWS_INTERVAL_SECONDS = 60
+SNAPSHOTS_INTERVAL_SECONDS = 30
+
+
+def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
+    """The assets on windows."""
+    tables = [table.table for table in config.tables]
+    return {names.redo_key} | {
+        names.key(layer, table) for layer in ("changelog", "mirror") for table in tables
+    }
+
+
+def snapshot_keys(config: SourceConfig, names: Translator) -> dict[dg.AssetKey, TableId]:
+    """The assets on chunks."""
+    return {names.key("snapshot", table.table): table.table for table in config.tables}
+
+
+def windows_sensor(
+    config: SourceConfig,
+    names: Translator,
+    open_pipeline: Opener,
+    job: dg.UnresolvedAssetJobDefinition,
+) -> dg.SensorDefinition:
+    """Cuts windows from the watermark to the present and requests one run over the next few."""
+    keys = window_keys(config, names)
+    tags = {SOURCE_TAG: names.source}
+
+    @dg.sensor(
+        name=f"{names.source}_windows_sensor",
+        job=job,
+        minimum_interval_seconds=WINDOWS_INTERVAL_SECONDS,
+        description="Cuts windows of commit SCNs up to the present, adds them as partitions and requests one run over "
+        "them. Does nothing while such a run is going. An idle database gives an empty window: the position moves on.",
+    )
+    def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        with open_pipeline() as pipeline:
+            _release(context, pipeline, config, names)
+            busy = unfinished_runs(context.instance, keys)
+            if busy:
+                return dg.SkipReason(f"run {busy[0].run_id[:8]} is {busy[0].status.value.lower()}")
+            wait = wait_seconds_after_failures(context.instance, tags)
+            if wait:
+                return dg.SkipReason(f"the last run failed; next attempt in {wait:.0f} s")
+            limit = config.capture.windows_per_run_max
+            try:
+                if len(pipeline.pending_windows()) < limit:
+                    pipeline.plan_windows()
+            except (TransientError, WindowOrderError, ConfigError) as error:
+                return dg.SkipReason(str(error))
+            _show(context, pipeline, config, names)
+            pending = [window.key for window in pipeline.pending_windows()[:limit]]
+        if not pending:
+            return dg.SkipReason("Oracle's SCN has not moved since the last window")
+        request = range_request(
+            context.instance, key=names.source, first=pending[0], last=pending[-1], tags=tags
+        )
+        return dg.SensorResult(run_requests=[request])
+
+    return windows
+
+
+def snapshots_sensor(
+    config: SourceConfig, names: Translator, open_pipeline: Opener
+) -> dg.SensorDefinition:
+    """Takes signals, plans their chunks, and requests one run per table over the chunks that are not applied."""
+    keys = snapshot_keys(config, names)
+
+    @dg.sensor(
+        name=f"{names.source}_snapshots_sensor",
+        asset_selection=dg.AssetSelection.assets(*keys),
+        minimum_interval_seconds=SNAPSHOTS_INTERVAL_SECONDS,
+        description="Takes execute-snapshot signals (of `redolake signal` and of the signal table in Oracle), each exactly "
+        "once, plans their chunks, and requests a run for each table with chunks to do. Windows go on meanwhile.",
+    )
+    def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        with open_pipeline() as pipeline:
+            _release(context, pipeline, config, names)
+            try:
+                taken = pipeline.take_signals()
+            except TransientError as error:
+                return dg.SkipReason(str(error))
+            for signal, chunks in taken:
+                context.log.info(f"signal {signal.id} taken: {len(chunks)} chunks")
+            pending = pipeline.pending_chunks()
+            if pending:
+                _show(context, pipeline, config, names)
+        requests = []
+        for key, table in keys.items():
+            chunks = [chunk for chunk in pending if chunk.table == table]
+            if chunks and not unfinished_runs(context.instance, [key]):
+                requests += _chunk_requests(context, names, key, chunks)
+        if not requests:
+            why = (
+                "their runs are going or wait after a failure"
+                if pending
+                else "no chunk is asked for"
+            )
+            return dg.SkipReason(why)
+        return dg.SensorResult(run_requests=requests)
+
+    return snapshots
+
+
+def _chunk_requests(
+    context: dg.SensorEvaluationContext,
+    names: Translator,
+    key: dg.AssetKey,
+    chunks: list[ChunkKey],
+) -> list[dg.RunRequest]:
+    """A run for each snapshot of the table that has chunks to do, unless its last runs failed a moment ago."""
+    tags = {SNAPSHOT_TAG: names.source, TABLE_TAG: str(chunks[0].table)}
+    if wait_seconds_after_failures(context.instance, tags):
+        return []
+    requests = []
+    for snapshot_id, group in groupby(sorted(chunks), key=lambda chunk: chunk.snapshot_id):
+        keys = [chunk.key for chunk in group]
+        requests.append(
+            range_request(
+                context.instance,
+                key=f"{names.name(chunks[0].table)}:{snapshot_id}",
+                first=keys[0],
+                last=keys[-1],
+                tags=tags,
+                selection=[key],
+            )
+        )
+    return requests
+
+
+def _release(
+    context: dg.SensorEvaluationContext,
+    pipeline: SourcePipeline,
+    config: SourceConfig,
+    names: Translator,
+) -> None:
+    keys = window_keys(config, names) | set(snapshot_keys(config, names))
+    for run_id in release_dead_runs(context.instance, pipeline.store, config, keys):
+        context.log.warning(f"run {run_id} was reported as failed: its process is dead")
+
+
+def _show(
+    context: dg.SensorEvaluationContext,
+    pipeline: SourcePipeline,
+    config: SourceConfig,
+    names: Translator,
+) -> None:
+    if add_partitions(context.instance, pipeline.store, config, names):
+        report_history(context.instance, pipeline.store, config, names)

@@ -1,0 +1,319 @@
+"""A source without Oracle and Spark, for tests of the assets: the metadata store is the real one, the data is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdc_core.config import SourceConfig
+from cdc_core.errors import CdcError, ConfigError, WindowOrderError
+from cdc_core.identifiers import TableId
+from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
+from cdc_core.leases import held
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn, ScnWindow
+from cdc_core.state.records import (
+    ChunkRecord,
+    SchemaVersion,
+    SignalRecord,
+    SourceRecord,
+    TableRecord,
+)
+from cdc_core.state.store import Store
+from cdc_core.status import (
+    ChunkKey,
+    Reconciliation,
+    SourceStatus,
+    StepReport,
+    TableApplied,
+    TableComparison,
+)
+
+EMPLOYEES = TableId("HR", "EMPLOYEES")
+JOBS = TableId("HR", "JOBS")
+SNAPSHOT_SCN = Scn(1000)
+CHUNKS_PER_TABLE = 3
+
+
+def schema_of(table: TableId, scn: Scn = SNAPSHOT_SCN) -> TableSchema:
+    return TableSchema(
+        table,
+        scn,
+        (
+            Column("ID", "NUMBER", 22, 0, 10, 0, nullable=False),
+            Column("NAME", "VARCHAR2", 40, 40, None, None, nullable=True),
+        ),
+        ("ID",),
+    )
+
+
+def config_in(folder: Path) -> SourceConfig:
+    return SourceConfig.model_validate(
+        {
+            "name": "hr",
+            "oracle": {"dsn": "localhost:1521/FREEPDB1", "user": "cdc", "password": "secret"},
+            "tables": [{"name": "HR.EMPLOYEES"}, {"name": "HR.JOBS"}],
+            "capture": {"windows_per_run_max": 4},
+            "landing": {"type": "local", "path": str(folder / "landing")},
+            "lake": {"path": str(folder / "lake")},
+            "state": {"url": f"sqlite:///{folder}/state.db", "lease_seconds": 60},
+        }
+    )
+
+
+@dataclass
+class StandIn:
+    """A :class:`assets.ports.SourcePipeline`. ``scn`` is Oracle's; ``fail_at`` makes a window fail; ``calls`` is what was
+    done to the data, in order."""
+
+    config: SourceConfig
+    store: Store
+    scn: int = 2000
+    window_scns: int = 500
+    fail_at: dict[str, CdcError] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    differences: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: Path) -> StandIn:
+        config = config_in(folder)
+        return cls(config, Store.open(config.state.url))
+
+    @contextmanager
+    def opened(self) -> Iterator[StandIn]:
+        yield self
+
+    @property
+    def source(self) -> str:
+        return self.config.name
+
+    @property
+    def tables(self) -> list[TableId]:
+        return [table.table for table in self.config.tables]
+
+    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[Any]:
+        return held(self.store, f"{self.source}/{work}", seconds=60, wait_seconds=wait_seconds)
+
+    def snapshotted(self) -> StandIn:
+        """The first snapshot is done."""
+        for key in self.start_snapshot():
+            self.snapshot_chunk(key)
+            self.apply_chunk(key)
+        self.calls.clear()
+        return self
+
+    def start_snapshot(
+        self,
+        tables: list[TableId] | None = None,
+        *,
+        condition: str | None = None,
+        signal_id: str | None = None,
+    ) -> list[ChunkKey]:
+        first = self.store.source(self.source) is None
+        if first:
+            self.store.save_source(
+                SourceRecord(self.source, snapshot_scn=SNAPSHOT_SCN, mining_low=Scn(900))
+            )
+        scn = SNAPSHOT_SCN if first else Scn(self.scn)
+        planned = [
+            ChunkRecord(
+                self.source,
+                table,
+                f"s{scn}",
+                number,
+                scn,
+                {},
+                condition=condition,
+                signal_id=signal_id,
+            )
+            for table in (tables or (self.tables if first else []))
+            for number in range(CHUNKS_PER_TABLE)
+        ]
+        for table in self.tables if first else []:
+            self.store.save_schema_version(SchemaVersion(self.source, schema_of(table)))
+            self.store.save_table(
+                TableRecord(self.source, table, "snapshotting", f"s{scn}", scn, scn)
+            )
+        self.store.plan_chunks(planned)
+        return [ChunkKey(chunk.table, chunk.snapshot_id, chunk.number) for chunk in planned]
+
+    def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
+        return [
+            ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
+            for chunk in self.store.chunks(self.source, states=("planned", "landed"))
+            if tables is None or chunk.table in tables
+        ]
+
+    def snapshot_chunk(self, key: ChunkKey) -> StepReport:
+        self._begin("snapshot", f"{key.table} {key.key}")
+        record = self.store.chunk(self.source, key.table, key.snapshot_id, key.number)
+        if record is None:
+            raise ConfigError("no such chunk was planned", hint="Plan it.", chunk=key.key)
+        if record.state == "planned":
+            manifest = ChunkManifest(
+                self.source,
+                schema_of(key.table),
+                key.snapshot_id,
+                key.number,
+                record.scn,
+                (),
+                10,
+                record.condition,
+                0.5,
+            )
+            self.store.record_chunk_landed(manifest, "0" * 64)
+        return StepReport(
+            "chunk-landed", key.key, 0.5, rows=10, table=key.table, scn_high=record.scn
+        )
+
+    def apply_chunk(self, key: ChunkKey) -> StepReport:
+        self.store.record_chunk_applied(
+            self.source, key.table, key.snapshot_id, key.number, seconds=0.1
+        )
+        self.store.finish_snapshot(self.source, key.table, SNAPSHOT_SCN)
+        record = self.store.chunk(self.source, key.table, key.snapshot_id, key.number)
+        assert record is not None
+        return StepReport(
+            "chunk-applied", key.key, 0.1, rows=10, table=key.table, scn_high=record.scn
+        )
+
+    def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
+        if self.store.source(self.source) is None:
+            raise ConfigError("this source has no snapshot yet", hint="Run `redolake snapshot`.")
+        last = self.store.windows(self.source, newest_first=True, limit=1)
+        low = last[0].window.scn_high if last else SNAPSHOT_SCN
+        mining_low = low if last else Scn(900)
+        bounds = []
+        start = low
+        while low < self.scn:
+            high = Scn(min(low + self.window_scns, self.scn))
+            bounds.append(ScnWindow(low, high))
+            low = high
+        if bounds:
+            self.store.plan_windows(self.source, bounds, mining_low if start else mining_low)
+        return bounds
+
+    def pending_windows(self) -> list[ScnWindow]:
+        records = self.store.windows(self.source, states=("planned", "captured"))
+        return [record.window for record in records]
+
+    def capture_window(self, window: ScnWindow) -> StepReport:
+        self._begin("capture", window.key)
+        record = self.store.window(self.source, window)
+        if record is None:
+            raise ConfigError("no such window was planned", hint="Plan it.", window=window.key)
+        manifest = WindowManifest(
+            self.source,
+            window,
+            record.ordinal,
+            record.mining_low,
+            (),
+            LandedFile("transactions.parquet", 0, 0, ""),
+            {str(table): 7 for table in self.tables},
+            tuple(map(str, self.tables)),
+            1,
+            0,
+            0,
+            (),
+            (),
+            (),
+            1,
+            0.2,
+        )
+        repeated = record.state != "planned"
+        self.store.record_captured(self.source, manifest, "0" * 64, [])
+        return StepReport(
+            "window-captured",
+            window.key,
+            0.2,
+            rows=14,
+            bytes=1000,
+            scn_low=window.scn_low,
+            scn_high=window.scn_high,
+            facts={"transactions_open": 0},
+            repeated=repeated,
+        )
+
+    def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
+        self._begin("apply", window.key)
+        done = []
+        for table in tables or self.tables:
+            state = self.store.table(self.source, table)
+            assert state is not None
+            assert state.mirror_scn is not None
+            if state.mirror_scn >= window.scn_high:
+                continue
+            if state.mirror_scn < window.scn_low:
+                raise WindowOrderError(
+                    "the mirror has not taken the window before this one",
+                    hint="Apply in order.",
+                    window=window.key,
+                )
+            self.store.mark_table_applied(self.source, table, window.scn_high)
+            done.append(TableApplied(table, 7, 3, 2, 2, 0.3))
+        states = [self.store.table(self.source, table) for table in self.tables]
+        if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
+            self.store.record_applied(self.source, window, self.tables, 0.4)
+        return self._report("window-applied", window, done)
+
+    def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
+        self._begin("replay", window.key)
+        done = [TableApplied(table, 0, 0, 0, 0, 0.1, True) for table in tables or self.tables]
+        return self._report("window-replayed", window, done)
+
+    def add_signal(self, signal: SignalRecord) -> None:
+        self.store.add_signal(signal)
+
+    def take_signals(self) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+        taken = []
+        for signal in self.store.pending_signals(self.source):
+            if self.store.take_signal(self.source, signal.id) is None:
+                continue
+            tables = [TableId.parse(name) for name in signal.data["data-collections"]]
+            keys = self.start_snapshot(tables, signal_id=signal.id)
+            self.store.finish_signal(self.source, signal.id, state="done")
+            taken.append((signal, keys))
+        return taken
+
+    def reconcile(
+        self, tables: list[TableId] | None = None, *, scn: int | None = None
+    ) -> Reconciliation:
+        return Reconciliation(
+            scn or self.scn,
+            tuple(
+                TableComparison(
+                    str(table),
+                    10,
+                    10,
+                    self.differences.get(str(table), 0),
+                    ("ID=1",) if self.differences.get(str(table)) else (),
+                    "aa",
+                    "aa",
+                    0.1,
+                )
+                for table in tables or self.tables
+            ),
+        )
+
+    def status(self, *, ask_oracle: bool = True) -> SourceStatus:
+        return SourceStatus(self.source, self.scn, 0, 0, 0, 0, None, 0, ())
+
+    def _begin(self, step: str, key: str) -> None:
+        self.calls.append((step, key))
+        if error := self.fail_at.get(f"{step} {key}"):
+            raise error
+
+    def _report(self, kind: Any, window: ScnWindow, done: list[TableApplied]) -> StepReport:
+        return StepReport(
+            kind,
+            window.key,
+            0.4,
+            rows=sum(one.changes for one in done),
+            tables=tuple(done),
+            scn_low=window.scn_low,
+            scn_high=window.scn_high,
+            repeated=not done,
+        )
