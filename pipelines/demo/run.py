@@ -59,7 +59,7 @@ def run_demo(
             screen.say(said)
         with serving(folder) as served:
             screen.say(f"Oracle (embedded, not for production data) answers at {served.dsn}")
-            config = settings.write_definitions(folder, served, owner=served.user.upper())
+            config = settings.write_definitions(folder, served)
             with Pipeline(config, report=screen.step) as pipeline:
                 rows, scn = _run(pipeline, served, plan, scale, screen)
     _tell_the_end(screen, rows, scn, time.monotonic() - started)

@@ -5,7 +5,7 @@ Progress bars on a terminal; one line per finished step everywhere; a table at t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,7 +36,7 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.changes_seen = 0
         self.windows_seen = 0
         self._captured: dict[str, StepReport] = {}

@@ -19,17 +19,20 @@ from typing import IO
 
 from cdc_core.errors import OracleUnavailableError
 
+OWNER = "NYC"
 START_SECONDS = 60
 STOP_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A database that answers: where it is, and an ordinary schema owner. Holds a password: never print it."""
+    """A database that answers: where it is, an ordinary schema owner (``user``), and the user that captures."""
 
     dsn: str
     user: str
     password: str = field(repr=False)
+    capture_user: str
+    capture_password: str = field(repr=False)
     port: int
 
 
@@ -63,7 +66,8 @@ def last_served(folder: Path) -> Served | None:
 def _start(folder: Path, log: IO[bytes]) -> subprocess.Popen[str]:
     before = last_served(folder)
     command = [sys.executable, "-m", "pipelines.oracle_serve", "--json", "--with-parent"]
-    command += ["--data", str(folder / "oracle"), "--port", str(before.port if before else 0)]
+    command += ["--data", str(folder / "oracle"), "--user", OWNER]
+    command += ["--port", str(before.port if before else 0)]
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -92,7 +96,7 @@ def _await_ready(process: subprocess.Popen[str], log_path: Path) -> Served:
             exit_code=process.poll(),
         )
     said = json.loads(line)
-    return Served(said["dsn"], said["user"], said["password"], int(said["port"]))
+    return Served(**said)
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

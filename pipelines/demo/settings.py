@@ -49,12 +49,14 @@ def prepare(folder: Path, scale: str, *, fresh: bool) -> str | None:
     return said
 
 
-def attributes(folder: Path, served: Served, *, owner: str) -> dict[str, Any]:
+def attributes(folder: Path, served: Served) -> dict[str, Any]:
     """The source's configuration as it stands under ``attributes`` in ``defs.yaml``."""
     return {
         "name": SOURCE,
-        "oracle": {"dsn": served.dsn, "user": served.user, "password_env": PASSWORD_ENV},
-        "tables": [{"name": f"{owner}.{table.name}"} for table in TABLES if table.captured],
+        "oracle": {"dsn": served.dsn, "user": served.capture_user, "password_env": PASSWORD_ENV},
+        "tables": [
+            {"name": f"{served.user.upper()}.{table.name}"} for table in TABLES if table.captured
+        ],
         "snapshot": {"chunk_rows": CHUNK_ROWS},
         "landing": {"type": "local", "path": str(folder / "landing")},
         "lake": {"path": str(folder / "lake")},
@@ -62,9 +64,9 @@ def attributes(folder: Path, served: Served, *, owner: str) -> dict[str, Any]:
     }
 
 
-def write_definitions(folder: Path, served: Served, *, owner: str) -> SourceConfig:
+def write_definitions(folder: Path, served: Served) -> SourceConfig:
     """Write ``defs.yaml`` and return the same as a checked configuration."""
-    written = attributes(folder, served, owner=owner)
+    written = attributes(folder, served)
     text = yaml.safe_dump({"type": COMPONENT, "attributes": written}, sort_keys=False)
     head = "# The demo's source. Written by `redolake demo`; the password is in oracle.json beside this file.\n"
     fresh = folder / "defs.new"
@@ -72,5 +74,5 @@ def write_definitions(folder: Path, served: Served, *, owner: str) -> SourceConf
     fresh.replace(folder / FILE_NAME)
     oracle = {key: value for key, value in written["oracle"].items() if key != "password_env"}
     return SourceConfig.model_validate(
-        {**written, "oracle": {**oracle, "password": served.password}}
+        {**written, "oracle": {**oracle, "password": served.capture_password}}
     )

@@ -37,6 +37,7 @@ from pipelines.demo.events import (
 from pipelines.demo.flights import Flight, read_flights, read_weather
 from pipelines.demo.tables import Row
 
+FIRST_DAY = date(2013, 1, 1)
 LAST_DAY_BEFORE = date(2013, 1, 31)
 LOAD_ROWS = 5_000
 DELAY_SHOWN_MINUTES = 15
@@ -148,7 +149,7 @@ def load_history(
 
     ``report`` is told the table, rows done and rows in all.
     """
-    past = read_flights(date(plan.first_day.year, 1, 1), plan.first_day - timedelta(days=1))
+    past = read_flights(FIRST_DAY, plan.first_day - timedelta(days=1))
     sources = (
         (tables.AIRLINES, tables.airline_rows()),
         (tables.AIRPORTS, tables.airport_rows()),

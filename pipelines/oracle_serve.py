@@ -1,0 +1,184 @@
+"""What does ``redolake oracle serve`` do?
+
+Serves the embedded Oracle on loopback until it is ended: by SIGTERM, SIGINT, or, where that was asked for, by the end of the
+process that started it. One process serves a data folder at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import secrets
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from cdc_core.oracle_embedded.database import Database, open_database
+
+from cdc_core.errors import ConfigError, OracleUnavailableError
+from cdc_core.oracle_embedded.server import EmbeddedServer
+
+LOCK_SECONDS = 30
+NOTICE = (
+    "The embedded Oracle is for trying things and for tests: never put production data into it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Users of a served database: an ordinary schema owner, and one with the grants that capture needs."""
+
+    user: str
+    password: str = field(repr=False)
+    capture_user: str
+    capture_password: str = field(repr=False)
+
+
+def serve(
+    *,
+    port: int = 0,
+    data: Path | None = None,
+    user: str = "DEMO",
+    as_json: bool = False,
+    with_parent: bool = False,
+) -> int:
+    """Serve until ended; returns 0.
+
+    Args:
+        port: 0, or one that is taken, lets the system choose.
+        data: Folder that keeps the database; a temporary one, removed at the end, when None.
+        user: Name of the schema owner, created at the first start.
+        as_json: Print one JSON line (``dsn``, ``user``, ``password``, ``capture_user``, ``capture_password``, ``port``) when
+            clients can connect, instead of lines for people.
+        with_parent: End when standard input is closed, as it is when the starting process ends in whatever way.
+
+    Raises:
+        OracleUnavailableError: Another process serves the data folder.
+        ConfigError: The user's name is none.
+    """
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    if with_parent:
+        threading.Thread(target=_watch_parent, args=(ended,), daemon=True).start()
+    with ExitStack() as stack:
+        if data is None:
+            data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redolake-oracle-")))
+        data.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(only_server(data, ended))
+        database = open_database(data)
+        stack.callback(database.close)
+        login = ensure_users(database, data, user)
+        server = _listening(database, port)
+        stack.callback(server.stop)
+        _tell(server, login, as_json=as_json)
+        ended.wait()
+    return 0
+
+
+def ensure_users(database: Database, data: Path, user: str) -> Login:
+    """Create the two users at the first start, with passwords drawn then; later starts find them."""
+    noted = data / "login.json"
+    if noted.exists():
+        return Login(**json.loads(noted.read_text()))
+    if not (user.isidentifier() and user.isascii() and len(user) <= 30):
+        raise ConfigError(
+            "this is not a plain user name", hint="Use letters, digits and _.", user=user
+        )
+    login = Login(user.upper(), _password(), "REDOLAKE", _password())
+    database.create_user(login.user, login.password)
+    database.create_user(login.capture_user, login.capture_password, capture=True)
+    fresh = noted.with_suffix(".new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(asdict(login), file)
+    fresh.replace(noted)
+    return login
+
+
+@contextmanager
+def only_server(data: Path, ended: threading.Event) -> Iterator[None]:
+    """Hold the data folder; wait a while for a predecessor that is ending.
+
+    Raises:
+        OracleUnavailableError: It is still held after that.
+    """
+    give_up = time.monotonic() + LOCK_SECONDS
+    with (data / "serve.lock").open("w") as handle:
+        while not _locked(handle.fileno()):
+            if time.monotonic() > give_up or ended.is_set():
+                raise OracleUnavailableError(
+                    "another process serves this data folder",
+                    hint="End it, or name another folder with --data.",
+                    folder=data,
+                )
+            time.sleep(0.1)
+        yield
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _listening(database: Database, port: int) -> EmbeddedServer:
+    try:
+        server = EmbeddedServer(database, port=port)
+        server.start()
+    except OSError:
+        if port == 0:
+            raise
+        server = EmbeddedServer(database, port=0)
+        server.start()
+    return server
+
+
+def _tell(server: EmbeddedServer, login: Login, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"dsn": server.dsn, **asdict(login), "port": server.port}), flush=True)
+        return
+    print(f"Oracle (embedded) answers at {server.dsn}. {NOTICE}")
+    print(f"  schema owner  {login.user} / {login.password}")
+    print(f"  for capture   {login.capture_user} / {login.capture_password}", flush=True)
+
+
+def _watch_parent(ended: threading.Event) -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    ended.set()
+
+
+def _password() -> str:
+    return f"p{secrets.token_hex(12)}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve as the arguments say."""
+    parser = argparse.ArgumentParser(prog="redolake oracle serve", description=NOTICE)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--user", default="DEMO")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--with-parent", action="store_true")
+    asked = parser.parse_args(arguments)
+    return serve(
+        port=asked.port,
+        data=asked.data,
+        user=asked.user,
+        as_json=asked.json,
+        with_parent=asked.with_parent,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""What people read while the demo runs, and what the demo's files say."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+
+from assets.config_file import load_config
+from cdc_core.identifiers import TableId
+from cdc_core.status import StepReport, TableApplied
+from pipelines.demo import settings
+from pipelines.demo.screen import FinalRow, Screen, chunk_line, final_table, window_line
+from pipelines.demo.server import Served, last_served
+
+FLIGHTS = TableId("NYC", "FLIGHTS")
+SERVED = Served("127.0.0.1:1521/FREEPDB1", "nyc", "tiger-secret", "redolake", "cat-secret", 1521)
+
+
+def _text(console_width: int = 200) -> tuple[Console, io.StringIO]:
+    out = io.StringIO()
+    return Console(file=out, width=console_width), out
+
+
+def test_a_window_is_one_line_with_counts_and_seconds() -> None:
+    captured = StepReport(
+        "window-captured", "10-20", 0.5, rows=310,
+        facts={"transactions_committed": 12, "transactions_rolled_back": 1, "transactions_open": 1, "schema_changes": 1},
+    )  # fmt: skip
+    applied = StepReport(
+        "window-applied", "10-20", 1.5, scn_low=10, scn_high=20,
+        tables=(TableApplied(FLIGHTS, 300, 100, 150, 50, 1.2), TableApplied(TableId("NYC", "PLANES"), 0, 0, 0, 0, 0.0)),
+    )  # fmt: skip
+    out = io.StringIO()
+    with Screen(Console(file=out, width=200)) as screen:
+        screen.step(captured)
+        screen.step(applied)
+    (line,) = out.getvalue().strip().splitlines()
+    assert line.startswith(
+        "window (10, 20]  310 redo rows, 12 commits, 1 rolled back, 1 open, table altered"
+    )
+    assert "FLIGHTS 300" in line
+    assert "PLANES" not in line
+    assert line.endswith("2.0 s")
+    assert screen.windows_seen == 1
+    assert screen.changes_seen == 300
+    assert screen.seconds["NYC.FLIGHTS"] == pytest.approx(1.2)
+
+
+def test_a_window_that_was_captured_by_an_earlier_start_has_a_line_too() -> None:
+    applied = StepReport("window-applied", "10-20", 0.1, scn_low=10, scn_high=20)
+    assert "no changes" in window_line(applied, None)
+
+
+def test_a_chunk_is_one_line() -> None:
+    landed = StepReport("chunk-landed", "s10:000002", 0.3, rows=10_000, table=FLIGHTS)
+    applied = StepReport("chunk-applied", "s10:000002", 1.2, rows=10_000, table=FLIGHTS)
+    assert "000002" in chunk_line(applied, landed)
+    assert "10,000 rows" in chunk_line(applied, landed)
+    assert "landed" not in chunk_line(applied, None)
+
+
+def test_the_final_table_shows_both_sides() -> None:
+    console, out = _text()
+    console.print(final_table([FinalRow("NYC.FLIGHTS", 27_000, 26_999, 1, 500, 3.25)], scn=42))
+    text = out.getvalue()
+    assert "SCN 42" in text
+    for cell in ("27,000", "26,999", "500", "3.2"):
+        assert cell in text
+
+
+def test_definitions_are_a_sources_configuration_without_secrets(tmp_path: Path) -> None:
+    config = settings.write_definitions(tmp_path, SERVED)
+    text = (tmp_path / "defs.yaml").read_text()
+    assert "secret" not in text
+    assert yaml.safe_load(text)["attributes"]["oracle"]["password_env"] == settings.PASSWORD_ENV
+    assert [str(table.table) for table in config.tables] == [
+        "NYC.AIRLINES", "NYC.AIRPORTS", "NYC.PLANES", "NYC.WEATHER", "NYC.FLIGHTS",
+    ]  # fmt: skip
+    assert config.oracle.user == "redolake"
+    read = load_config(tmp_path, environ={settings.PASSWORD_ENV: "cat-secret"})
+    assert read == config
+
+
+def test_another_scale_begins_anew_and_the_same_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    assert settings.prepare(folder, "day", fresh=False) is None
+    (folder / "state.db").write_text("kept")
+    assert "Going on" in str(settings.prepare(folder, "day", fresh=False))
+    assert (folder / "state.db").exists()
+    assert "demo of a day" in str(settings.prepare(folder, "month", fresh=False))
+    assert not (folder / "state.db").exists()
+    (folder / "state.db").write_text("kept")
+    assert "begins anew" in str(settings.prepare(folder, "month", fresh=True))
+    assert not (folder / "state.db").exists()
+
+
+def test_a_folder_that_was_never_served_has_no_record(tmp_path: Path) -> None:
+    assert last_served(tmp_path) is None
+
+
+def test_a_served_database_does_not_print_its_passwords() -> None:
+    assert "secret" not in repr(SERVED)

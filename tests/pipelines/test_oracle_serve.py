@@ -1,0 +1,102 @@
+"""``redolake oracle serve``: one JSON line, an ordinary user, an end without loss."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import oracledb
+import pytest
+
+from cdc_core.errors import ConfigError, OracleUnavailableError
+from pipelines import oracle_serve
+from pipelines.demo.server import last_served, serving
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _start(data: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pipelines.oracle_serve", "--json", "--data", str(data), *more]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def _line(process: subprocess.Popen[str]) -> dict[str, str]:
+    assert process.stdout is not None
+    said: dict[str, str] = json.loads(process.stdout.readline())
+    return said
+
+
+def test_a_served_database_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
+    process = _start(tmp_path)
+    said = _line(process)
+    with oracledb.connect(user=said["user"], password=said["password"], dsn=said["dsn"]) as session:
+        with session.cursor() as cursor:
+            cursor.execute(
+                "CREATE TABLE KEPT (ID NUMBER(3) NOT NULL, CONSTRAINT KEPT_PK PRIMARY KEY (ID))"
+            )
+            cursor.execute("INSERT INTO KEPT (ID) VALUES (1)")
+            session.commit()
+            cursor.execute("INSERT INTO KEPT (ID) VALUES (2)")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+    again = _start(tmp_path, "--with-parent")
+    repeated = _line(again)
+    assert {**repeated, "dsn": said["dsn"], "port": said["port"]} == said
+    with (
+        oracledb.connect(
+            user=repeated["user"], password=repeated["password"], dsn=repeated["dsn"]
+        ) as session,
+        session.cursor() as cursor,
+    ):
+        cursor.execute("SELECT ID FROM KEPT")
+        assert cursor.fetchall() == [(1,)]
+    assert again.stdin is not None
+    again.stdin.close()
+    assert again.wait(30) == 0
+
+
+def test_the_demos_database_is_served_on_its_port_again(tmp_path: Path) -> None:
+    assert last_served(tmp_path) is None
+    with (
+        serving(tmp_path) as first,
+        oracledb.connect(
+            user=first.capture_user, password=first.capture_password, dsn=first.dsn
+        ) as session,
+    ):
+        assert session.ping() is None
+    with serving(tmp_path) as second:
+        assert second == first
+    assert last_served(tmp_path) == first
+    assert (tmp_path / "oracle.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_server_that_cannot_start_says_where_its_words_are(tmp_path: Path) -> None:
+    (tmp_path / "oracle").write_text("not a folder")
+    with pytest.raises(OracleUnavailableError, match=r"oracle\.log"), serving(tmp_path):
+        pass
+
+
+def test_a_folder_is_served_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_serve, "LOCK_SECONDS", 0.2)
+    ended = threading.Event()
+    with (
+        oracle_serve.only_server(tmp_path, ended),
+        pytest.raises(OracleUnavailableError, match="another process serves"),
+        oracle_serve.only_server(tmp_path, ended),
+    ):
+        pass
+    with oracle_serve.only_server(tmp_path, ended):
+        pass
+
+
+@pytest.mark.parametrize("user", ["", "A B", 'X"', "é"])
+def test_a_user_must_have_a_plain_name(tmp_path: Path, user: str) -> None:
+    with pytest.raises(ConfigError, match="plain user name"):
+        oracle_serve.ensure_users(None, tmp_path, user)  # type: ignore[arg-type]
