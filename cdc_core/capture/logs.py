@@ -1,0 +1,274 @@
+"""Which redo logs cover a range of SCNs, proved thread by thread?
+
+A window is read only from logs without a gap: sequence numbers follow each other and SCNs join, in one incarnation. What
+is not there yet makes the window wait; what is gone stops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.oracle.session import OracleSession
+from cdc_core.scn import OPEN_ENDED_FROM, SCN_MAX, Scn
+
+_ONLINE = """
+SELECT L.THREAD#, L.SEQUENCE#, MIN(F.MEMBER), L.FIRST_CHANGE#, L.NEXT_CHANGE#, L.BYTES, L.STATUS
+  FROM V$LOG L, V$LOGFILE F
+ WHERE F.GROUP# = L.GROUP# AND L.STATUS IN ('CURRENT', 'ACTIVE', 'INACTIVE')
+ GROUP BY L.THREAD#, L.SEQUENCE#, L.FIRST_CHANGE#, L.NEXT_CHANGE#, L.BYTES, L.STATUS"""
+_ARCHIVED = """
+SELECT A.THREAD#, A.SEQUENCE#, A.NAME, A.FIRST_CHANGE#, A.NEXT_CHANGE#, A.BLOCKS * A.BLOCK_SIZE, A.STATUS, A.ARCHIVED,
+       A.DEST_ID
+  FROM V$ARCHIVED_LOG A, V$DATABASE D
+ WHERE A.NEXT_CHANGE# > :scn AND A.STANDBY_DEST = 'NO'
+   AND A.RESETLOGS_CHANGE# = D.RESETLOGS_CHANGE# AND A.RESETLOGS_TIME = D.RESETLOGS_TIME"""
+_BEFORE = """
+SELECT A.THREAD#, MAX(A.SEQUENCE#), MAX(A.NEXT_CHANGE#)
+  FROM V$ARCHIVED_LOG A, V$DATABASE D
+ WHERE A.NEXT_CHANGE# <= :scn
+   AND A.RESETLOGS_CHANGE# = D.RESETLOGS_CHANGE# AND A.RESETLOGS_TIME = D.RESETLOGS_TIME
+ GROUP BY A.THREAD#"""
+_THREADS = """
+SELECT THREAD#, STATUS, ENABLED, ENABLE_CHANGE#, DISABLE_CHANGE#, CHECKPOINT_CHANGE#, LAST_REDO_CHANGE# FROM V$THREAD"""
+
+LogState = Literal["current", "online", "archived", "gone", "before"]
+
+_RANK: dict[str, int] = {"archived": 0, "online": 1, "current": 2, "gone": 3, "before": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class RedoLog:
+    """One copy of one redo log; thread and sequence name the log. Its redo has ``first_change <= SCN < next_change``.
+
+    ``state``: ``current`` is being written (``next_change`` is then ``SCN_MAX``), ``online`` was and may be overwritten,
+    ``archived`` stays, ``gone`` was deleted, ``before`` ended before the range that was asked for (only its sequence counts).
+    """
+
+    thread: int
+    sequence: int
+    name: str
+    first_change: int
+    next_change: int
+    bytes: int
+    state: LogState
+    destination: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RedoThread:
+    """A redo thread as V$THREAD shows it."""
+
+    thread: int
+    is_open: bool
+    enabled: Literal["PUBLIC", "PRIVATE", "DISABLED"]
+    enable_change: int
+    disable_change: int
+    checkpoint_change: int
+    last_redo_change: int
+
+
+def read_logs(session: OracleSession, scn: Scn) -> list[RedoLog]:
+    """Every log with redo above ``scn``, all copies, of the present incarnation; and per thread the log before.
+
+    Online logs are read first: one that is archived in between then appears in both, never in neither.
+    """
+    logs = [_online_log(row) for row in session.fetch_all(_ONLINE)]
+    logs = [log for log in logs if log.next_change > scn]
+    logs += [_archived_log(row) for row in session.fetch_all(_ARCHIVED, {"scn": scn})]
+    for thread, sequence, next_change in session.fetch_all(_BEFORE, {"scn": scn}):
+        logs.append(RedoLog(int(thread), int(sequence), "", 0, int(next_change), 0, "before"))
+    return logs
+
+
+def read_threads(session: OracleSession) -> list[RedoThread]:
+    """All redo threads."""
+    return [
+        RedoThread(
+            thread=int(thread),
+            is_open=status == "OPEN",
+            enabled=enabled,
+            enable_change=int(enable or 0),
+            disable_change=int(disable or 0),
+            checkpoint_change=int(checkpoint or 0),
+            last_redo_change=int(last or 0),
+        )
+        for thread, status, enabled, enable, disable, checkpoint, last in session.fetch_all(
+            _THREADS
+        )
+    ]
+
+
+def cover(
+    logs: Iterable[RedoLog],
+    threads: Sequence[RedoThread],
+    scn_low: Scn,
+    scn_high: Scn,
+    *,
+    resetlogs_change: int = 0,
+) -> list[RedoLog]:
+    """Choose the logs that hold all redo with ``scn_low < SCN <= scn_high``, one copy each, by thread and sequence. Pure.
+
+    Args:
+        resetlogs_change: Where the present incarnation, to which all of ``logs`` belong, began.
+
+    Raises:
+        LogsNotReadyError: A log is not archived or not registered yet, or redo is not written yet.
+        RedoUnavailableError: A log that is needed is gone, or the range begins before the oldest log.
+    """
+    if scn_low + 1 < resetlogs_change:
+        raise RedoUnavailableError(
+            "the window begins before the database was opened with RESETLOGS",
+            hint="Start the source anew with a snapshot of all its tables.",
+            scn=scn_low,
+            resetlogs_change=resetlogs_change,
+        )
+    chosen: list[RedoLog] = []
+    copies = list(logs)
+    for thread in sorted(threads, key=lambda one: one.thread):
+        bounds = _needed(thread, scn_low, scn_high)
+        if bounds is not None:
+            own = best_copies(log for log in copies if log.thread == thread.thread)
+            chosen += _cover_thread(thread, own, *bounds)
+    if not chosen:
+        raise LogsNotReadyError(
+            "no redo thread has redo in this range",
+            hint="Windows go on as soon as the database is open.",
+            scn_low=scn_low,
+            scn_high=scn_high,
+        )
+    return chosen
+
+
+def best_copies(logs: Iterable[RedoLog]) -> list[RedoLog]:
+    """One copy of each log, by thread and sequence: archived before online, the first destination before others."""
+    best: dict[tuple[int, int], RedoLog] = {}
+    for log in sorted(logs, key=lambda one: (_RANK[one.state], one.destination)):
+        best.setdefault((log.thread, log.sequence), log)
+    return sorted(best.values(), key=lambda one: (one.thread, one.sequence))
+
+
+def _needed(thread: RedoThread, low: int, high: int) -> tuple[int, int] | None:
+    """The part of ``(low, high]`` in which the thread can have redo, as first and last SCN; None if there is none."""
+    first, last = low + 1, high
+    if thread.enabled == "PRIVATE":
+        return None
+    if thread.enabled == "DISABLED":
+        last = min(last, thread.disable_change)
+    elif not thread.is_open:
+        last = min(last, thread.checkpoint_change)
+    first = max(first, thread.enable_change)
+    return (first, last) if first <= last else None
+
+
+def _cover_thread(thread: RedoThread, logs: list[RedoLog], first: int, last: int) -> list[RedoLog]:
+    by_sequence = {log.sequence: log for log in logs}
+    at = _starting_log(thread, logs, first)
+    chosen = [at]
+    while chosen[-1].next_change <= last:
+        after = chosen[-1]
+        log = by_sequence.get(after.sequence + 1)
+        if log is None:
+            raise _not_ready(thread, after.sequence + 1, after.next_change)
+        if log.state == "gone":
+            raise _gone(log)
+        if log.first_change < after.next_change:
+            raise RedoUnavailableError(
+                "two redo logs of one thread overlap, so they are not of one history",
+                hint=_NEW_SNAPSHOT,
+                thread=log.thread,
+                sequence=log.sequence,
+            )
+        chosen.append(log)
+    if chosen[-1].state == "current" and thread.is_open and thread.last_redo_change < last:
+        raise LogsNotReadyError(
+            "redo up to the end of the window is not on disk yet",
+            hint="The window can be captured a moment later.",
+            thread=thread.thread,
+            scn=last,
+            written=thread.last_redo_change,
+        )
+    return chosen
+
+
+def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLog:
+    for log in logs:
+        if log.state != "before" and log.first_change <= first < log.next_change:
+            if log.state == "gone":
+                raise _gone(log)
+            return log
+    for earlier, later in pairwise(logs):
+        if earlier.next_change <= first < later.first_change:
+            if later.sequence == earlier.sequence + 1:
+                # The thread was closed in between: no redo was written, as the unbroken sequence shows.
+                if later.state == "gone":
+                    raise _gone(later)
+                return later
+            raise _not_ready(thread, earlier.sequence + 1, first)
+    if logs and logs[-1].next_change <= first:
+        raise _not_ready(thread, logs[-1].sequence + 1, first)
+    if not logs:
+        raise _not_ready(thread, 0, first)
+    raise RedoUnavailableError(
+        "no redo log covers the start of the window",
+        hint=_NEW_SNAPSHOT,
+        thread=thread.thread,
+        scn=first,
+        oldest=min(log.first_change for log in logs if log.state != "before"),
+    )
+
+
+_NEW_SNAPSHOT = "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or start the source anew with a snapshot of all its tables."
+
+
+def _not_ready(thread: RedoThread, sequence: int, scn: int) -> LogsNotReadyError:
+    return LogsNotReadyError(
+        "a redo log is not archived or not registered yet",
+        hint="The window waits; if it goes on, look for archiver errors in the alert log.",
+        thread=thread.thread,
+        sequence=sequence,
+        scn=scn,
+    )
+
+
+def _gone(log: RedoLog) -> RedoUnavailableError:
+    return RedoUnavailableError(
+        "a redo log that the window needs was deleted",
+        hint=_NEW_SNAPSHOT,
+        thread=log.thread,
+        sequence=log.sequence,
+        first_change=log.first_change,
+        next_change=log.next_change,
+    )
+
+
+def _online_log(row: tuple[object, ...]) -> RedoLog:
+    thread, sequence, name, first, following, size, status = row
+    current = status == "CURRENT"
+    return RedoLog(
+        _int(thread), _int(sequence), str(name), _int(first), _next(following, is_open=current),
+        _int(size), "current" if current else "online",
+    )  # fmt: skip
+
+
+def _archived_log(row: tuple[object, ...]) -> RedoLog:
+    thread, sequence, name, first, following, size, status, archived, destination = row
+    usable = status == "A" and archived == "YES" and name is not None
+    return RedoLog(
+        _int(thread), _int(sequence), str(name or ""), _int(first), _next(following),
+        _int(size), "archived" if usable else "gone", _int(destination),
+    )  # fmt: skip
+
+
+def _next(value: object, *, is_open: bool = False) -> int:
+    """NEXT_CHANGE# as an exclusive end; NULL and the huge values that Oracle shows for a log in use mean "no end yet"."""
+    if is_open or value is None or _int(value) >= OPEN_ENDED_FROM:
+        return SCN_MAX
+    return _int(value)
+
+
+def _int(value: object) -> int:
+    return int(str(value)) if value is not None else 0

@@ -1,0 +1,126 @@
+"""At which SCNs do a snapshot, its first window, and the newest window stand?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cdc_core.errors import LogsNotReadyError, TransientError
+from cdc_core.identifiers import TableId
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.dictionary import tables_condition
+from cdc_core.scn import Scn
+
+_CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
+_DATABASE = "SELECT RESETLOGS_CHANGE#, NAME, DBID FROM V$DATABASE"
+_OPEN_THREADS = """
+SELECT COUNT(*), MIN(LAST_REDO_CHANGE#) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED = 'PUBLIC'"""
+_OLDEST = "SELECT MIN(START_SCN) FROM {view}"
+_RECENT_DDL = """
+SELECT COUNT(*) FROM ALL_OBJECTS
+ WHERE OBJECT_TYPE = 'TABLE' AND {tables} AND LAST_DDL_TIME >= CAST(SCN_TO_TIMESTAMP(:scn) AS DATE)"""
+
+ATTEMPTS = 30
+"""How often a passing state of the database is looked at again, a second apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a source begins: all tables are read as of ``snapshot_scn``, the first window reads redo above ``mining_low``,
+    and ``resetlogs_change`` names the incarnation in which both were read."""
+
+    snapshot_scn: Scn
+    mining_low: Scn
+    resetlogs_change: int
+    database_name: str
+    dbid: int
+
+
+def current_scn(session: OracleSession) -> Scn:
+    """The database's present SCN."""
+    return Scn(session.fetch_all(_CURRENT)[0][0])
+
+
+def read_start(
+    session: OracleSession,
+    *,
+    tables: Sequence[TableId] = (),
+    sleep: Callable[[float], None] = time.sleep,
+) -> Start:
+    """Fix the snapshot SCN and how far back the first window must read.
+
+    The order of the reads matters: an SCN, then the oldest open transaction, then the snapshot SCN. A transaction that is
+    open at the last one was in the view, or began after the first one.
+
+    Args:
+        tables: If given, the snapshot SCN is taken later than their last DDL by the clock, since Oracle maps SCNs to times
+            coarsely and refuses to look back across a DDL (ORA-01466).
+
+    Raises:
+        TransientError: Oracle does not say where an open transaction began, or DDL goes on and on.
+    """
+    before = current_scn(session)
+    oldest = _oldest_open(session, sleep)
+    snapshot = _after_ddl(session, tables, sleep)
+    [(resetlogs_change, name, dbid)] = session.fetch_all(_DATABASE)
+    low = min(before, oldest if oldest is not None else before) - 1
+    return Start(snapshot, Scn(low), int(resetlogs_change), str(name), int(dbid))
+
+
+def upper_bound(session: OracleSession) -> Scn:
+    """The highest SCN up to which redo is on disk in every open thread, and so a window may be closed.
+
+    One less than the lowest LAST_REDO_CHANGE#: LogMiner reads one SCN further than it is asked to.
+
+    Raises:
+        LogsNotReadyError: No thread is open.
+    """
+    current = current_scn(session)
+    [(threads, written)] = session.fetch_all(_OPEN_THREADS)
+    if not threads or written is None:
+        raise LogsNotReadyError(
+            "no redo thread of the database is open",
+            hint="Windows go on as soon as the database is open.",
+        )
+    return Scn(min(current, int(written) - 1))
+
+
+def resetlogs_change(session: OracleSession) -> int:
+    """The SCN of the last RESETLOGS: names the incarnation."""
+    return int(session.fetch_all(_DATABASE)[0][0])
+
+
+def _oldest_open(session: OracleSession, sleep: Callable[[float], None]) -> Scn | None:
+    [(threads, _)] = session.fetch_all(_OPEN_THREADS)
+    # V$TRANSACTION shows this instance only; in a cluster the others' transactions count as well.
+    view = "GV$TRANSACTION" if threads > 1 else "V$TRANSACTION"
+    for _attempt in range(ATTEMPTS):
+        oldest = session.fetch_all(_OLDEST.format(view=view))[0][0]
+        if oldest is None:
+            return None
+        if oldest > 1:  # 0 and 1 mean that Oracle has not assigned it yet
+            return Scn(oldest)
+        sleep(1)
+    raise TransientError(
+        "an open transaction has no start SCN yet",
+        hint="Try again; V$TRANSACTION shows which session it is (START_SCN = 0).",
+    )
+
+
+def _after_ddl(
+    session: OracleSession, tables: Sequence[TableId], sleep: Callable[[float], None]
+) -> Scn:
+    for _attempt in range(ATTEMPTS):
+        scn = current_scn(session)
+        if not tables:
+            return scn
+        condition, binds = tables_condition(tables, "OWNER", "OBJECT_NAME")
+        recent = session.fetch_all(_RECENT_DDL.format(tables=condition), {**binds, "scn": scn})
+        if not recent[0][0]:
+            return scn
+        sleep(1)
+    raise TransientError(
+        "the captured tables are altered again and again",
+        hint="Start the snapshot when their DDL has ended.",
+    )
