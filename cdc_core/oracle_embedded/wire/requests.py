@@ -20,6 +20,9 @@ from cdc_core.oracle_embedded.wire.placeholders import returning_positions
 from cdc_core.oracle_embedded.wire.rows import RowEncoder
 from cdc_core.oracle_embedded.wire.ttc import TtcReader
 
+MESSAGE_FUNCTION = 3
+"""First byte of a function call."""
+
 
 class Function(IntEnum):
     """Function codes that are served."""

@@ -128,12 +128,16 @@ class Statements:
             raise OracleError(1008, "not all variables bound")
         self._faults.check(FaultEvent.EXECUTE, cursor.sql)
         cursor.close_rows()
-        binds = engine_rows(request.bind_rows, cursor.binds, self._lobs)
+        bind_rows = request.bind_rows
+        if not bind_rows and request.executions > 1:
+            bind_rows = [[] for _ in range(request.executions)]
+        binds = engine_rows(bind_rows, cursor.binds, self._lobs)
         outcome = self._run(cursor, statement, binds, request)
         if outcome.rows is not None:
             self._reply_query(cursor, outcome, request)
             return
-        if request.options & Option.COMMIT:
+        # The driver's documentation: array DML with errors is never committed by the statement itself.
+        if request.options & Option.COMMIT and not outcome.batch_errors:
             self._commit()
         if cursor.is_plsql:
             self._reply_plsql(cursor, outcome, max(request.executions, 1))

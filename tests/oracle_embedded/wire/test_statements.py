@@ -458,3 +458,25 @@ def test_parse_only_runs_nothing(connection: oracledb.Connection, engine: FakeEn
     engine.on_statement("insert", _count_rows, binds=1)
     connection.cursor().parse("insert into t values (:1)")
     assert engine.calls == []
+
+
+def test_dml_without_binds_runs_as_often_as_asked(
+    connection: oracledb.Connection, engine: FakeEngine
+) -> None:
+    engine.on_statement("insert", _count_rows)
+    cursor = connection.cursor()
+    cursor.executemany("insert into t values (1)", 4)
+    assert cursor.rowcount == 4
+
+
+def test_array_dml_with_errors_is_not_committed_by_itself(
+    connection: oracledb.Connection, engine: FakeEngine
+) -> None:
+    errors = [(0, OracleError(1, "unique constraint (S.K) violated"))]
+    engine.on_statement(
+        "insert", lambda call: Outcome(StatementKind.DML, row_count=1, batch_errors=errors), binds=1
+    )
+    connection.autocommit = True
+    connection.cursor().executemany("insert into t values (:1)", [[1], [2]], batcherrors=True)
+    assert "COMMIT" not in engine.sessions[0].log
+    assert connection.transaction_in_progress

@@ -1,0 +1,181 @@
+"""Requests of a client that breaks the rules, byte for byte."""
+
+from __future__ import annotations
+
+import logging
+import struct
+
+import oracledb
+import pytest
+
+from cdc_core.oracle_embedded.api import OraType
+from cdc_core.oracle_embedded.faults import FaultRegistry
+from cdc_core.oracle_embedded.server import EmbeddedServer
+from cdc_core.oracle_embedded.values import number_from_decimal
+from cdc_core.oracle_embedded.wire.calls import Calls
+from cdc_core.oracle_embedded.wire.packets import (
+    ConnectionLostError,
+    Link,
+    Packet,
+    PacketType,
+)
+from cdc_core.oracle_embedded.wire.ttc import (
+    ProtocolError,
+    TtcReader,
+    clr_bytes,
+    dlc_bytes,
+    sb_bytes,
+    ub_bytes,
+)
+from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession, column
+
+
+class _Recorder(Link):
+    """A link whose requests come from a list and whose replies go to one."""
+
+    def __init__(self, requests: list[bytes]) -> None:
+        self.requests = requests
+        self.replies: list[bytes] = []
+        self.break_seen = self.lost = False
+
+    def next_data(self) -> bytes:
+        if not self.requests:
+            raise ConnectionLostError
+        return self.requests.pop(0)
+
+    def send_data(self, payload: bytes | bytearray) -> None:
+        self.replies.append(bytes(payload))
+
+
+def _serve(requests: list[bytes], engine: FakeEngine | None = None) -> list[bytes]:
+    """Replies to requests, each given as the payload of one packet."""
+    link = _Recorder(requests)
+    session = FakeSession(engine or FakeEngine(), 1, "SCOTT", "test")
+    calls = Calls(session, link, TtcReader(link.next_data), FaultRegistry(), lambda _session: None)
+    with pytest.raises(ConnectionLostError):
+        calls.serve()
+    return link.replies
+
+
+def test_commit_is_answered_as_captured() -> None:
+    assert _serve([bytes.fromhex("030e06")]) == [b"\x09\x00\x00"]
+
+
+def test_requests_may_be_cut_at_every_byte() -> None:
+    request = bytes.fromhex("1169040101010101030e06")
+    assert _serve([request[at : at + 1] for at in range(len(request))]) == [b"\x09\x00\x00"]
+
+
+_DESCRIBE = (
+    "1000 0120 0102 00"
+    "02000500 0116 00000000 00 00 00 00 01 02 010202 4944 0000 0101 00"
+    "01000000 010a 00000000 020369 01 010a 00 01 01 010101 53 0000 0102 00"
+    "000000000000"
+)
+_FIRST_ROW = "0600000000000000 07 02c102 0161"
+
+
+def test_query_is_answered_as_captured() -> None:
+    engine = FakeEngine()
+    columns = [
+        column("ID", OraType.NUMBER, precision=5, scale=0),
+        column("S", OraType.VARCHAR, size=10, char_size=10),
+    ]
+    engine.on_query("select", columns, [(number_from_decimal(1), b"a"), (None, None)])
+    sql = b"select * from v"
+    request = b"".join(
+        (
+            bytes.fromhex("035e05028061000101"),
+            bytes((len(sql),)),
+            bytes.fromhex("01010d0000000101047fffffff0000"),
+            bytes.fromhex("00000000000000000001000000000000000000000000000000"),
+            clr_bytes(sql),
+            bytes.fromhex("0101000000000000010100028000000000"),
+        )
+    )
+    [reply] = _serve([request], engine)
+    assert reply.startswith(bytes.fromhex(_DESCRIBE + _FIRST_ROW + "04000001010000000101"))
+
+
+@pytest.mark.parametrize(
+    "function", [103, 121, 125, 128, 162, 200], ids=lambda code: f"function-{code}"
+)
+def test_unknown_functions_are_refused_and_dropped(function: int) -> None:
+    replies = _serve([bytes((3, function, 1, 9, 9, 9)), bytes.fromhex("030e06")])
+    assert b"ORA-03001" in replies[0]
+    assert replies[1] == b"\x09\x00\x00"
+
+
+def test_unknown_cursors_are_refused_and_the_request_is_read() -> None:
+    replies = _serve(
+        [
+            bytes.fromhex("0305080163010a"),
+            bytes.fromhex("034e0901630101012000"),
+            bytes.fromhex("030e06"),
+        ]
+    )
+    assert b"ORA-01001" in replies[0]
+    assert b"ORA-03001" in replies[1]
+    assert replies[2] == b"\x09\x00\x00"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        pytest.param(b"\x63", id="message"),
+        pytest.param(bytes.fromhex("11c704"), id="piggyback-that-was-not-offered"),
+        pytest.param(bytes.fromhex("035e0509"), id="number-too-long"),
+        pytest.param(bytes.fromhex("1a a3 01"), id="one-way-function"),
+    ],
+)
+def test_requests_that_are_no_protocol_end_the_connection(request_bytes: bytes) -> None:
+    link = _Recorder([request_bytes])
+    session = FakeSession(FakeEngine(), 1, "SCOTT", "test")
+    calls = Calls(session, link, TtcReader(link.next_data), FaultRegistry(), lambda _session: None)
+    with pytest.raises(ProtocolError):
+        calls.serve()
+
+
+def test_garbage_after_login_closes_only_its_connection(
+    server: EmbeddedServer, engine: FakeEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The packet comes in as if the second client had sent it."""
+    engine.on_query("select n", [column("N", OraType.NUMBER)], [(number_from_decimal(1),)])
+    good = oracledb.connect(user="scott", password="tiger", dsn=server.dsn)
+    bad = oracledb.connect(user="scott", password="tiger", dsn=server.dsn)
+    with caplog.at_level(logging.WARNING):
+        last = max(server._open, key=lambda session: session._number)
+        last._link._packets.put(Packet(PacketType.DATA, b"\x00\x00" + b"U" * 100))
+        assert engine.sessions[1].closed.wait(5)
+    with pytest.raises(oracledb.DatabaseError, match="DPY-4011"):
+        bad.ping()
+    assert good.cursor().execute("select n from t").fetchone() == (1,)
+    assert "connection 2 closed: message 85" in caplog.text
+    assert "UU" not in caplog.text
+    good.close()
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 255, 256, 65535, 2**31, 2**32 - 1, 2**63])
+def test_numbers_are_read_as_they_are_written(value: int) -> None:
+    for number in (value, -value):
+        assert TtcReader(lambda n=number: sb_bytes(n)).sb() == number
+    assert TtcReader(lambda: ub_bytes(value)).ub() == value
+
+
+@pytest.mark.parametrize("size", [0, 1, 252, 253, 254, 255, 32767, 32768, 100000])
+def test_bytes_are_read_as_they_are_written(size: int) -> None:
+    value = bytes(size)
+    for encode, method in ((clr_bytes, "clr"), (dlc_bytes, "dlc")):
+        raw = encode(value)
+        pieces = iter([raw[at : at + 7] for at in range(0, len(raw), 7)])
+        assert getattr(TtcReader(lambda source=pieces: next(source)), method)() == value
+
+
+def test_impossible_lengths_are_refused() -> None:
+    for raw in (b"\x09", b"\xfd"):
+        with pytest.raises(ProtocolError):
+            TtcReader(lambda data=raw: data).clr() if raw == b"\xfd" else TtcReader(
+                lambda data=raw: data
+            ).ub()
+    with pytest.raises(ProtocolError):
+        TtcReader(lambda: struct.pack("B", 0x89)).sb()
