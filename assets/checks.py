@@ -4,7 +4,7 @@ They compare all rows, so they run when asked for (the check's Execute button, t
 with every window that is materialized.
 """
 
-# No postponed annotations here: Dagster wants the context's class itself, not its name.
+# No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """The assets of the snapshot path: the Oracle tables, and their chunks."""
 
-from __future__ import annotations
+# No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
 from collections.abc import Iterator
 

@@ -1,8 +1,9 @@
 """The jobs of a source: windows, a snapshot that is asked for by hand, and the comparison with Oracle."""
 
-from __future__ import annotations
+# No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
 from assets.history import add_partitions
@@ -29,7 +30,7 @@ class StartSnapshot(dg.Config):
     )
 
 
-def windows_job(config: SourceConfig, names: Translator) -> dg.UnresolvedAssetJobDefinition:
+def windows_job(config: SourceConfig, names: Translator) -> UnresolvedAssetJobDefinition:
     """Redo windows, change logs and mirrors over a range of windows."""
     return dg.define_asset_job(
         f"{names.source}_windows",
@@ -41,7 +42,7 @@ def windows_job(config: SourceConfig, names: Translator) -> dg.UnresolvedAssetJo
 
 def reconcile_job(
     names: Translator, checks: dg.AssetChecksDefinition
-) -> dg.UnresolvedAssetJobDefinition:
+) -> UnresolvedAssetJobDefinition:
     """Compare all mirrors with Oracle."""
     return dg.define_asset_job(
         f"{names.source}_reconcile",
@@ -51,7 +52,7 @@ def reconcile_job(
 
 
 def reconcile_schedule(
-    names: Translator, job: dg.UnresolvedAssetJobDefinition
+    names: Translator, job: UnresolvedAssetJobDefinition
 ) -> dg.ScheduleDefinition:
     """The comparison, nightly; off until it is switched on."""
     return dg.ScheduleDefinition(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from assets.history import add_partitions, report_history
 from assets.ports import Opener, SourcePipeline
@@ -48,7 +49,7 @@ def windows_sensor(
     config: SourceConfig,
     names: Translator,
     open_pipeline: Opener,
-    job: dg.UnresolvedAssetJobDefinition,
+    job: UnresolvedAssetJobDefinition,
 ) -> dg.SensorDefinition:
     """Cuts windows from the watermark to the present and requests one run over the next few."""
     keys = window_keys(config, names)

@@ -5,7 +5,7 @@ windows before it materialized; the end of the step repeats those events with th
 are kept by the pipeline's own state: a window that the mirrors have is replayed, one too early is refused.
 """
 
-from __future__ import annotations
+# No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

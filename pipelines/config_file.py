@@ -1,0 +1,37 @@
+"""Which configuration file is meant, and what does it say?
+
+The file is the same for Dagster and for the command line (:mod:`assets.config_file` reads it). Which one: ``--config``, else
+``REDOLAKE_CONFIG``, else the demo's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from assets.config_file import load_config
+
+__all__ = ["CONFIG_ENV", "config_path", "demo_config", "is_demo", "load_config"]
+
+CONFIG_ENV = "REDOLAKE_CONFIG"
+FILE_NAME = "defs.yaml"
+
+
+def config_path(named: Path | None, environ: Mapping[str, str]) -> Path:
+    """The configuration file: the one named, that of the environment, or the demo's. It need not exist."""
+    if named is None:
+        named = Path(environ[CONFIG_ENV]) if environ.get(CONFIG_ENV) else demo_config()
+    named = named.expanduser().absolute()
+    return named / FILE_NAME if named.is_dir() else named
+
+
+def demo_config() -> Path:
+    """The file that the demo writes."""
+    from pipelines.demo.settings import default_folder  # noqa: PLC0415 - the driver: not for definitions
+
+    return default_folder() / FILE_NAME
+
+
+def is_demo(path: Path) -> bool:
+    """Is this the configuration of a demo, whose database is kept in a folder beside it?"""
+    return path.name == FILE_NAME and (path.parent / "plan.json").exists()
