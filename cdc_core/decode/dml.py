@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from cdc_core.decode.plain import decode_statement
-from cdc_core.decode.plan import plan_table
+from cdc_core.decode.batch import ScannedBatch, scan_batch
+from cdc_core.decode.plain import DELETE, INSERT, PlainChange, decode_statement
+from cdc_core.decode.plan import TablePlan, plan_table
 from cdc_core.schema.table import TableSchema
 
 
@@ -31,6 +34,10 @@ class DecodedDml:
 def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedDml:
     """Decode redo statements of one table into typed columns.
 
+    Args:
+        sql: string or large_string: SQL_REDO with continuation rows joined; some thousand rows a call are best.
+        schema: The table at the statements' SCN.
+
     Raises:
         DecodeError: A statement or a value is not understood, or a value does not fit its column exactly; the facts name
             the first such row by index, and the column, never a value.
@@ -38,10 +45,67 @@ def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedD
         UnsupportedTypeError: A column's type is not captured.
     """
     plan = plan_table(schema)
-    changes = [decode_statement(text, plan, row=row) for row, text in enumerate(sql.to_pylist())]
+    text = _one_array(sql)
+    scanned = scan_batch(text, plan)
+    left = np.flatnonzero(scanned.operations == 0)
+    plain = {int(row): decode_statement(text[int(row)].as_py(), plan, row=int(row)) for row in left}
+    operations = scanned.operations
+    for row, change in plain.items():
+        operations[row] = change.op
     return DecodedDml(
-        op=pa.array([change.op for change in changes], pa.int8()),
-        before=pa.array([change.before for change in changes], plan.row_type),
-        after=pa.array([change.after for change in changes], plan.row_type),
-        absent=pa.array([change.absent for change in changes], pa.list_(pa.string())),
+        op=pa.array(operations, pa.int8()),
+        before=_images(scanned.before, operations == INSERT, plan, plain, is_after=False),
+        after=_images(scanned.after, operations == DELETE, plan, plain, is_after=True),
+        absent=_absent(scanned, plan, plain),
     )
+
+
+def _one_array(sql: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One large_string array; a null becomes empty text, which the plain form refuses."""
+    if isinstance(sql, pa.ChunkedArray):
+        sql = sql.combine_chunks()
+    text = sql.cast(pa.large_string())
+    return text.fill_null("") if text.null_count else text
+
+
+def _images(
+    columns: list[pa.Array] | None,
+    is_null: npt.NDArray[np.bool_],
+    plan: TablePlan,
+    plain: dict[int, PlainChange],
+    *,
+    is_after: bool,
+) -> pa.StructArray:
+    row_type = plan.row_type
+    if columns is None:
+        columns = [pa.nulls(len(is_null), column.type) for column in plan.columns]
+    if plain:
+        sides = [change.after if is_after else change.before for change in plain.values()]
+        columns = [
+            _replaced(values, list(plain), [(side or {}).get(column.name) for side in sides])
+            for values, column in zip(columns, plan.columns, strict=True)
+        ]
+    mask = pa.array(is_null) if is_null.any() else None
+    return pa.StructArray.from_arrays(columns, fields=list(row_type), mask=mask)
+
+
+def _replaced(array: pa.Array, rows: list[int], values: list[object]) -> pa.Array:
+    """The array with the values of some rows replaced."""
+    indices = np.arange(len(array))
+    indices[rows] = len(array) + np.arange(len(rows))
+    return pa.concat_arrays([array, pa.array(values, array.type)]).take(pa.array(indices))
+
+
+def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange]) -> pa.ListArray:
+    missing = ~scanned.carried
+    for row, change in plain.items():
+        missing[:, row] = [column.name in change.absent for column in plan.columns]
+    count = missing.shape[1]
+    names = pa.array([column.name for column in plan.columns], pa.string())
+    if not missing.any():
+        offsets = np.zeros(count + 1, np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), names[:0])
+    rows, columns = np.nonzero(missing.T)
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(columns)))
