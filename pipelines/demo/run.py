@@ -49,12 +49,21 @@ def run_demo(
     """Run the demo, or go on with one that was cut short.
 
     Returns:
-        0 when every table equals Oracle, 1 when one does not.
+        0 when every table equals Oracle, 1 when one does not, 130 when it was interrupted.
     """
-    started = time.monotonic()
+    console = console or Console()
     folder = settings.default_folder() if folder is None else folder
+    try:
+        return _demo(scale, folder, fresh, console)
+    except KeyboardInterrupt:
+        console.print("Stopped. The same command goes on from here.")
+        return 130
+
+
+def _demo(scale: str, folder: Path, fresh: bool, console: Console) -> int:
+    started = time.monotonic()
     plan = Plan.of_scale(scale)
-    with Screen(console or Console()) as screen:
+    with Screen(console) as screen:
         if said := settings.prepare(folder, scale, fresh=fresh):
             screen.say(said)
         with serving(folder) as served:
