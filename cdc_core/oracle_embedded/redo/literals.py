@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from cdc_core.oracle_embedded import values
 from cdc_core.oracle_embedded.api import EngineSession, OraType, StoredColumn, Value
 from cdc_core.oracle_embedded.redo.nls import compile_format
-from cdc_core.oracle_embedded.redo.numbers import literal_from_number, text_from_number
+from cdc_core.oracle_embedded.redo.numbers import digits_from_number, literal_from_number
 
 _MEMO_MAX = 4096
 UNSUPPORTED = b"Unsupported Type"
@@ -142,8 +142,8 @@ def _scale(column: StoredColumn) -> int:
 def _number(nls: Nls) -> Convert:
     if nls.decimal_character == ".":
         return literal_from_number
-    mark = nls.decimal_character
-    return lambda value: quoted(text_from_number(value).replace(".", mark).encode())
+    mark = nls.decimal_character.encode()
+    return lambda value: quoted(digits_from_number(value).replace(b".", mark))
 
 
 def _date(nls: Nls) -> Convert:

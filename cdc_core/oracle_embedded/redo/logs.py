@@ -110,6 +110,7 @@ class LogWriter:
             ),
         )
         self._begin(current.sequence + 1, next_change, meta)
+        self.scn = max(self.scn, next_change)
         self._forget_overwritten()
 
     def mark_dictionary(self) -> None:

@@ -6,40 +6,45 @@ go to :mod:`cdc_core.oracle_embedded.values`, whose rules these functions share.
 
 from __future__ import annotations
 
+from binascii import hexlify
+
 from cdc_core.oracle_embedded import values
 
 _PLAIN_DIGITS_MAX = 38
+_ZERO = ord("0")
 _BCD = [(n // 10) * 16 + n % 10 for n in range(100)]
 _POSITIVE = bytes(_BCD[byte - 1] if 1 <= byte <= 100 else 0 for byte in range(256))
 _NEGATIVE = bytes(_BCD[101 - byte] if 2 <= byte <= 101 else 0 for byte in range(256))
 _FROM_BCD = bytes((byte >> 4) * 10 + (byte & 15) + 1 for byte in range(256 - 96)) + bytes(96)
 
 
-def text_from_number(number: bytes) -> str:
-    """As :func:`cdc_core.oracle_embedded.values.text_from_number`."""
+def digits_from_number(number: bytes) -> bytes:
+    """Print a NUMBER as ``TO_CHAR(n)`` does, in ASCII."""
     first = number[0]
     if first & 0x80:
-        sign, point = "", 2 * (first - 192)
-        digits = number[1:].translate(_POSITIVE).hex()
+        sign, point = b"", 2 * (first - 192)
+        digits = hexlify(number[1:].translate(_POSITIVE))
     else:
-        sign, point = "-", 2 * (63 - first)
+        sign, point = b"-", 2 * (63 - first)
         body = number[1:-1] if number[-1] == 0x66 else number[1:]
-        digits = body.translate(_NEGATIVE).hex()
+        digits = hexlify(body.translate(_NEGATIVE))
     if not 0 < point <= _PLAIN_DIGITS_MAX or not digits:
-        return values.text_from_number(number)
-    if digits[0] == "0":
+        return values.text_from_number(number).encode()
+    if digits[0] == _ZERO:
         digits = digits[1:]
         point -= 1
     missing = point - len(digits)
-    if missing >= 0:
-        return sign + digits + "0" * missing
-    fraction = digits[point:].rstrip("0")
-    return f"{sign}{digits[:point]}.{fraction}" if fraction else sign + digits[:point]
+    if missing == 0:
+        return sign + digits
+    if missing > 0:
+        return sign + digits + b"0" * missing
+    fraction = digits[point:].rstrip(b"0")
+    return b"%b%b.%b" % (sign, digits[:point], fraction) if fraction else sign + digits[:point]
 
 
 def literal_from_number(number: bytes) -> bytes:
     """The quoted text, as SQL_REDO shows it."""
-    return b"'%b'" % text_from_number(number).encode()
+    return b"'%b'" % digits_from_number(number)
 
 
 def number_from_int(value: int) -> bytes:

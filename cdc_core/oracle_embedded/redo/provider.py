@@ -16,7 +16,8 @@ from cdc_core.oracle_embedded.redo.miner import Miner
 from cdc_core.oracle_embedded.redo.settings import RedoSettings
 from cdc_core.oracle_embedded.redo.sink import Sink
 from cdc_core.oracle_embedded.redo.supplemental import register_hooks
-from cdc_core.oracle_embedded.redo.views import Views, contents_tables
+from cdc_core.oracle_embedded.redo.view_facts import Facts
+from cdc_core.oracle_embedded.redo.views import contents_tables, fact_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,12 @@ def open_redo(database: DatabaseView, *, settings: RedoSettings | None = None) -
     with database.writing():
         sink.open()
     miner = Miner(database, sink)
-    views = Views(database, sink, miner, settings)
+    facts = Facts(database, sink, miner, settings)
     register_hooks(database, sink)
     return Redo(
         database,
         sink,
-        (*views.tables(), *contents_tables(Contents(database, miner, settings))),
+        (*fact_tables(facts), *contents_tables(Contents(database, miner, settings))),
         tuple(miner.procedures()),
         tuple(miner.constants()),
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from cdc_core.oracle_embedded.api import (
     DatabaseView,
+    OracleError,
     OraType,
     RowChange,
     TableVersion,
@@ -230,6 +231,8 @@ class Sink:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _begin(self, info: TransactionInfo, *, ddl: bool) -> None:
+        # The engine takes the start's SCN at the first lock, others may have written since.
+        start_scn = max(info.start_scn, self._logs.scn)
         record_id = self._logs.next_id
         cursor = self.connection.execute(
             "INSERT INTO redo_transaction (xid, session_id, serial, username, client_id, start_scn,"
@@ -240,7 +243,7 @@ class Sink:
                 info.serial,
                 info.username,
                 info.client_id,
-                info.start_scn,
+                start_scn,
                 int(info.start_time),
                 record_id,
                 ddl,
@@ -249,7 +252,7 @@ class Sink:
         tx = cursor.lastrowid
         assert tx is not None
         self._transactions[info.xid] = tx
-        self._append(info.start_scn, tx, OP_START, 0, None, None, None, None)
+        self._append(start_scn, tx, OP_START, 0, None, None, None, None)
 
     def _end(self, info: TransactionInfo, scn: int, when: float, *, committed: bool) -> None:
         tx = self._transactions.pop(info.xid)
@@ -276,6 +279,10 @@ class Sink:
     ) -> int:
         logs = self._logs
         size = _RECORD_BYTES + len(before or b"") + len(after or b"")
+        if scn < logs.scn:
+            raise OracleError(
+                600, f"internal error code, arguments: [redo scn {scn}], [{logs.scn}]"
+            )
         if logs.position + size > self._log_bytes and scn > logs.scn and logs.position:
             self.flush()
             logs.switch(scn)
