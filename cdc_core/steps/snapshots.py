@@ -28,7 +28,7 @@ from cdc_core.scn import Scn
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.state.records import ChunkRecord, SourceRecord, TableRecord
+from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
 from cdc_core.status import ChunkKey, StepReport, TableApplied
 from cdc_core.steps.context import Context, seconds_since
 
@@ -303,7 +303,8 @@ def _plan_table(
             for number, chunk_range in enumerate(ranges)
         ]
         if not ctx.store.schema_versions(ctx.source, table):
-            ctx.store.save_schema_version(ctx.source, replace(schema, scn_from=scn))
+            first = SchemaVersion(ctx.source, replace(schema, scn_from=scn))
+            ctx.store.save_schema_version(first)
         ctx.store.plan_chunks(planned)
     return [_key(record) for record in planned]
 
