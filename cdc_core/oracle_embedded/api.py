@@ -215,7 +215,11 @@ class EngineSession(Protocol):
         """
 
     def interrupt(self) -> None:
-        """Make the running statement end with ORA-01013, from another thread."""
+        """Make the running statement end with ORA-01013, from another thread.
+
+        The wire calls it again every few hundredths of a second until the call has ended, so it must be cheap, and one
+        that comes before the statement runs may be forgotten.
+        """
 
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""

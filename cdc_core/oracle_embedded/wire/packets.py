@@ -102,6 +102,7 @@ class Link:
             logger.warning("connection closed: %s", error)
         finally:
             self.lost = True
+            self._input.close()
             self._packets.put(None)
             while self._on_break():
                 pass
@@ -207,3 +208,5 @@ class Link:
         except OSError:
             logger.debug("socket was already closed by the other side")
         self._socket.close()
+        if self._reader is None:
+            self._input.close()

@@ -50,6 +50,7 @@ class Option(IntFlag):
     FETCH = 0x40
     COMMIT = 0x100
     PLSQL_BIND = 0x400
+    NOT_PLSQL = 0x8000
     DESCRIBE = 0x20000
     BATCH_ERRORS = 0x80000
 

@@ -29,6 +29,7 @@ from cdc_core.oracle_embedded.wire.rows import ROW_HEADER, RowEncoder, describe,
 
 _CURSORS_MAX = 0xFFFF
 _PIECE_ROWS_FIRST = 250
+_PIECE_ROWS_FIRST_LOB = 4
 _PIECE_ROWS_MAX = 2500
 _PIECE_BYTES = 512 * 1024
 _SEND_BYTES = 64 * 1024
@@ -96,7 +97,10 @@ class Statements:
             cursor.close_rows()
             cursor.sql, cursor.statement = request.sql, statement
             cursor.binds, cursor.returning = [], request.returning
+            # What the client takes for PL/SQL decides how it sends binds and reads the reply.
             cursor.is_plsql = statement.kind is StatementKind.PLSQL
+            if request.options & Option.EXECUTE:
+                cursor.is_plsql = not request.options & Option.NOT_PLSQL
             cursor.out_only, cursor.defines, cursor.encoder = frozenset(), [], None
         assert cursor is not None
         if request.binds is not None:
@@ -242,7 +246,7 @@ class Statements:
         pending = [before, ROW_HEADER]
         pending_bytes = len(before)
         sent = 0
-        piece = _PIECE_ROWS_FIRST
+        piece = _PIECE_ROWS_FIRST_LOB if has_lobs(rows.columns) else _PIECE_ROWS_FIRST
         error: OracleError | None = None
         try:
             self._faults.check(FaultEvent.FETCH, cursor.sql)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
+from pathlib import Path
 
 import oracledb
 import pytest
@@ -145,3 +147,20 @@ def test_server_refuses_what_is_not_loopback(engine: FakeEngine) -> None:
         EmbeddedServer(engine, settings=WireSettings(sdu=100))
     with pytest.raises(RuntimeError, match="not started"):
         _ = EmbeddedServer(engine).port
+
+
+def test_connections_leave_no_file_behind(server: EmbeddedServer) -> None:
+    def open_files() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    _connect(server).close()
+    before = open_files()
+    for _ in range(20):
+        _connect(server).close()
+        with pytest.raises(oracledb.Error):
+            _connect(server, dsn=f"127.0.0.1:{server.port}/nope")
+    deadline = time.monotonic() + 5
+    while (server.connection_count or open_files() > before) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert open_files() <= before
+    assert server.connection_count == 0

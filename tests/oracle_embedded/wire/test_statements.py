@@ -480,3 +480,17 @@ def test_array_dml_with_errors_is_not_committed_by_itself(
     connection.cursor().executemany("insert into t values (:1)", [[1], [2]], batcherrors=True)
     assert "COMMIT" not in engine.sessions[0].log
     assert connection.transaction_in_progress
+
+
+def test_call_is_plsql_whatever_the_engine_says(
+    connection: oracledb.Connection, engine: FakeEngine
+) -> None:
+    out = OutBind(1, _NUMBER_META, [[number_from_decimal(8)]])
+    engine.on_statement(
+        "call", lambda call: Outcome(StatementKind.OTHER, out_binds=[out]), 2, StatementKind.OTHER
+    )
+    cursor = connection.cursor()
+    result = cursor.var(int)
+    for _ in range(2):
+        cursor.execute("call f(:1) into :2", ["x" * 9000, result])
+        assert result.getvalue() == 8

@@ -1,0 +1,39 @@
+"""Batches of rows are encoded as one row after the other would be."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_core.oracle_embedded.api import OraType, Value
+from cdc_core.oracle_embedded.wire.lobs import LobStore
+from cdc_core.oracle_embedded.wire.rows import RowEncoder
+from cdc_core.oracle_embedded.wire.ttc import clr_bytes
+from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession, column
+
+_LOBS = LobStore(FakeSession(FakeEngine(), 1, "SCOTT", "test"))
+_TYPES = (OraType.NUMBER, OraType.BOOLEAN, OraType.LONG, OraType.RAW)
+_VALUES = st.one_of(
+    st.none(),
+    st.binary(min_size=1, max_size=6),
+    st.integers(250, 40000).map(lambda size: b"x" * size),
+)
+
+
+def _plainly(types: list[OraType], row: list[Value]) -> bytes:
+    parts = [b"\x07"]
+    for ora_type, value in zip(types, row, strict=True):
+        if ora_type is OraType.BOOLEAN:
+            parts.append({None: b"\x00", b"\x01": b"\x02\x01\x01"}.get(value, b"\x01\x00"))
+        else:
+            end = b"\x00\x00" if ora_type is OraType.LONG else b""
+            parts.append(clr_bytes(value or b"") + end)
+    return b"".join(parts)
+
+
+@given(data=st.data(), types=st.lists(st.sampled_from(_TYPES), min_size=1, max_size=5))
+def test_batches_equal_rows_one_by_one(data: st.DataObject, types: list[OraType]) -> None:
+    row = st.lists(_VALUES, min_size=len(types), max_size=len(types))
+    rows = data.draw(st.lists(row, max_size=6))
+    encoder = RowEncoder([column("C", ora_type) for ora_type in types], [], _LOBS)
+    assert encoder.encode(rows) == b"".join(_plainly(types, row) for row in rows)
