@@ -21,6 +21,13 @@ _BLOCK_USABLE = BLOCK_BYTES - BLOCK_HEADER_BYTES
 _THREAD = 1
 
 
+def resetlogs_id(resetlogs_time: int) -> int:
+    """RESETLOGS_ID of an incarnation: its time in Oracle's calendar of equal months."""
+    when = datetime.fromtimestamp(resetlogs_time, UTC)
+    days = ((when.year - 1988) * 12 + when.month - 1) * 31 + when.day - 1
+    return ((days * 24 + when.hour) * 60 + when.minute) * 60 + when.second
+
+
 def capacity_of(log_bytes: int) -> int:
     """Redo bytes that a log file of that size takes."""
     return (log_bytes // BLOCK_BYTES - 2) * _BLOCK_USABLE
@@ -81,7 +88,7 @@ class LogWriter:
         row = self.connection.execute(
             "SELECT * FROM redo_log WHERE thread = ? ORDER BY log_id DESC LIMIT 1", (_THREAD,)
         ).fetchone()
-        return store.Log(*row)
+        return store.log_from(row)
 
     def save(self) -> None:
         """Note the position."""
@@ -95,7 +102,7 @@ class LogWriter:
         current = self.current()
         meta = store.read_meta(self.connection)
         archived = meta["log_mode"] == "ARCHIVELOG"
-        name = self._archived_name(current.sequence, meta["resetlogs_id"]) if archived else None
+        name = self._archived_name(current) if archived else None
         self.connection.execute(
             "UPDATE redo_log SET next_change = ?, next_time = ?, bytes_used = ?, archived = ?,"
             " name = ?, completed = ? WHERE log_id = ?",
@@ -113,6 +120,15 @@ class LogWriter:
         self.scn = max(self.scn, next_change)
         self._forget_overwritten()
 
+    def reset(self, scn: int) -> None:
+        """Begin a new incarnation at ``scn``: sequences start again, as ALTER DATABASE OPEN RESETLOGS has it."""
+        self.switch(scn)
+        self.connection.execute("DELETE FROM redo_log WHERE log_id = ?", (self.log_id,))
+        facts = {"resetlogs_change": scn, "resetlogs_time": self.now()}
+        store.write_meta(self.connection, facts)
+        self._begin(1, scn, facts)
+        self._forget_overwritten()
+
     def mark_dictionary(self) -> None:
         """Note that a whole dictionary was written into the current log."""
         self.connection.execute(
@@ -127,12 +143,13 @@ class LogWriter:
             OracleError: ORA-00308 when there is no such archived log.
         """
         row = self.connection.execute(
-            "SELECT * FROM redo_log WHERE thread = ? AND sequence = ? AND name IS NOT NULL",
+            "SELECT * FROM redo_log WHERE thread = ? AND sequence = ? AND name IS NOT NULL"
+            " ORDER BY log_id DESC",
             (_THREAD, sequence),
         ).fetchone()
         if row is None:
             raise OracleError(308, f"cannot open archived log of sequence {sequence}")
-        log = store.Log(*row)
+        log = store.log_from(row)
         self.connection.execute(
             "UPDATE redo_log SET deleted = 1, name = NULL WHERE log_id = ?", (log.log_id,)
         )
@@ -153,14 +170,11 @@ class LogWriter:
     def _create(self) -> None:
         now = self.now()
         scn = self._database.current_scn()
-        when = datetime.fromtimestamp(now, UTC)
-        days = ((when.year - 1988) * 12 + when.month - 1) * 31 + when.day - 1
         facts: dict[str, Any] = {
             "dbid": zlib.crc32(self._database.database_name.encode()),
             "created": now,
             "resetlogs_change": scn,
             "resetlogs_time": now,
-            "resetlogs_id": ((days * 24 + when.hour) * 60 + when.minute) * 60 + when.second,
             "log_mode": "ARCHIVELOG" if self._settings.archivelog else "NOARCHIVELOG",
             "supplemental": [],
         }
@@ -191,9 +205,10 @@ class LogWriter:
         """The online file of a group."""
         return f"{self._directory()}/redo{group:02d}.log"
 
-    def _archived_name(self, sequence: int, resetlogs_id: int) -> str:
+    def _archived_name(self, log: store.Log) -> str:
         """As LOG_ARCHIVE_FORMAT ``%t_%s_%r.arc`` names it."""
-        return f"{self.archive_directory()}/{_THREAD}_{sequence}_{resetlogs_id}.arc"
+        incarnation = resetlogs_id(log.resetlogs_time)
+        return f"{self.archive_directory()}/{log.thread}_{log.sequence}_{incarnation}.arc"
 
     def archive_directory(self) -> str:
         """Where LOG_ARCHIVE_DEST_1 points."""

@@ -189,6 +189,8 @@ class Miner:
             state.added.clear()
         if any((a.log.thread, a.log.sequence) == (log.thread, log.sequence) for a in state.added):
             raise OracleError(1289, f"cannot add duplicate logfile {name}")
+        if any(added.log.resetlogs_change != log.resetlogs_change for added in state.added):
+            raise OracleError(1287, f"file {name} is from a different database incarnation")
         state.added.append(AddedLog(name, log))
         state.mining = None
 

@@ -35,6 +35,15 @@ class Redo:
         with self.database.writing():
             return self.sink.switch()
 
+    def open_resetlogs(self) -> int:
+        """Begin a new incarnation, as after an incomplete recovery; returns its first SCN.
+
+        Raises:
+            OracleError: ORA-01126 while transactions are open.
+        """
+        with self.database.writing():
+            return self.sink.open_resetlogs()
+
     def delete_archived_log(self, sequence: int) -> None:
         """Delete an archived log, as RMAN or a full disk's administrator does.
 

@@ -325,7 +325,7 @@ class Reading:
             ),
         )
         for row in transactions:
-            transaction = store.Transaction(*row)
+            transaction = store.transaction_from(row)
             assert transaction.end_scn is not None
             assert transaction.end_time is not None
             commit = _Commit(

@@ -192,6 +192,17 @@ class Sink:
         self._logs.switch(scn)
         return scn
 
+    def open_resetlogs(self) -> int:
+        """Begin a new incarnation; returns its first SCN."""
+        if self._transactions:
+            raise OracleError(
+                1126, "database must be mounted in this instance and not open in any instance"
+            )
+        scn = self._database.next_scn()
+        self.flush()
+        self._logs.reset(scn)
+        return scn
+
     def write_internal(self) -> int:
         """Write a record of the instance itself, as its background processes do; returns its SCN."""
         scn = self._database.next_scn()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import marshal
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
@@ -106,7 +106,8 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, Any]:
     """Facts of the whole database: DBID, creation, incarnation, log mode, supplemental logging."""
-    return {key: json.loads(value) for key, value in connection.execute("SELECT * FROM redo_meta")}
+    rows = connection.execute("SELECT key, value FROM redo_meta")
+    return {_text(key): json.loads(value) for key, value in rows}
 
 
 def write_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
@@ -119,19 +120,41 @@ def write_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None
 
 def read_logs(connection: sqlite3.Connection) -> list[Log]:
     """All logs that the control file still knows, oldest first."""
-    return [Log(*row) for row in connection.execute("SELECT * FROM redo_log ORDER BY log_id")]
+    return [log_from(row) for row in connection.execute("SELECT * FROM redo_log ORDER BY log_id")]
+
+
+def log_from(row: Sequence[Any]) -> Log:
+    """A row of ``redo_log``."""
+    parts: list[Any] = [_text(part) if isinstance(part, bytes) else part for part in row]
+    return Log(*parts)
+
+
+def transaction_from(row: Sequence[Any]) -> Transaction:
+    """A row of ``redo_transaction``."""
+    parts = list(row)
+    for at in (4, 5):
+        parts[at] = None if row[at] is None else _text(row[at])
+    return Transaction(*parts)
+
+
+def _text(value: str | bytes) -> str:
+    """The engine's connections give text as bytes."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def online_logs(logs: list[Log]) -> dict[int, Log]:
-    """What each online file holds: the newest log per thread and group, by ``log_id``."""
-    newest = {(log.thread, log.group_number): log for log in logs}
+    """What each online file holds: the newest log per thread and group of this incarnation, by ``log_id``."""
+    incarnation = max((log.resetlogs_change for log in logs), default=0)
+    newest = {
+        (log.thread, log.group_number): log for log in logs if log.resetlogs_change == incarnation
+    }
     return {log.log_id: log for log in newest.values()}
 
 
 def read_transaction(connection: sqlite3.Connection, tx: int) -> Transaction:
     """One transaction by its number."""
     row = connection.execute("SELECT * FROM redo_transaction WHERE tx = ?", (tx,)).fetchone()
-    return Transaction(*row)
+    return transaction_from(row)
 
 
 def first_id_at(connection: sqlite3.Connection, scn: int) -> int:

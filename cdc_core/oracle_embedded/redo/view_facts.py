@@ -14,7 +14,12 @@ from typing import cast
 
 from cdc_core.oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
 from cdc_core.oracle_embedded.redo import store
-from cdc_core.oracle_embedded.redo.logs import BLOCK_BYTES, NEXT_CHANGE_OPEN, blocks_from_bytes
+from cdc_core.oracle_embedded.redo.logs import (
+    BLOCK_BYTES,
+    NEXT_CHANGE_OPEN,
+    blocks_from_bytes,
+    resetlogs_id,
+)
 from cdc_core.oracle_embedded.redo.miner import Miner
 from cdc_core.oracle_embedded.redo.settings import RedoSettings
 from cdc_core.oracle_embedded.redo.sink import Sink
@@ -80,6 +85,7 @@ class Facts:
         with self._reading() as connection:
             meta = store.read_meta(connection)
             logs = store.read_logs(connection)
+        incarnation = len({log.resetlogs_change for log in logs})
         kinds = set(meta["supplemental"])
         archived = [log for log in logs if log.archived]
         yes = {kind: "YES" if kind in kinds else "NO" for kind in ("PK", "UI", "FK", "ALL")}
@@ -116,8 +122,8 @@ class Facts:
             "FORCE_LOGGING": "NO",
             "PLATFORM_ID": 13,
             "PLATFORM_NAME": "Linux x86 64-bit",
-            "RECOVERY_TARGET_INCARNATION#": 1,
-            "LAST_OPEN_INCARNATION#": 1,
+            "RECOVERY_TARGET_INCARNATION#": incarnation,
+            "LAST_OPEN_INCARNATION#": incarnation,
             "CURRENT_SCN": scn,
             "FLASHBACK_ON": "NO",
             "CDB": "YES",
@@ -125,18 +131,20 @@ class Facts:
         }
 
     def _incarnations(self, _session: EngineSession) -> Iterator[Row]:
-        with self._reading() as connection:
-            meta = store.read_meta(connection)
-        yield {
-            "INCARNATION#": 1,
-            "RESETLOGS_CHANGE#": meta["resetlogs_change"],
-            "RESETLOGS_TIME": meta["resetlogs_time"],
-            "PRIOR_RESETLOGS_CHANGE#": 0,
-            "STATUS": "CURRENT",
-            "RESETLOGS_ID": meta["resetlogs_id"],
-            "PRIOR_INCARNATION#": 0,
-            "CON_ID": 0,
-        }
+        known = sorted({(log.resetlogs_change, log.resetlogs_time) for log in self._logs()})
+        for number, (scn, when) in enumerate(known, 1):
+            prior = known[number - 2] if number > 1 else (0, None)
+            yield {
+                "INCARNATION#": number,
+                "RESETLOGS_CHANGE#": scn,
+                "RESETLOGS_TIME": when,
+                "PRIOR_RESETLOGS_CHANGE#": prior[0],
+                "PRIOR_RESETLOGS_TIME": prior[1],
+                "STATUS": "CURRENT" if number == len(known) else "PARENT",
+                "RESETLOGS_ID": resetlogs_id(when),
+                "PRIOR_INCARNATION#": number - 1,
+                "CON_ID": 0,
+            }
 
     # --- logs --------------------------------------------------------------------------------------------------------
 
@@ -180,7 +188,7 @@ class Facts:
                 **_log_span(log, record),
                 "NAME": log.name,
                 "DEST_ID": 1,
-                "RESETLOGS_ID": meta["resetlogs_id"],
+                "RESETLOGS_ID": resetlogs_id(log.resetlogs_time),
                 "NEXT_TIME": log.next_time,
                 "BLOCKS": blocks_from_bytes(log.bytes_used),
                 "BLOCK_SIZE": BLOCK_BYTES,

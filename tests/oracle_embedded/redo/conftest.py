@@ -71,6 +71,7 @@ class FakeDatabase:
         self._lock = threading.RLock()
         self._depth = 0
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.text_factory = bytes  # as the engine's connections have it
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
 
@@ -85,9 +86,11 @@ class FakeDatabase:
         return self._connection
 
     def read_connection(self) -> object:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             f"file:{self.path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
+        connection.text_factory = bytes
+        return connection
 
     def table_version_at(self, object_id: int, scn: int) -> TableVersion | None:
         return self.tables.get(object_id)

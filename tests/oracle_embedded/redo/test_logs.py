@@ -112,6 +112,31 @@ def test_without_archiving_overwritten_logs_are_gone(tmp_path: Path, people: Tab
     assert held == (0,)
 
 
+def test_resetlogs_begins_a_new_incarnation(world: World, people: TableVersion) -> None:
+    tx = world.begin()
+    world.insert(tx, people, ROW)
+    with pytest.raises(OracleError, match="ORA-01126"):
+        world.redo.open_resetlogs()
+    world.commit(tx)
+    world.redo.switch_log()
+    world.now += 60
+    scn = world.redo.open_resetlogs()
+    world.redo.switch_log()
+    logs = archived(world)
+    assert [(log["SEQUENCE#"], log["RESETLOGS_CHANGE#"]) for log in logs] == [
+        (1, 1000), (2, 1000), (1, scn),
+    ]  # fmt: skip
+    assert logs[1]["NEXT_CHANGE#"] == logs[2]["FIRST_CHANGE#"] == scn
+    assert len({log["NAME"] for log in logs}) == 3
+    assert sorted(log["STATUS"] for log in world.view("V$LOG")) == ["ACTIVE", "CURRENT", "UNUSED"]
+    assert world.view("V$DATABASE")[0]["RESETLOGS_CHANGE#"] == scn
+    incarnations = world.view("V$DATABASE_INCARNATION")
+    assert [row["STATUS"] for row in incarnations] == ["PARENT", "CURRENT"]
+    world.call("DBMS_LOGMNR.ADD_LOGFILE", logfilename=logs[1]["NAME"])
+    with pytest.raises(OracleError, match="ORA-01287"):
+        world.call("DBMS_LOGMNR.ADD_LOGFILE", logfilename=logs[2]["NAME"])
+
+
 def test_the_thread_writes_redo_when_idle(world: World, people: TableVersion) -> None:
     tx = world.begin()
     world.insert(tx, people, ROW)
