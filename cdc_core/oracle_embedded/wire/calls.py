@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 from cdc_core.oracle_embedded.api import EngineSession, OracleError
 from cdc_core.oracle_embedded.faults import FaultRegistry, LostConnectionFaultError
@@ -180,9 +181,14 @@ class Calls:
         self._link.send_data(before + status_message(self._statements.call_status()))
 
 
+def place_of(error: Exception) -> str:
+    """Type and place of an exception, without its text."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {frame.name}, {Path(frame.filename).name}:{frame.lineno}"
+
+
 def _internal_error(error: Exception) -> OracleError:
     """An error that names the place of a bug, but no values: texts of foreign exceptions may hold some."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{type(error).__name__} in {frame.name}, line {frame.lineno}"
+    place = place_of(error)
     logger.error("internal error: %s", place)
     return OracleError(604, f"error occurred at recursive SQL level 1: internal error {place}")

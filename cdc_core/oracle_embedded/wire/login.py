@@ -42,11 +42,11 @@ def read_auth(reader: TtcReader) -> AuthRequest:
     reader.u8()
     count = reader.ub()
     reader.raw(2)
-    user = reader.clr().decode() if has_user else ""
+    user = reader.text() if has_user else ""
     parameters = {}
     for _ in range(count):
-        key = reader.dlc().decode()
-        parameters[key] = reader.dlc().decode("utf-8", "replace").rstrip("\x00")
+        key = reader.text_twice()
+        parameters[key] = reader.text_twice().rstrip("\x00")
         reader.ub()
     return AuthRequest(user, mode, parameters)
 

@@ -35,7 +35,7 @@ def read_piggyback(reader: TtcReader, actions: PiggybackActions) -> None:
             actions.close_cursor(reader.ub())
     elif code == _SET_SCHEMA:
         reader.u8()
-        actions.set_attribute("CURRENT_SCHEMA", reader.dlc().decode())
+        actions.set_attribute("CURRENT_SCHEMA", reader.text_twice())
     elif code == _END_TO_END:
         _read_end_to_end(reader, actions)
     elif code == _FREE_LOBS:
@@ -68,11 +68,11 @@ def _read_end_to_end(reader: TtcReader, actions: PiggybackActions) -> None:
 
 def _sized_text(reader: TtcReader, size: int) -> str:
     """Read a text of known length. The driver sends a lone zero byte for each empty text before it."""
-    while not (value := reader.clr()):
+    while not (value := reader.text()):
         pass
-    if len(value) != size:
+    if len(value.encode()) != size:
         raise ProtocolError("client attribute has another length than announced")
-    return value.decode()
+    return value
 
 
 def _pointer(reader: TtcReader) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from cdc_core.oracle_embedded.wire.binds import (
 )
 from cdc_core.oracle_embedded.wire.placeholders import returning_positions
 from cdc_core.oracle_embedded.wire.rows import RowEncoder
-from cdc_core.oracle_embedded.wire.ttc import TtcReader
+from cdc_core.oracle_embedded.wire.ttc import ProtocolError, TtcReader
 
 MESSAGE_FUNCTION = 3
 """First byte of a function call."""
@@ -57,6 +57,7 @@ class Option(IntFlag):
 
 _ROW_COUNTS_WANTED = 0x4000
 _REEXECUTE_COMMIT = 0x01
+_EXECUTIONS_MAX = 2_000_000
 
 
 @dataclass(slots=True)
@@ -135,15 +136,22 @@ def read_execute(reader: TtcReader, lookup: Lookup) -> ExecuteRequest:
     reader.raw(2)
     reader.ub()
     if has_sql:
-        request.sql = reader.clr().decode("utf-8", "replace")
+        request.sql = reader.text()
     array = [reader.ub() for _ in range(13)]
     request.row_counts_wanted = bool(array[9] & _ROW_COUNTS_WANTED)
-    request.executions = 1 if array[7] else array[1]
+    request.executions = 1 if array[7] else _checked_executions(array[1])
     if define_count:
         request.defines = read_metadata(reader, define_count)
     elif bind_count:
         _read_binds(reader, lookup, request, bind_count)
     return request
+
+
+def _checked_executions(count: int) -> int:
+    """A limit, since executions without bind values take memory and no bytes of the client."""
+    if count > _EXECUTIONS_MAX:
+        raise ProtocolError(f"more than {_EXECUTIONS_MAX} executions in one call")
+    return count
 
 
 def _read_binds(
@@ -176,7 +184,7 @@ def read_reexecute(reader: TtcReader, lookup: Lookup, *, fetch: bool) -> Execute
     if fetch:
         request.rows_wanted = number
     else:
-        request.executions = number
+        request.executions = _checked_executions(number)
     cursor = lookup(cursor_id)
     if cursor is None:
         raise UnreadableRequestError

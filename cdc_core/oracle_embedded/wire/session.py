@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cdc_core.oracle_embedded.api import Engine, EngineSession, OracleError
 from cdc_core.oracle_embedded.faults import FaultRegistry, LostConnectionFaultError
 from cdc_core.oracle_embedded.wire import connect, login
-from cdc_core.oracle_embedded.wire.calls import UNSUPPORTED, Calls
+from cdc_core.oracle_embedded.wire.calls import UNSUPPORTED, Calls, place_of
 from cdc_core.oracle_embedded.wire.packets import BreakReceivedError, ConnectionLostError, Link
 from cdc_core.oracle_embedded.wire.replies import CallEnd, end_message
 from cdc_core.oracle_embedded.wire.requests import MESSAGE_FUNCTION, Function
@@ -66,6 +66,9 @@ class WireSession:
             logger.warning("connection %d closed: %s", self._number, error)
         except (ConnectionLostError, LostConnectionFaultError):
             logger.debug("connection %d ended", self._number)
+        except Exception as error:
+            # The text of a foreign exception may hold values; its type and place do not.
+            logger.error("connection %d closed: %s", self._number, place_of(error))
         finally:
             self._link.close()
 

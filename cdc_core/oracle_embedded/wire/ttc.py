@@ -124,6 +124,22 @@ class TtcReader:
             parts.append(self.raw(chunk))
         return b"".join(parts)
 
+    def text(self) -> str:
+        """Read text with a length.
+
+        Raises:
+            ProtocolError: It is not UTF-8.
+        """
+        return _utf8(self.clr())
+
+    def text_twice(self) -> str:
+        """Read text whose length stands there twice.
+
+        Raises:
+            ProtocolError: It is not UTF-8.
+        """
+        return _utf8(self.dlc())
+
     def clr_row(self, count: int) -> list[bytes | None]:
         """Read ``count`` such byte strings, NULL and empty as None."""
         data = self._data
@@ -147,6 +163,13 @@ class TtcReader:
     def dlc(self) -> bytes:
         """Read bytes whose length stands there twice."""
         return self.clr() if self.ub() else b""
+
+
+def _utf8(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError("text is not UTF-8") from error
 
 
 def _fail_length(what: str, size: int) -> NoReturn:

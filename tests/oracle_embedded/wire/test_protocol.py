@@ -179,3 +179,16 @@ def test_impossible_lengths_are_refused() -> None:
             ).ub()
     with pytest.raises(ProtocolError):
         TtcReader(lambda: struct.pack("B", 0x89)).sb()
+
+
+def test_text_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="UTF-8"):
+        TtcReader(lambda: clr_bytes(b"\xff\xfe")).text()
+
+
+def test_absurd_numbers_of_executions_are_refused() -> None:
+    link = _Recorder([bytes.fromhex("030409010104ffffffff0000")])
+    session = FakeSession(FakeEngine(), 1, "SCOTT", "test")
+    calls = Calls(session, link, TtcReader(link.next_data), FaultRegistry(), lambda _session: None)
+    with pytest.raises(ProtocolError, match="executions"):
+        calls.serve()
