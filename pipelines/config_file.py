@@ -27,7 +27,7 @@ def config_path(named: Path | None, environ: Mapping[str, str]) -> Path:
 
 def demo_config() -> Path:
     """The file that the demo writes."""
-    from pipelines.demo.settings import default_folder  # noqa: PLC0415 - the driver: not for definitions
+    from pipelines.demo.settings import default_folder
 
     return default_folder() / FILE_NAME
 

@@ -1,0 +1,72 @@
+"""The command line: ``redolake``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipelines.commands import look, machine, work
+from pipelines.commands.shared import ErrorsToldGroup, set_up_logging
+
+app = typer.Typer(
+    name="redolake",
+    cls=ErrorsToldGroup,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
+    help="Carry every committed change of an Oracle database into Delta Lake tables, in batches that anyone can see, rerun "
+    "and prove.\n\nTo look at it: `redolake demo`, then `redolake ui`. For a database of your own, write a defs.yaml "
+    "(README.md shows one), name it with --config or $REDOLAKE_CONFIG, and try `redolake doctor`, `redolake snapshot`, "
+    "`redolake run --loop`.",
+)
+signals = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Ask a running pipeline for something, through its metadata store.",
+)
+oracle = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trying things."
+)
+
+
+@app.callback()
+def root(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks and every decision.")
+    ] = False,
+) -> None:
+    """Set logging up."""
+    set_up_logging(debug=debug)
+
+
+SHORT_HELP = {
+    machine.setup: "Fetch what Spark needs, once.",
+    machine.doctor: "Say what is missing and what mends it.",
+    machine.demo: "Flights from Oracle into Delta Lake, proved equal.",
+    machine.ui: "Open Dagster's web page on a source.",
+    work.snapshot: "Read existing rows, all or some tables.",
+    work.capture: "Read redo up to the present.",
+    work.apply: "Put captured windows into the tables.",
+    work.run: "All there is to do now, once or in a loop.",
+    look.status: "Show how the source and its tables stand.",
+    look.reconcile: "Compare the tables with Oracle at one SCN.",
+    work.replay: "Take old windows again.",
+}
+for command, short_help in SHORT_HELP.items():
+    app.command(short_help=short_help)(command)
+signals.command("execute-snapshot")(work.execute_snapshot)
+signals.callback()(lambda: None)
+oracle.command("serve")(machine.serve)
+oracle.callback()(lambda: None)
+app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
+app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The commands of ``redolake``, by what they are about."""

@@ -1,0 +1,100 @@
+"""Commands about this machine: setup, doctor, demo, ui, oracle serve."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.commands.shared import ConfigOption, JsonOption, out, print_json
+from pipelines.config_file import config_path, load_config
+
+
+def setup() -> None:
+    """Fetch what Spark needs (Delta's two jars; a Java if there is none), once. Safe to repeat."""
+    from pipelines.setup import set_up
+
+    set_up(say=lambda line: out().print(line, soft_wrap=True))
+
+
+def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Say what is there, what is missing, and the command that mends it. Exit code 1 when something is missing.
+
+    With a configuration (--config or $REDOLAKE_CONFIG) the source's database and stores are examined too. --json has these
+    keys, which stay as they are: ok, and checks, a list of {name, ok, found, remedy}.
+    """
+    from pipelines import doctor as examination
+    from pipelines.demo_oracle import database_of
+
+    path = config_path(config, os.environ)
+    if config is None and not path.exists():
+        checks = examination.examine()
+    else:
+        with database_of(path, os.environ) as environ:
+            checks = examination.examine(load_config(path, environ=environ))
+    if json:
+        print_json(examination.as_json(checks))
+    else:
+        examination.show(checks, out())
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+def demo(
+    scale: Annotated[
+        str, typer.Option("--scale", help="How many flights: day, month or year.")
+    ] = "day",
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Where the demo keeps its things.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Remove what an earlier demo left.")
+    ] = False,
+) -> None:
+    """Carry a year of real flights from an Oracle database into Delta Lake, and prove them equal.
+
+    Needs no Oracle: an embedded one is started. Exit code 1 on a difference.
+    """
+    from pipelines.demo.run import run_demo
+    from pipelines.demo.settings import SCALES
+
+    if scale not in SCALES:
+        raise typer.BadParameter(f"write one of {', '.join(SCALES)}", param_hint="--scale")
+    raise typer.Exit(run_demo(scale=scale, folder=folder, fresh=fresh))
+
+
+def ui(
+    port: Annotated[int, typer.Option("--port", help="Port of the web page on 127.0.0.1.")] = 3000,
+    config: ConfigOption = None,
+) -> None:
+    """Open Dagster's web page on a source: chunks and windows as partitions, lineage, sensors. Ctrl-C ends it.
+
+    Dagster's own files are kept beside the configuration file (below .redolake/dagster), unless DAGSTER_HOME says where.
+    """
+    from pipelines.ui import serve_ui
+
+    raise typer.Exit(serve_ui(config_path(config, os.environ), port=port, console=out()))
+
+
+def serve(
+    port: Annotated[
+        int, typer.Option("--port", help="Port on 127.0.0.1; 0 lets the system choose.")
+    ] = 0,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder that keeps the database; without it, it is temporary."),
+    ] = None,
+    user: Annotated[
+        str, typer.Option("--user", help="Schema owner, created at the first start.")
+    ] = "DEMO",
+    json: JsonOption = False,
+) -> None:
+    """Serve the embedded Oracle for trying things, until it is ended. Never for production data.
+
+    --json prints one line with dsn, user, password (of the schema owner), capture_user, capture_password and port.
+    """
+    from pipelines.oracle_serve import serve as serve_oracle
+
+    raise typer.Exit(serve_oracle(port=port, data=data, user=user, as_json=json))

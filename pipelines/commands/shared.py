@@ -1,0 +1,128 @@
+"""What do commands have in common: options, the opened source, how errors and results are printed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.markup import escape
+from typer.core import TyperGroup
+
+from cdc_core.errors import CdcError
+from cdc_core.identifiers import TableId
+from pipelines.config_file import config_path, is_demo, load_config
+
+if TYPE_CHECKING:
+    from cdc_core.steps import Pipeline
+
+EXIT_ERROR = 2
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="Configuration file of the source (defs.yaml). Default: $REDOLAKE_CONFIG, else the demo's.",
+    ),
+]
+TablesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        "-t",
+        metavar="OWNER.TABLE",
+        help="Only this table; may be given several times. Default: all captured tables.",
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else to standard output.")
+]
+
+
+class ErrorsToldGroup(TyperGroup):
+    """Prints our own errors as one message with the way out, without a traceback unless ``--debug`` asks for it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error of ours ends it with exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except CdcError as error:
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            tell_error(error)
+            raise typer.Exit(EXIT_ERROR) from None
+
+
+def tell_error(error: CdcError) -> None:
+    """Print an error for people, on standard error."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    facts = ", ".join(f"{name}={value}" for name, value in error.facts.items())
+    message = f"{error.message} ({facts})" if facts else error.message
+    console.print(f"[bold red]Error:[/] {escape(message)}")
+    if error.hint:
+        console.print(f"[bold]What to do:[/] {escape(error.hint)}")
+
+
+def set_up_logging(*, debug: bool) -> None:
+    """One line per unit of work on standard error; decisions too with ``debug``."""
+    handler = RichHandler(
+        console=Console(stderr=True),
+        show_path=False,
+        show_level=debug,
+        highlighter=None,
+        log_time_format="%H:%M:%S",
+    )
+    logger = logging.getLogger("cdc_core")
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG if debug else logging.INFO)
+    logger.propagate = False
+
+
+@contextmanager
+def opened(config: Path | None, *, oracle: bool = True) -> Iterator[Pipeline]:
+    """The source that a configuration file describes, opened for the block.
+
+    Raises:
+        ConfigError: There is no such file, or it is wrong.
+    """
+    path = config_path(config, os.environ)
+    load_config(path, environ=None if is_demo(path) else os.environ)  # before anything is started
+
+    from cdc_core.steps import Pipeline
+    from pipelines.demo_oracle import database_of
+
+    with (
+        database_of(path, os.environ, needed=oracle) as environ,
+        Pipeline(load_config(path, environ=environ)) as pipeline,
+    ):
+        yield pipeline
+
+
+def tables_of(names: list[str] | None) -> list[TableId] | None:
+    """The tables that ``--table`` named, None for all.
+
+    Raises:
+        ConfigError: A name is no table name.
+    """
+    return [TableId.parse(name) for name in names] if names else None
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def out() -> Console:
+    """The console for results."""
+    return Console(soft_wrap=False, highlight=False)

@@ -1,0 +1,185 @@
+"""Commands that carry data: snapshot, capture, apply, run, replay, signal."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_core.errors import ConfigError, TransientError
+from cdc_core.scn import ScnWindow
+from cdc_core.state.records import SignalRecord
+from pipelines.commands.shared import ConfigOption, TablesOption, opened, out, tables_of, tell_error
+
+if TYPE_CHECKING:
+    from cdc_core.steps import Pipeline
+
+LOOP_SECONDS = 10.0
+LOOP_RETRY_SECONDS_MAX = 300.0
+ConditionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--condition",
+        metavar="SQL",
+        help="Read only rows for which this is true, for example \"MONTH = 3 AND CARRIER = 'UA'\". Needs --table.",
+    ),
+]
+
+
+def snapshot(
+    table: TablesOption = None, condition: ConditionOption = None, config: ConfigOption = None
+) -> None:
+    """Read existing rows from Oracle into change log and mirror.
+
+    The first time, all captured tables are read as of one SCN, chunk by chunk; stopped half-way, the same command goes on.
+    Later, --table reads a table again (whole, or the rows of a condition) while windows go on.
+    """
+    _check_condition(table, condition)
+    with opened(config) as pipeline:
+        tables = tables_of(table)
+        pipeline.start_snapshot(tables, condition=condition)
+        chunks = pipeline.pending_chunks(tables)
+        rows = 0
+        for key in chunks:
+            rows += pipeline.snapshot_chunk(key).rows
+            pipeline.apply_chunk(key)
+        out().print(
+            f"{len(chunks)} chunks with {rows:,} rows applied"
+            if chunks
+            else "Nothing to read: the first snapshot is done. Name a --table to read it again."
+        )
+
+
+def capture(
+    until: Annotated[
+        int | None, typer.Option("--until", metavar="SCN", help="Capture up to this SCN only.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Read redo up to the present into landing files, window by window. Needs no Spark."""
+    with opened(config) as pipeline:
+        pipeline.plan_windows(until=until)
+        windows = _windows(pipeline, "planned")
+        rows = sum(pipeline.capture_window(window).rows for window in windows)
+        out().print(f"{len(windows)} windows with {rows:,} redo rows captured")
+
+
+def apply(config: ConfigOption = None) -> None:
+    """Put captured windows into change logs and mirrors, in order. Needs no Oracle."""
+    with opened(config, oracle=False) as pipeline:
+        windows = _windows(pipeline, "captured")
+        changes = sum(pipeline.apply_window(window).rows for window in windows)
+        out().print(f"{len(windows)} windows with {changes:,} changes applied")
+
+
+def run(
+    loop: Annotated[bool, typer.Option("--loop", help="Go on until Ctrl-C.")] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Pause between rounds.")
+    ] = LOOP_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Do everything there is to do now: first snapshot, waiting signals, windows up to the present.
+
+    With --loop it stays in one process with one Spark session, and waits out what goes away by itself (a database that is
+    down, redo that is not archived yet).
+    """
+    with opened(config) as pipeline:
+        failures = 0
+        while True:
+            try:
+                steps = sum(1 for _ in pipeline.run_once())
+                failures = 0
+            except TransientError as error:
+                if not loop:
+                    raise
+                failures += 1
+                tell_error(error)
+            else:
+                out().print(f"{steps} steps done")
+            if not loop:
+                return
+            time.sleep(min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX)))
+
+
+def replay(
+    windows: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WINDOW]...", help="Windows as `redolake status` prints them."),
+    ] = None,
+    scn_from: Annotated[
+        int | None, typer.Option("--from", metavar="SCN", help="Replay windows from this SCN on.")
+    ] = None,
+    scn_to: Annotated[
+        int | None, typer.Option("--to", metavar="SCN", help="Replay windows up to this SCN.")
+    ] = None,
+    table: TablesOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Take applied windows again, in any order: mirrors stay as they are, or are mended where they were damaged."""
+    with opened(config, oracle=False) as pipeline:
+        chosen = _chosen(pipeline, windows, scn_from, scn_to)
+        for window in chosen:
+            pipeline.replay_window(window, tables_of(table))
+        out().print(f"{len(chosen)} windows replayed")
+
+
+def execute_snapshot(
+    table: TablesOption = None,
+    condition: ConditionOption = None,
+    signal_id: Annotated[
+        str | None,
+        typer.Option("--id", help="The signal's own id; the same id is never taken twice."),
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Ask for an ad hoc snapshot of tables, whole or of the rows of a condition.
+
+    The request is kept in the metadata store and taken once: by the snapshots sensor in Dagster, or by `redolake run`.
+    """
+    if not table:
+        raise ConfigError("no table was named", hint="Add --table OWNER.TABLE.")
+    with opened(config, oracle=False) as pipeline:
+        tables = [str(parsed) for parsed in tables_of(table) or []]
+        data: dict[str, object] = {"data-collections": tables}
+        if condition is not None:
+            data["additional-conditions"] = [
+                {"data-collection": name, "filter": condition} for name in tables
+            ]
+        signal = SignalRecord(
+            signal_id or uuid.uuid4().hex, pipeline.config.name, "execute-snapshot", data
+        )
+        pipeline.add_signal(signal)
+        out().print(f"signal {signal.id} waits for the snapshots sensor or for `redolake run`")
+
+
+def _check_condition(table: list[str] | None, condition: str | None) -> None:
+    if condition is not None and not table:
+        raise ConfigError(
+            "a condition needs the table that it is about", hint="Add --table OWNER.TABLE."
+        )
+
+
+def _windows(pipeline: Pipeline, state: str) -> list[ScnWindow]:
+    records = pipeline.store.windows(pipeline.config.name)
+    return [record.window for record in records if record.state == state]
+
+
+def _chosen(
+    pipeline: Pipeline, keys: list[str] | None, scn_from: int | None, scn_to: int | None
+) -> list[ScnWindow]:
+    if keys:
+        return [ScnWindow.parse(key) for key in keys]
+    if scn_from is None and scn_to is None:
+        raise ConfigError(
+            "no window was named", hint="Name windows, or give --from and --to (SCNs)."
+        )
+    low = 0 if scn_from is None else scn_from
+    high = float("inf") if scn_to is None else scn_to
+    return [
+        window
+        for window in _windows(pipeline, "applied")
+        if low <= window.scn_low and window.scn_high <= high
+    ]

@@ -1,0 +1,163 @@
+"""What does ``redolake ui`` do?
+
+Starts Dagster's webserver and daemon on loopback for one source, and the demo's database where the source is the demo.
+First it shows Dagster what the command line has done, and releases runs whose process died with an earlier UI.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+from rich.console import Console
+
+from assets.components import OracleCdc
+from assets.history import add_partitions, report_history
+from assets.runs import release_dead_runs
+from assets.sensors import snapshot_keys, window_keys
+from cdc_core.errors import PreflightError
+from cdc_core.state.store import Store
+from pipelines.config_file import CONFIG_ENV, load_config
+from pipelines.demo_oracle import database_of
+
+ROOT = Path(__file__).resolve().parents[1]
+TEMPLATE = Path(__file__).with_name("dagster.yaml")
+HOST = "127.0.0.1"
+START_SECONDS = 120
+STOP_SECONDS = 30
+POLL_SECONDS = 0.5
+HOME_ENV = "DAGSTER_HOME"
+OUR_FOLDER = ".redolake"
+
+
+def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
+    """Serve until Ctrl-C or SIGTERM; returns 0, or Dagster's exit code if it ends by itself.
+
+    Raises:
+        ConfigError: The configuration file is missing or wrong.
+        PreflightError: The port is taken, or Dagster did not start.
+    """
+    source = OracleCdc.from_file(config_file)
+    _refuse_taken_port(port)
+    home = dagster_home(config_file, os.environ)
+    prepare_home(home)
+    with database_of(config_file, os.environ) as environ:
+        config = load_config(config_file, environ=environ)
+        with (
+            dg.DagsterInstance.from_config(str(home)) as instance,
+            Store.open(config.state.url) as store,
+        ):
+            keys = window_keys(config, source.translator) | set(
+                snapshot_keys(config, source.translator)
+            )
+            release_dead_runs(instance, store, config, keys)
+            added = add_partitions(instance, store, config, source.translator)
+            events = report_history(instance, store, config, source.translator)
+        if added or events:
+            console.print(f"Showing Dagster what was done: {added} partitions, {events} events")
+        environ |= {HOME_ENV: str(home), CONFIG_ENV: str(config_file)}
+        log = home / "dagster.log"
+        with _dagster(port, environ, log) as process:
+            url = f"http://{HOST}:{port}"
+            _await_ready(process, url, log)
+            console.print(f"Dagster is ready: [bold]{url}[/] (Ctrl-C ends it; its log is {log})")
+            return _wait(process)
+
+
+def dagster_home(config_file: Path, environ: Mapping[str, str]) -> Path:
+    """Where Dagster keeps its files: ``DAGSTER_HOME``, else ``.redolake/dagster`` beside the configuration file."""
+    if environ.get(HOME_ENV):
+        return Path(environ[HOME_ENV]).expanduser()
+    folder = config_file.parent
+    inside = OUR_FOLDER in folder.parts
+    return folder / "dagster" if inside else folder / OUR_FOLDER / "dagster"
+
+
+def prepare_home(home: Path) -> None:
+    """Make the folder, with our settings unless it has some."""
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / "dagster.yaml").exists():
+        shutil.copyfile(TEMPLATE, home / "dagster.yaml")
+
+
+def _refuse_taken_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise PreflightError(
+                "the port of the web page is taken",
+                hint="End what uses it, or name another: redolake ui --port 3001",
+                port=port,
+            ) from error
+
+
+@contextmanager
+def _dagster(port: int, environ: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """``dagster dev`` in a process group of its own, so that Ctrl-C reaches it once, from us."""
+    command = [sys.executable, "-m", "dagster", "dev", "-h", HOST, "-p", str(port)]
+    command += ["-m", "pipelines.definitions", "-d", str(ROOT)]
+    paths = [str(ROOT), environ.get("PYTHONPATH", "")]
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, env={**environ, **own}, stdout=output, stderr=output, start_new_session=True
+        )
+        before = signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            yield process
+        finally:
+            signal.signal(signal.SIGTERM, before)
+            _stop(process)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _await_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{url}/server_info", timeout=5):  # noqa: S310 - our own
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(POLL_SECONDS)
+    raise PreflightError(
+        "Dagster did not start",
+        hint="Its own words are in the log.",
+        log=log,
+        exit_code=process.poll(),
+    )
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        return 0
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM ends webserver, daemon and code server; what is left of the group after a while is killed."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
