@@ -5,10 +5,16 @@ The dictionary before and after decides; the DDL's text is only shown to people.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
 from cdc_core.schema.table import Column, TableSchema
+
+_NO_CODE = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
+_ROWS_LOST = re.compile(
+    r"^\s*TRUNCATE\b|\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
+)
 
 
 class DdlEffect(Enum):
@@ -68,3 +74,11 @@ def _same(old: Column, new: Column) -> bool:
 
 def _refused(reason: str) -> DdlVerdict:
     return DdlVerdict(DdlEffect.REFUSED, reason)
+
+
+def removes_rows(ddl: str) -> bool:
+    """Does the statement remove or replace rows without redo for each: TRUNCATE, or a partition dropped or exchanged?
+
+    The dictionary cannot tell, so here the text must: comments, strings and quoted names are left out.
+    """
+    return bool(_ROWS_LOST.search(_NO_CODE.sub(" ", ddl)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_core.identifiers import TableId
-from cdc_core.schema.ddl import DdlEffect, compare_schemas
+from cdc_core.schema.ddl import DdlEffect, compare_schemas, removes_rows
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.scn import Scn
 
@@ -66,3 +66,22 @@ def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: st
     verdict = compare_schemas(OLD, new)
     assert verdict.effect is DdlEffect.REFUSED
     assert reason in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("ddl", "removes"),
+    [
+        ("truncate table emp", True),
+        ("/* c */ TRUNCATE TABLE hr.emp DROP STORAGE", True),
+        ("alter table emp truncate partition p1", True),
+        ("ALTER TABLE emp DROP SUBPARTITION p1", True),
+        ("alter table emp exchange partition p1 with table x", True),
+        ("alter table emp add (truncate_flag number)", False),
+        ("comment on table emp is 'truncate table emp'", False),
+        ('alter table emp add ("DROP PARTITION" number)', False),
+        ("alter table emp drop column c", False),
+        ("create index truncate_i on emp (id) -- truncate", False),
+    ],
+)
+def test_ddl_that_removes_rows_is_known_by_its_text(ddl: str, removes: bool) -> None:
+    assert removes_rows(ddl) is removes

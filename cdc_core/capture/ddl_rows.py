@@ -1,0 +1,89 @@
+"""How is a DDL of a captured table, met in the redo, followed?
+
+The dictionary as of the DDL's commit says what the table has become; only columns appended behind the others are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cdc_core.capture.positions import current_scn
+from cdc_core.config import TableConfig
+from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError
+from cdc_core.identifiers import TableId
+from cdc_core.landing.manifest import SchemaChange
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.ddl import DdlEffect, compare_schemas, removes_rows
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.history import SchemaHistory
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_schema
+from cdc_core.scn import Scn
+
+_START_ANEW = "Capture the table anew: give the source (or this table in a source of its own) another name and take a snapshot."
+_TEXT_MAX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class DdlRow:
+    """A DDL row of a captured table. ``scn`` is where it committed, None if it has not within the window."""
+
+    table: TableId
+    ordinal: int
+    row_scn: int
+    scn: int | None
+    text: str
+
+
+def follow_ddl(
+    session: OracleSession,
+    rows: Sequence[DdlRow],
+    history: SchemaHistory,
+    configs: Sequence[TableConfig],
+) -> list[SchemaChange]:
+    """Add the new versions to ``history`` and return them, in the order of the redo.
+
+    A DDL from before the version that the snapshot saw is skipped, and so is one that leaves the captured columns and the
+    key as they were (indexes, grants, comments, supplemental logging, other constraints).
+
+    Raises:
+        SchemaMismatchError: The table changed in a way that is not followed, or is gone.
+    """
+    changes = []
+    for row in rows:
+        old = history.latest(row.table)
+        if row.scn is not None and row.scn <= old.scn_from:
+            continue
+        if removes_rows(row.text):
+            raise _refused(row, "rows were removed without redo for each")
+        new = _read(session, row, configs)
+        verdict = compare_schemas(old, new)
+        if verdict.effect is DdlEffect.REFUSED:
+            raise _refused(row, verdict.reason)
+        if verdict.effect is DdlEffect.COLUMNS_APPENDED:
+            history.add(new)
+            changes.append(SchemaChange(new.scn_from, row.ordinal, row.text, new))
+    return changes
+
+
+def _read(session: OracleSession, row: DdlRow, configs: Sequence[TableConfig]) -> TableSchema:
+    config = next(config for config in configs if config.table == row.table)
+    # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
+    at = Scn(row.scn) if row.scn is not None else current_scn(session)
+    try:
+        schema = read_table_schema(session, config, scn=at)
+        arrow_schema(schema)
+    except (ConfigError, PreflightError, UnsupportedTypeError) as error:
+        raise _refused(row, error.message) from error
+    return replace(schema, scn_from=Scn(row.scn if row.scn is not None else row.row_scn))
+
+
+def _refused(row: DdlRow, reason: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"a DDL of a captured table cannot be followed: {reason}",
+        hint=_START_ANEW,
+        table=row.table,
+        scn=row.scn or row.row_scn,
+        ddl=" ".join(row.text.split())[:_TEXT_MAX],
+    )

@@ -1,0 +1,312 @@
+"""How is one window read from redo into landing? In one LogMiner pass for all tables, and only from proved logs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+
+from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
+from cdc_core.capture.ledger import TransactionLedger
+from cdc_core.capture.logs import RedoLog, cover, read_logs, read_threads
+from cdc_core.capture.mining import mined_batches, mining
+from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
+from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.config import TableConfig
+from cdc_core.errors import (
+    LogsNotReadyError,
+    OracleUnavailableError,
+    RedoUnavailableError,
+    StoreUnavailableError,
+    TransientError,
+)
+from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA, window_folder
+from cdc_core.landing.manifest import (
+    LandedFile,
+    LogUsed,
+    SchemaChange,
+    WindowManifest,
+    window_manifest_bytes,
+)
+from cdc_core.landing.store import LandingStore, LandingWriter
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.history import SchemaHistory
+from cdc_core.schema.table import TableSchema
+from cdc_core.scn import Scn
+from cdc_core.state.records import OpenTransaction, WindowRecord
+
+_LOG = logging.getLogger(__name__)
+
+TRANSACTIONS_NAME = "transactions.parquet"
+REDO_DICTIONARY = (
+    "xid", "seg_owner", "table_name", "info", "operation_code", "status", "thread", "data_obj",
+    "data_objv", "data_objd", "timestamp", "rollback",
+)  # fmt: skip
+"""Columns of redo files that are worth dictionary encoding."""
+
+FILE_ROWS_MAX = 2_000_000
+ENDED_ROWS = 50_000
+ATTEMPTS = 5
+
+
+def capture_window(
+    session: OracleSession,
+    *,
+    source: str,
+    record: WindowRecord,
+    tables: Sequence[TableSchema],
+    configs: Sequence[TableConfig],
+    ledger: Sequence[OpenTransaction],
+    landing: LandingStore,
+    rows: int,
+    resetlogs_change: int | None = None,
+) -> tuple[WindowManifest, list[OpenTransaction]]:
+    """Read a window's redo once, write it to landing, and finish with its manifest.
+
+    What passes (a log switched or not archived yet) is tried again a few times; nothing has landed before the manifest.
+
+    Args:
+        session: In the container of the tables.
+        record: The planned window: redo in ``(mining_low, window.scn_high]`` is read.
+        tables: The definitions valid at the window's lower end.
+        configs: The tables' configuration, for definitions after a DDL.
+        ledger: Transactions that were open at the end of the window before.
+        rows: Rows per batch.
+        resetlogs_change: The incarnation that the source was snapshotted in; None does not check it.
+
+    Returns:
+        The manifest that was written, and the transactions that are open after the window.
+
+    Raises:
+        LogsNotReadyError: A log is not there yet, after some waiting.
+        RedoUnavailableError: Redo is gone, or the database was opened with RESETLOGS.
+        SchemaMismatchError: A DDL cannot be followed.
+    """
+    attempts = Retrying(
+        retry=retry_if_exception(_may_pass),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_exponential(multiplier=0.2, max=10),
+        reraise=True,
+    )
+    for attempt in attempts:
+        with attempt:
+            window = _Window(source, record, tables, configs, ledger, landing, rows)
+            return window.capture(session, resetlogs_change)
+    raise AssertionError("every attempt returns or raises")
+
+
+def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list[OpenTransaction]:
+    """The transactions that were open at the end of a landed window, oldest first."""
+    folder = window_folder(manifest.source, manifest.window)
+    [path] = landing.local_paths(folder, [manifest.transactions_file])
+    found = pq.read_table(path, filters=pc.equal(pc.field("state"), "open"))
+    return [
+        OpenTransaction(
+            row["xid"], row["start_scn"], row["first_ordinal"], row["has_rollback"],
+            tuple(row["tables"]), row["rows"], row["username"],
+        )
+        for row in found.to_pylist()
+    ]  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Landed:
+    redo: list[LandedFile] = field(default_factory=list)
+    transactions: LandedFile | None = None
+
+
+class _Window:
+    """One attempt at one window."""
+
+    def __init__(
+        self,
+        source: str,
+        record: WindowRecord,
+        tables: Sequence[TableSchema],
+        configs: Sequence[TableConfig],
+        opened: Sequence[OpenTransaction],
+        landing: LandingStore,
+        rows: int,
+    ) -> None:
+        self._source, self._record, self._configs = source, record, configs
+        self._tables, self._landing, self._rows = tables, landing, rows
+        self._names = [str(schema.table) for schema in tables]
+        self._reader = RowReader(record.ordinal, tables)
+        self._ledger = TransactionLedger(opened, record.window, self._names)
+        self._counts = np.zeros(len(tables), dtype=np.int64)
+        self._ddl: list[tuple[DdlRow, str]] = []
+        self._folder = window_folder(source, record.window)
+
+    def capture(
+        self, session: OracleSession, incarnation: int | None
+    ) -> tuple[WindowManifest, list[OpenTransaction]]:
+        started = time.monotonic()
+        low, high = self._record.mining_low, self._record.window.scn_high
+        with session.in_root():
+            current = _check_incarnation(session, incarnation)
+            logs = _cover(session, low, high, current)
+            with mining(session, logs, low, high):
+                landed = self._land(session, low, high)
+            _refuse_changed(session, logs, low, high, current)
+        history = SchemaHistory(self._tables)
+        changes = follow_ddl(session, self._ddl_rows(), history, self._configs)
+        _check_incarnation(session, current)
+        manifest = self._manifest(landed, logs, history, changes, current, started)
+        self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
+        _LOG.info(
+            "window mined window=%s rows=%d logs=%d seconds=%.2f",
+            manifest.window.key, sum(manifest.rows_by_table.values()), len(logs), manifest.seconds,
+        )  # fmt: skip
+        return manifest, self._ledger.open_transactions()
+
+    def _land(self, session: OracleSession, low: Scn, high: Scn) -> _Landed:
+        self._landing.remove_unlanded(self._folder)
+        landed = _Landed()
+        with ExitStack() as stack:
+            transactions = stack.enter_context(
+                self._landing.writer(self._folder, TRANSACTIONS_NAME, TRANSACTION_SCHEMA)
+            )
+            redo = _RedoFiles(self._landing, self._folder, stack)
+            batches = mined_batches(session, self._tables, low, high, rows=self._rows)
+            for batch in self._reader.read(batches):
+                self._take(batch, redo)
+                if self._ledger.ended_count >= ENDED_ROWS:
+                    transactions.write(self._ledger.drain())
+            transactions.write(self._ledger.drain())
+            transactions.write(self._ledger.open_batch())
+            landed.redo = redo.close()
+            landed.transactions = transactions.close()
+        return landed
+
+    def _take(self, batch: MinedBatch, redo: _RedoFiles) -> None:
+        resolved = self._ledger.resolve(batch.rows)
+        batch = MinedBatch(resolved, batch.ordinals, batch.operations, batch.tables)
+        self._note_ddl(batch)
+        self._ledger.observe(batch)
+        changed = batch.tables[batch.is_change]
+        self._counts += np.bincount(changed, minlength=len(self._counts))
+        rows = self._reader.landing_rows(batch)
+        if rows is not None:
+            redo.write(rows)
+
+    def _note_ddl(self, batch: MinedBatch) -> None:
+        for at in batch.ddl.tolist():
+            row = {name: batch.rows.column(name)[at].as_py() for name in ("scn", "xid", "sql_redo")}
+            table = self._tables[batch.tables[at]].table
+            self._ledger.watch(row["xid"])
+            ddl = DdlRow(table, int(batch.ordinals[at]), row["scn"], None, row["sql_redo"] or "")
+            self._ddl.append((ddl, row["xid"]))
+
+    def _ddl_rows(self) -> list[DdlRow]:
+        return [
+            DdlRow(row.table, row.ordinal, row.row_scn, self._ledger.commit_scn(xid), row.text)
+            for row, xid in self._ddl
+        ]
+
+    def _manifest(
+        self,
+        landed: _Landed,
+        logs: Sequence[RedoLog],
+        history: SchemaHistory,
+        changes: Sequence[SchemaChange],
+        incarnation: int,
+        started: float,
+    ) -> WindowManifest:
+        assert landed.transactions is not None
+        counted = zip(self._names, self._counts.tolist(), strict=True)
+        return WindowManifest(
+            source=self._source,
+            window=self._record.window,
+            ordinal=self._record.ordinal,
+            mining_low=self._record.mining_low,
+            redo_files=tuple(landed.redo),
+            transactions_file=landed.transactions,
+            rows_by_table={name: count for name, count in counted if count},
+            tables_committed=tuple(sorted(self._ledger.tables_committed)),
+            transactions_committed=self._ledger.committed,
+            transactions_rolled_back=self._ledger.rolled_back,
+            transactions_open=len(self._ledger.open_transactions()),
+            logs=tuple(
+                LogUsed(log.thread, log.sequence, log.name, log.first_change, log.next_change)
+                for log in logs
+            ),
+            schemas=tuple(history.latest(table) for table in history.tables),
+            schema_changes=tuple(changes),
+            resetlogs_change=incarnation,
+            seconds=time.monotonic() - started,
+        )
+
+
+class _RedoFiles:
+    """The redo files of a window: a new one every ``FILE_ROWS_MAX`` rows, none without rows."""
+
+    def __init__(self, landing: LandingStore, folder: str, stack: ExitStack) -> None:
+        self._landing, self._folder, self._stack = landing, folder, stack
+        self._writer: LandingWriter | None = None
+        self._rows = 0
+        self._files: list[LandedFile] = []
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        if self._writer is None:
+            name = f"redo-{len(self._files):05d}.parquet"
+            self._writer = self._stack.enter_context(
+                self._landing.writer(self._folder, name, REDO_SCHEMA, dictionary=REDO_DICTIONARY)
+            )
+        self._writer.write(rows)
+        self._rows += rows.num_rows
+        if self._rows >= FILE_ROWS_MAX:
+            self.close()
+
+    def close(self) -> list[LandedFile]:
+        if self._writer is not None:
+            self._files.append(self._writer.close())
+            self._writer, self._rows = None, 0
+        return self._files
+
+
+def _may_pass(error: BaseException) -> bool:
+    """May a second attempt in the same session succeed? A lost session cannot be used again, a store waits by itself."""
+    lost = (OracleUnavailableError, StoreUnavailableError)
+    return isinstance(error, TransientError) and not isinstance(error, lost)
+
+
+def _cover(session: OracleSession, low: Scn, high: Scn, incarnation: int) -> list[RedoLog]:
+    # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
+    logs = read_logs(session, low)
+    return cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
+
+
+def _check_incarnation(session: OracleSession, expected: int | None) -> int:
+    current = read_resetlogs_change(session)
+    if expected is not None and current != expected:
+        raise RedoUnavailableError(
+            "the database was opened with RESETLOGS since the source was snapshotted",
+            hint="Start the source anew (another name) with a snapshot of all its tables.",
+            expected=expected,
+            current=current,
+        )
+    return current
+
+
+def _refuse_changed(
+    session: OracleSession, used: Sequence[RedoLog], low: Scn, high: Scn, incarnation: int
+) -> None:
+    """After the pass, every file must still hold the log it held before it: an online log may have been overwritten."""
+    copies = {(log.thread, log.sequence, log.name) for log in read_logs(session, low)}
+    overwritten = [log for log in used if (log.thread, log.sequence, log.name) not in copies]
+    if overwritten:
+        raise LogsNotReadyError(
+            "redo logs changed while they were read",
+            hint="The window is read again from the archived copies.",
+            logs=", ".join(f"{log.thread}.{log.sequence}" for log in overwritten),
+            incarnation=incarnation,
+            scn_high=high,
+        )

@@ -1,0 +1,151 @@
+"""How is LogMiner started, asked and ended?
+
+Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR; Oracle Database Reference 19c,
+V$LOGMNR_CONTENTS and V$LOGMNR_LOGS.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from cdc_core.capture.logs import RedoLog
+from cdc_core.errors import CdcError, LogsNotReadyError, OracleError
+from cdc_core.oracle.session import ROOT, OracleSession
+from cdc_core.schema.table import TableSchema
+from cdc_core.scn import Scn
+
+_LOG = logging.getLogger(__name__)
+
+INTERNAL, DDL, START, COMMIT, SELECT_FOR_UPDATE, MISSING_SCN, ROLLBACK = 0, 5, 6, 7, 25, 34, 36
+
+MINED_SCHEMA = pa.schema(
+    [
+        pa.field("scn", pa.int64()),
+        pa.field("operation_code", pa.int32()),
+        pa.field("rollback", pa.int32()),
+        pa.field("csf", pa.int32()),
+        pa.field("status", pa.int32()),
+        pa.field("thread", pa.int32()),
+        pa.field("ssn", pa.int64()),
+        pa.field("data_obj", pa.int64()),
+        pa.field("data_objv", pa.int64()),
+        pa.field("data_objd", pa.int64()),
+        pa.field("timestamp", pa.timestamp("s")),
+        pa.field("xid", pa.string()),
+        pa.field("seg_owner", pa.string()),
+        pa.field("table_name", pa.string()),
+        pa.field("row_id", pa.string()),
+        pa.field("info", pa.string()),
+        pa.field("rs_id", pa.string()),
+        pa.field("username", pa.string()),
+        pa.field("sql_redo", pa.large_string()),
+    ]
+)
+"""Columns of the query, in its order. One row per row of V$LOGMNR_CONTENTS, in the view's own order."""
+
+_QUERY = """
+SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA_OBJV#, DATA_OBJD#, TIMESTAMP,
+       RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, SQL_REDO
+  FROM V$LOGMNR_CONTENTS
+ WHERE SCN > :scn_low AND SCN <= :scn_high{container}
+   AND OPERATION_CODE NOT IN ({ignored})
+   AND (OPERATION_CODE IN ({control}) OR {tables}{objects})"""
+_ADD = "BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => :name, OPTIONS => SYS.DBMS_LOGMNR.ADDFILE); END;"
+_START = (
+    "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,"
+    " OPTIONS => SYS.DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
+)
+_END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
+_ADDED = "SELECT FILENAME, STATUS, INFO FROM V$LOGMNR_LOGS"
+_NO_SESSION = "ORA-01307"
+_STATUS_MISSING = 4
+
+
+@contextmanager
+def mining(
+    session: OracleSession, logs: Sequence[RedoLog], scn_low: Scn, scn_high: Scn
+) -> Iterator[None]:
+    """Hold a LogMiner session over ``logs`` for the block; the session must be in CDB$ROOT.
+
+    Raises:
+        LogsNotReadyError: Oracle misses or cannot open a log.
+        PreflightError: The user may not use LogMiner.
+    """
+    _end(session)  # what an earlier failure in this session may have left
+    try:
+        for log in logs:
+            session.execute_block(_ADD, {"name": log.name})
+        session.execute_block(_START, {"scn_low": scn_low + 1, "scn_high": scn_high})
+        _refuse_missing(session)
+        yield
+    except BaseException:
+        _end_after_error(session)
+        raise
+    _end(session)
+
+
+def mined_batches(
+    session: OracleSession,
+    tables: Sequence[TableSchema],
+    scn_low: Scn,
+    scn_high: Scn,
+    *,
+    rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the started LogMiner session with ``scn_low < SCN <= scn_high``: transaction control of all transactions, and
+    every row of ``tables``.
+
+    Rows are filtered by owner and name, and by object number too: a row that LogMiner cannot name must not be lost.
+
+    Returns:
+        Batches of :data:`MINED_SCHEMA`, in the view's order.
+    """
+    binds: dict[str, object] = {"scn_low": scn_low, "scn_high": scn_high}
+    terms = []
+    for number, schema in enumerate(tables):
+        terms.append(f"SEG_OWNER = :o{number} AND TABLE_NAME = :n{number}")
+        binds |= {f"o{number}": schema.table.owner, f"n{number}": schema.table.name}
+    container = ""
+    if session.is_cdb and session.container != ROOT:
+        container = " AND SRC_CON_NAME = :container"
+        binds["container"] = session.container
+    numbers = sorted({schema.object_id for schema in tables if schema.object_id})
+    objects = f" OR DATA_OBJ# IN ({', '.join(map(str, numbers))})" if numbers else ""
+    sql = _QUERY.format(
+        container=container,
+        ignored=f"{INTERNAL}, {SELECT_FOR_UPDATE}",
+        control=f"{START}, {COMMIT}, {MISSING_SCN}, {ROLLBACK}",
+        tables=" OR ".join(terms),
+        objects=objects,
+    )
+    return session.fetch_batches(sql, binds, rows=rows, schema=MINED_SCHEMA)
+
+
+def _refuse_missing(session: OracleSession) -> None:
+    missing = [name for name, status, _ in session.fetch_all(_ADDED) if status == _STATUS_MISSING]
+    if missing:
+        raise LogsNotReadyError(
+            "LogMiner misses redo logs of the window",
+            hint="The window waits; if it goes on, look for archiver errors in the alert log.",
+            logs=len(missing),
+        )
+
+
+def _end(session: OracleSession) -> None:
+    try:
+        session.execute_block(_END)
+    except OracleError as error:
+        if error.facts.get("ora") != _NO_SESSION:
+            raise
+
+
+def _end_after_error(session: OracleSession) -> None:
+    """End LogMiner while another error is on its way, which must not be hidden by one of this."""
+    try:
+        _end(session)
+    except CdcError as error:
+        _LOG.debug("LogMiner could not be ended: %s", error)

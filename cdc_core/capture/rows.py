@@ -1,0 +1,199 @@
+"""How do rows of V$LOGMNR_CONTENTS become landing rows, a batch at a time?
+
+All work is on whole columns; only statements that Oracle split over several rows are joined one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.capture.mining import (
+    COMMIT,
+    DDL,
+    MINED_SCHEMA,
+    MISSING_SCN,
+    ROLLBACK,
+    START,
+)
+from cdc_core.errors import DecodeError, RedoUnavailableError
+from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
+from cdc_core.schema.table import TableSchema
+
+_CONTROL = np.array([START, COMMIT, ROLLBACK])
+_NONE = -1
+_NO_XID = "0" * 16
+
+
+@dataclass(frozen=True, slots=True)
+class MinedBatch:
+    """A batch of whole redo rows.
+
+    ``rows`` has the columns of ``MINED_SCHEMA`` with XIDs in lower case. ``ordinals`` numbers the rows; ``tables`` holds per
+    row the position of its captured table, or -1 for transaction control, internal DDL and rows of no captured table.
+    """
+
+    rows: pa.RecordBatch
+    ordinals: npt.NDArray[np.int64]
+    operations: npt.NDArray[np.int32]
+    tables: npt.NDArray[np.int32]
+
+    @property
+    def is_change(self) -> npt.NDArray[np.bool_]:
+        """Per row: does it belong to a captured table and to a transaction's changes? DDL does not."""
+        changes: npt.NDArray[np.bool_] = (self.tables != _NONE) & (self.operations != DDL)
+        return changes
+
+    @property
+    def ddl(self) -> npt.NDArray[np.int64]:
+        """Positions of the DDL rows of captured tables that users sent."""
+        return np.flatnonzero((self.tables != _NONE) & (self.operations == DDL))
+
+
+class RowReader:
+    """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches."""
+
+    def __init__(self, ordinal: int, tables: Sequence[TableSchema]) -> None:
+        self._next = ordinal << ORDINAL_SHIFT
+        self._names = {(one.table.owner, one.table.name): at for at, one in enumerate(tables)}
+        self._objects = {one.object_id: at for at, one in enumerate(tables) if one.object_id}
+        self._owners = pa.array([one.table.owner for one in tables], pa.string())
+        self._table_names = pa.array([one.table.name for one in tables], pa.string())
+        self._unfinished: pa.RecordBatch | None = None
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[MinedBatch]:
+        """Yield batches of whole rows, none of them empty.
+
+        Raises:
+            DecodeError: The last statement ends in the middle.
+            RedoUnavailableError: LogMiner found a hole in the redo.
+        """
+        for batch in batches:
+            whole = self._whole(_named(batch))
+            if whole.num_rows:
+                yield self._numbered(whole)
+        if self._unfinished is not None:
+            raise DecodeError(
+                "the last statement of the window has no end (CSF)",
+                hint="Capture the window again; if it stays so, report it with Oracle's version.",
+                scn=self._unfinished.column("scn")[0].as_py(),
+            )
+
+    def landing_rows(self, batch: MinedBatch) -> pa.RecordBatch | None:
+        """The rows of captured tables as they land, ``REDO_SCHEMA``; None if there are none."""
+        wanted = batch.tables != _NONE
+        if not wanted.any():
+            return None
+        rows, ordinals, tables = batch.rows, batch.ordinals, batch.tables
+        if not wanted.all():
+            rows = rows.filter(pa.array(wanted))
+            ordinals, tables = ordinals[wanted], tables[wanted]
+        at = pa.array(tables)
+        ready = {
+            "ordinal": pa.array(ordinals),
+            "seg_owner": self._owners.take(at),
+            "table_name": self._table_names.take(at),
+            "rollback": pc.equal(rows.column("rollback"), 1),
+        }
+        columns = [
+            ready[field.name] if field.name in ready else rows.column(field.name)
+            for field in REDO_SCHEMA
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=REDO_SCHEMA)
+
+    def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Join the pieces of split statements (CSF = 1: the next row goes on); keep an unfinished one back."""
+        if self._unfinished is not None:
+            both = pa.Table.from_batches([self._unfinished, batch]).combine_chunks()
+            batch = both.to_batches()[0]
+            self._unfinished = None
+        goes_on = batch.column("csf").to_numpy(zero_copy_only=False) == 1
+        if not goes_on.any():
+            return batch
+        starts = np.flatnonzero(np.concatenate(([True], ~goes_on[:-1])))
+        if goes_on[-1]:
+            self._unfinished = batch.slice(starts[-1])
+            batch = batch.slice(0, starts[-1])
+            starts = starts[:-1]
+        if batch.num_rows == 0:
+            return batch
+        return _joined(batch, starts)
+
+    def _numbered(self, rows: pa.RecordBatch) -> MinedBatch:
+        operations = rows.column("operation_code").to_numpy()
+        if (operations == MISSING_SCN).any():
+            raise RedoUnavailableError(
+                "LogMiner found a hole in the redo (MISSING_SCN)",
+                hint="Restore the missing archived logs, or start the source anew with a snapshot of all its tables.",
+                scn=rows.column("scn")[int(np.argmax(operations == MISSING_SCN))].as_py(),
+            )
+        ordinals = np.arange(self._next, self._next + rows.num_rows, dtype=np.int64)
+        self._next += rows.num_rows
+        return MinedBatch(rows, ordinals, operations, self._tables_of(rows, operations))
+
+    def _tables_of(
+        self, rows: pa.RecordBatch, operations: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int32]:
+        """Position of each row's captured table, by name, else by object number."""
+        owners = _encoded(rows.column("seg_owner"))
+        names = _encoded(rows.column("table_name"))
+        known = np.full((len(owners[1]) + 1, len(names[1]) + 1), _NONE, dtype=np.int32)
+        for row, owner in enumerate(owners[1]):
+            for column, name in enumerate(names[1]):
+                known[row, column] = self._names.get((owner, name), _NONE)
+        found = known[owners[0], names[0]]
+        control = np.isin(operations, _CONTROL)
+        found[control] = _NONE
+        lost = (found == _NONE) & ~control
+        if lost.any() and self._objects:
+            numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
+            for number, at in self._objects.items():
+                found[lost & (numbers == number)] = at
+        if (operations == DDL).any():
+            # Recursive DDL, such as that of statistics and segment management, changes nothing that is captured.
+            internal = pc.starts_with(rows.column("info"), "INTERNAL DDL").fill_null(False)
+            found[(operations == DDL) & internal.to_numpy(zero_copy_only=False)] = _NONE
+        return found
+
+
+def _named(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch under our names and types, XIDs in lower case."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, MINED_SCHEMA, strict=True)
+    ]
+    at = MINED_SCHEMA.get_field_index("xid")
+    columns[at] = pc.ascii_lower(columns[at].fill_null(_NO_XID))
+    return pa.RecordBatch.from_arrays(columns, schema=MINED_SCHEMA)
+
+
+def _joined(batch: pa.RecordBatch, starts: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """One row per statement: all attributes of its first row, the texts of all its rows.
+
+    The texts of consecutive rows lie side by side in memory, so joining them is a matter of offsets.
+    """
+    texts = batch.column("sql_redo")
+    filled = texts.fill_null("")
+    _, offsets, data = filled.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[filled.offset : filled.offset + len(filled) + 1]
+    joined = pa.LargeStringArray.from_buffers(
+        len(starts), pa.py_buffer(ends[np.append(starts, len(filled))]), data
+    )
+    first = pa.array(starts)
+    empty = pc.and_(pc.equal(pc.binary_length(joined), 0), texts.take(first).is_null())
+    joined = pc.if_else(empty, pa.scalar(None, pa.large_string()), joined)
+    rows = batch.take(first)
+    return rows.set_column(rows.schema.get_field_index("sql_redo"), "sql_redo", joined)
+
+
+def _encoded(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Codes and distinct values; NULL has the code after the last."""
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return codes, values

@@ -1,0 +1,232 @@
+"""Rows of V$LOGMNR_CONTENTS to landing rows and the ledger, without a database."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdc_core.capture.ledger import TransactionLedger
+from cdc_core.capture.mining import COMMIT, DDL, MINED_SCHEMA, MISSING_SCN, ROLLBACK, START
+from cdc_core.capture.rows import RowReader
+from cdc_core.errors import DecodeError, RedoUnavailableError
+from cdc_core.identifiers import TableId
+from cdc_core.landing.layout import REDO_SCHEMA
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn, ScnWindow
+from cdc_core.state.records import OpenTransaction
+
+EMP = TableSchema(
+    TableId("HR", "EMP"), Scn(1), (Column("ID", "NUMBER", 22, 0, 10, 0, False),), ("ID",), 501
+)
+DEPT = TableSchema(
+    TableId("HR", "Dept"), Scn(1), (Column("ID", "NUMBER", 22, 0, 10, 0, False),), ("ID",), 502
+)
+X1, X2 = "0A00010000000001", "0B00020000000002"
+WINDOW = ScnWindow(Scn(100), Scn(200))
+
+
+def row(operation: int, xid: str = X1, scn: int = 150, **more: Any) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "scn": scn, "operation_code": operation, "rollback": 0, "csf": 0, "status": 0, "thread": 1,
+        "timestamp": datetime(2026, 1, 2), "xid": xid, "username": "SCOTT",
+    }  # fmt: skip
+    if operation not in (START, COMMIT, ROLLBACK):
+        data |= {"seg_owner": "HR", "table_name": "EMP", "data_obj": 501, "sql_redo": "…"}
+    return {**data, **more}
+
+
+def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
+    names = [field.name for field in MINED_SCHEMA]
+    return pa.RecordBatch.from_pylist(
+        [{name: one.get(name) for name in names} for one in rows], schema=MINED_SCHEMA
+    )
+
+
+def landed(*batches: pa.RecordBatch, ordinal: int = 0) -> list[dict[str, Any]]:
+    reader = RowReader(ordinal, [EMP, DEPT])
+    found: list[dict[str, Any]] = []
+    for one in reader.read(iter(batches)):
+        rows = reader.landing_rows(one)
+        if rows is not None:
+            assert rows.schema.equals(REDO_SCHEMA)
+            found += rows.to_pylist()
+    return found
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def test_rows_of_captured_tables_land_with_ordinals_that_count_all_rows() -> None:
+    found = landed(
+        batch(row(START), row(1, sql_redo="a"), row(COMMIT)),
+        batch(row(2, table_name="Dept", rollback=1)),
+        ordinal=3,
+    )
+    base = 3 << 40
+    assert [(one["ordinal"], one["table_name"], one["rollback"]) for one in found] == [
+        (base + 1, "EMP", False),
+        (base + 3, "Dept", True),
+    ]
+    assert found[0]["xid"] == X1.lower()
+    assert found[0]["sql_redo"] == "a"
+    assert found[0]["timestamp"] == datetime(2026, 1, 2)
+
+
+def test_rows_of_other_tables_and_without_a_table_do_not_land() -> None:
+    other = row(1, table_name="OTHER", data_obj=9)
+    nameless = row(255, seg_owner=None, table_name=None, data_obj=0)
+    assert landed(batch(other, nameless, row(1, seg_owner="XX", data_obj=None))) == []
+
+
+def test_a_row_that_logminer_cannot_name_is_known_by_its_object_number() -> None:
+    [found] = landed(
+        batch(row(1, seg_owner="UNKNOWN", table_name="OBJ# 502", data_obj=502, status=2))
+    )
+    assert (found["seg_owner"], found["table_name"], found["status"]) == ("HR", "Dept", 2)
+
+
+@pytest.mark.parametrize("cut", range(1, 7))
+def test_split_statements_are_joined_wherever_a_batch_ends(cut: int) -> None:
+    rows = [
+        row(1, sql_redo="one"),
+        row(3, sql_redo="a", csf=1, row_id="first"),
+        row(3, sql_redo="b", csf=1, row_id="later"),
+        row(3, sql_redo="c", row_id="later"),
+        row(1, sql_redo=None),
+        row(2, sql_redo="d", csf=1),
+        row(2, sql_redo="e"),
+    ]
+    found = landed(batch(*rows[:cut]), batch(*rows[cut:]))
+    assert [one["sql_redo"] for one in found] == ["one", "abc", None, "de"]
+    assert [one["ordinal"] for one in found] == [0, 1, 2, 3]
+    assert found[1]["row_id"] == "first"
+
+
+def test_a_statement_over_many_batches_is_one_row() -> None:
+    pieces = [batch(row(1, sql_redo=letter, csf=1)) for letter in "abc"]
+    assert [one["sql_redo"] for one in landed(*pieces, batch(row(1, sql_redo="d")))] == ["abcd"]
+
+
+def test_a_statement_without_end_is_refused() -> None:
+    with pytest.raises(DecodeError, match="no end"):
+        landed(batch(row(1), row(1, csf=1)))
+
+
+def test_a_hole_in_the_redo_is_refused() -> None:
+    with pytest.raises(RedoUnavailableError, match=r"MISSING_SCN.*scn=170"):
+        landed(batch(row(1), row(MISSING_SCN, scn=170, seg_owner=None, table_name=None)))
+
+
+def test_internal_ddl_is_left_out_and_user_ddl_is_kept() -> None:
+    reader = RowReader(0, [EMP])
+    rows = batch(
+        row(DDL, info="INTERNAL DDL (PlSql=0 RecDep=1)"),
+        row(DDL, info="USER DDL (PlSql=0 RecDep=0)", sql_redo="alter"),
+        row(1),
+    )
+    [found] = reader.read(iter([rows]))
+    assert found.ddl.tolist() == [1]
+    assert found.is_change.tolist() == [False, False, True]
+    kept = reader.landing_rows(found)
+    assert kept is not None
+    assert kept.column("operation_code").to_pylist() == [DDL, 1]
+
+
+def test_an_empty_batch_gives_nothing() -> None:
+    assert landed(batch(), batch(row(1)))[0]["ordinal"] == 0
+
+
+# --- ledger -------------------------------------------------------------------------------------
+
+
+def observe(
+    *batches: pa.RecordBatch, opened: tuple[OpenTransaction, ...] = (), ordinal: int = 0
+) -> TransactionLedger:
+    ledger = TransactionLedger(opened, WINDOW, ["HR.EMP", "HR.Dept"])
+    reader = RowReader(ordinal, [EMP, DEPT])
+    for one in reader.read(iter(batches)):
+        rows = ledger.resolve(one.rows)
+        ledger.observe(type(one)(rows, one.ordinals, one.operations, one.tables))
+    return ledger
+
+
+def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None:
+    ledger = observe(
+        batch(row(START, scn=140), row(1)),
+        batch(row(2, rollback=1, table_name="Dept"), row(COMMIT, scn=180)),
+    )
+    assert ledger.drain().to_pylist() == [
+        {
+            "xid": X1.lower(), "state": "commit", "start_scn": 140, "commit_scn": 180,
+            "commit_ordinal": 3, "commit_timestamp": datetime(2026, 1, 2), "username": "SCOTT",
+            "first_ordinal": 0, "has_rollback": True, "tables": ["HR.Dept", "HR.EMP"], "rows": 2,
+        }
+    ]  # fmt: skip
+    assert ledger.drain().num_rows == 0
+    assert (ledger.committed, ledger.rolled_back) == (1, 0)
+    assert ledger.tables_committed == {"HR.EMP", "HR.Dept"}
+    assert ledger.open_transactions() == []
+
+
+def test_transactions_without_captured_rows_leave_no_trace_when_they_end() -> None:
+    ledger = observe(batch(row(START), row(COMMIT), row(START, X2), row(ROLLBACK, X2)))
+    assert ledger.drain().num_rows == 0
+    assert (ledger.committed, ledger.rolled_back) == (0, 0)
+
+
+def test_open_transactions_go_on_where_the_ledger_stood() -> None:
+    first = observe(batch(row(START, scn=140, username="UNKNOWN"), row(1)), batch(row(START, X2)))
+    opened = first.open_transactions()
+    assert opened == [
+        OpenTransaction(X1.lower(), 140, 0, False, ("HR.EMP",), 1, None),
+        OpenTransaction(X2.lower(), 150, 2, False, (), 0, "SCOTT"),
+    ]
+    assert [one["state"] for one in first.open_batch().to_pylist()] == ["open", "open"]
+    second = observe(batch(row(3), row(COMMIT)), opened=tuple(opened), ordinal=1)
+    [ended] = second.drain().to_pylist()
+    assert (ended["start_scn"], ended["first_ordinal"], ended["rows"]) == (140, 0, 2)
+    assert [one.xid for one in second.open_transactions()] == [X2.lower()]
+
+
+def test_a_rolled_back_transaction_is_no_commit() -> None:
+    ledger = observe(batch(row(1), row(ROLLBACK)))
+    assert ledger.drain().column("state").to_pylist() == ["rollback"]
+    assert (ledger.committed, ledger.rolled_back, ledger.tables_committed) == (0, 1, set())
+
+
+def test_a_commit_whose_start_was_never_seen_stops_the_window() -> None:
+    with pytest.raises(RedoUnavailableError, match="beginning was never seen"):
+        observe(batch(row(1), row(COMMIT)))
+    unseen = OpenTransaction(X1.lower(), None, 0, False, ("HR.EMP",), 1)
+    with pytest.raises(RedoUnavailableError, match="beginning was never seen"):
+        observe(batch(row(COMMIT)), opened=(unseen,))
+
+
+def test_a_commit_up_to_the_snapshot_needs_no_start_and_is_not_counted() -> None:
+    ledger = observe(batch(row(1, scn=90), row(COMMIT, scn=100)))
+    assert ledger.drain().column("commit_scn").to_pylist() == [100]
+    assert (ledger.committed, ledger.tables_committed) == (0, set())
+
+
+def test_an_unresolved_xid_is_that_of_the_open_transaction_in_its_slot() -> None:
+    old = OpenTransaction("0a00010000000000", 90, 0)
+    opened = OpenTransaction(X1.lower(), 120, 5)
+    ledger = observe(
+        batch(row(1, "0A000100FFFFFFFF"), row(COMMIT, "0A000100FFFFFFFF")), opened=(opened, old)
+    )
+    [ended] = ledger.drain().to_pylist()
+    assert (ended["xid"], ended["start_scn"], ended["rows"]) == (X1.lower(), 120, 1)
+
+
+def test_the_commit_of_a_watched_transaction_is_known() -> None:
+    ledger = TransactionLedger((), WINDOW, ["HR.EMP"])
+    reader = RowReader(0, [EMP])
+    ledger.watch(X1.lower())
+    [one] = reader.read(iter([batch(row(DDL), row(COMMIT, scn=177))]))
+    assert ledger.commit_scn(X1.lower()) is None
+    ledger.observe(one)
+    assert ledger.commit_scn(X1.lower()) == 177
+    assert ledger.drain().num_rows == 0, "a DDL alone changes no rows"
