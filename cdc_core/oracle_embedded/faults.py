@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from cdc_core.oracle_embedded.api import EngineSession, OracleError, OraType, Pa
 
 PACKAGE = "DBMS_REDOLAKE_FAULTS"
 
+_WAKE_SECONDS = 0.02
 _TEXTS = {
     1013: "user requested cancel of current operation",
     1291: "missing log file",
@@ -98,8 +99,10 @@ class FaultRegistry:
         with self._lock:
             return tuple(self._faults)
 
-    def check(self, event: FaultEvent, sql: str) -> None:
-        """Let the faults that are due happen; delays first.
+    def check(
+        self, event: FaultEvent, sql: str, *, wake: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Let the faults that are due happen; delays first, which end early when ``wake`` says so.
 
         Raises:
             OracleError: An ORA error is due.
@@ -111,7 +114,7 @@ class FaultRegistry:
             due = [fault for fault in self._faults if fault.is_due(event, sql)]
         for fault in due:
             if fault.kind is FaultKind.DELAY:
-                time.sleep(fault.delay_seconds)
+                _sleep(fault.delay_seconds, wake)
         for fault in due:
             if fault.kind is FaultKind.LOST_CONNECTION:
                 raise LostConnectionFaultError
@@ -152,6 +155,12 @@ class FaultRegistry:
                 20000, f"unknown fault; KIND is one of {kinds}, EVENT FETCH or EXECUTE"
             ) from error
         self.arm(fault)
+
+
+def _sleep(seconds: float, wake: Callable[[], bool]) -> None:
+    end = time.monotonic() + seconds
+    while (rest := end - time.monotonic()) > 0 and not wake():
+        time.sleep(min(rest, _WAKE_SECONDS))
 
 
 def _text(arguments: Mapping[str, object], name: str, default: str) -> str:

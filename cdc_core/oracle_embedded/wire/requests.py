@@ -56,6 +56,7 @@ class Option(IntFlag):
 
 
 _ROW_COUNTS_WANTED = 0x4000
+_SCROLLABLE = 0x02
 _REEXECUTE_COMMIT = 0x01
 _EXECUTIONS_MAX = 2_000_000
 
@@ -93,6 +94,7 @@ class ExecuteRequest:
     rows_wanted: int = 0
     executions: int = 1
     row_counts_wanted: bool = False
+    scrollable: bool = False
     binds: list[WireBind] | None = None
     defines: list[WireBind] = field(default_factory=list)
     bind_rows: list[list[Value]] = field(default_factory=list)
@@ -139,6 +141,7 @@ def read_execute(reader: TtcReader, lookup: Lookup) -> ExecuteRequest:
         request.sql = reader.text()
     array = [reader.ub() for _ in range(13)]
     request.row_counts_wanted = bool(array[9] & _ROW_COUNTS_WANTED)
+    request.scrollable = bool(array[9] & _SCROLLABLE)
     request.executions = 1 if array[7] else _checked_executions(array[1])
     if define_count:
         request.defines = read_metadata(reader, define_count)

@@ -128,9 +128,11 @@ class Statements:
             describes = request.options & Option.DESCRIBE and statement.columns
             self._send_end(cursor, before=describe(statement.columns) if describes else b"")
             return
+        if request.scrollable:
+            raise OracleError(3001, "unimplemented feature")
         if len(statement.bind_names) > len(cursor.binds):
             raise OracleError(1008, "not all variables bound")
-        self._faults.check(FaultEvent.EXECUTE, cursor.sql)
+        self._check_faults(FaultEvent.EXECUTE, cursor)
         cursor.close_rows()
         bind_rows = request.bind_rows
         if not bind_rows and request.executions > 1:
@@ -249,7 +251,7 @@ class Statements:
         piece = _PIECE_ROWS_FIRST_LOB if has_lobs(rows.columns) else _PIECE_ROWS_FIRST
         error: OracleError | None = None
         try:
-            self._faults.check(FaultEvent.FETCH, cursor.sql)
+            self._check_faults(FaultEvent.FETCH, cursor)
             while sent < count:
                 wanted = min(piece, count - sent)
                 batch = rows.fetch(wanted)
@@ -272,6 +274,10 @@ class Statements:
         self._send_end(cursor, before=b"".join(pending), row_count=sent, error=error)
 
     # --- ends ---
+
+    def _check_faults(self, event: FaultEvent, cursor: Cursor) -> None:
+        link = self._link
+        self._faults.check(event, cursor.sql, wake=lambda: link.break_seen or link.lost)
 
     def _check_break(self) -> None:
         if self._link.break_seen:

@@ -15,6 +15,7 @@ from cdc_core.oracle_embedded.api import (
     Outcome,
     StatementKind,
 )
+from cdc_core.oracle_embedded.server import EmbeddedServer
 from cdc_core.oracle_embedded.values import decimal_from_number, number_from_decimal
 from cdc_core.oracle_embedded.wire.placeholders import returning_positions
 from tests.oracle_embedded.wire.fake_engine import Call, FakeEngine, FakeRows, Script, column
@@ -494,3 +495,34 @@ def test_call_is_plsql_whatever_the_engine_says(
     for _ in range(2):
         cursor.execute("call f(:1) into :2", ["x" * 9000, result])
         assert result.getvalue() == 8
+
+
+def test_scrollable_cursors_are_refused(
+    connection: oracledb.Connection, engine: FakeEngine
+) -> None:
+    engine.on_query("select n", _NUMBERS, _numbers(3))
+    cursor = connection.cursor(scrollable=True)
+    with pytest.raises(oracledb.DatabaseError, match="ORA-03001"):
+        cursor.execute("select n from t")
+    connection.ping()
+
+
+def test_clients_without_a_statement_cache(server: EmbeddedServer, engine: FakeEngine) -> None:
+    engine.on_query("select n", _NUMBERS, _numbers(300))
+    with oracledb.connect(
+        user="scott", password="tiger", dsn=server.dsn, stmtcachesize=0
+    ) as connection:
+        for _ in range(10):
+            with connection.cursor() as cursor:
+                assert len(cursor.execute("select n from t").fetchall()) == 300
+
+
+def test_fetch_from_a_cursor_that_was_never_executed(
+    connection: oracledb.Connection, engine: FakeEngine
+) -> None:
+    engine.on_query("select n", _NUMBERS, _numbers(3))
+    cursor = connection.cursor()
+    cursor.parse("select n from t")
+    with pytest.raises(oracledb.Error):
+        cursor.fetchone()
+    assert len(cursor.execute("select n from t").fetchall()) == 3

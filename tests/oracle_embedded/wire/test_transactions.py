@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
@@ -259,6 +260,33 @@ def test_delays_and_their_end(server: EmbeddedServer, connection: oracledb.Conne
     assert time.monotonic() - started > 0.3
     server.faults.disarm_all()
     assert server.faults.armed() == ()
+
+
+def test_calls_that_are_delayed_can_be_cancelled(
+    server: EmbeddedServer, connection: oracledb.Connection
+) -> None:
+    server.faults.arm(Fault(FaultKind.DELAY, delay_seconds=30))
+    connection.call_timeout = 200
+    started = time.monotonic()
+    with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
+        connection.cursor().execute("select n from t")
+    assert time.monotonic() - started < 5
+    assert len(connection.cursor().execute("select n from t").fetchall()) == 1000
+
+
+def test_async_calls_time_out_and_go_on(server: EmbeddedServer, engine: FakeEngine) -> None:
+    _wait(engine)
+
+    async def run() -> int:
+        async with oracledb.connect_async(
+            user="scott", password="tiger", dsn=server.dsn
+        ) as connection:
+            connection.call_timeout = 200
+            with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
+                await connection.execute("update t set a = 1")
+            return len(await connection.fetchall("select n from t"))
+
+    assert asyncio.run(run()) == 1000
 
 
 def test_faults_at_execute_hit_matching_statements_only(
