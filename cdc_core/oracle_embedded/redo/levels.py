@@ -36,6 +36,6 @@ def level_of(table: TableVersion, database: Collection[str]) -> Level:
     if "ALL" in database or table.supplemental_all:
         return Level.ALL
     if "PK" in database or table.supplemental_primary_key:
-        # Without a primary key Oracle logs all columns of fixed size, in effect the row.
+        # Without a key of any kind key logging logs the whole row.
         return Level.KEY if table.key_columns else Level.ALL
     return Level.MINIMAL

@@ -19,7 +19,10 @@ _FROM_BCD = bytes((byte >> 4) * 10 + (byte & 15) + 1 for byte in range(256 - 96)
 
 
 def digits_from_number(number: bytes) -> bytes:
-    """Print a NUMBER as ``TO_CHAR(n)`` does, in ASCII."""
+    """Print a NUMBER as ``TO_CHAR(n)`` does, in ASCII, but with all its digits where TO_CHAR would round.
+
+    SQL_REDO is there to do the change again; a rounded literal would not.
+    """
     first = number[0]
     if first & 0x80:
         sign, point = b"", 2 * (first - 192)
@@ -29,7 +32,7 @@ def digits_from_number(number: bytes) -> bytes:
         body = number[1:-1] if number[-1] == 0x66 else number[1:]
         digits = hexlify(body.translate(_NEGATIVE))
     if not 0 < point <= _PLAIN_DIGITS_MAX or not digits:
-        return values.text_from_number(number).encode()
+        return _rare(number, sign, digits, point)
     if digits[0] == _ZERO:
         digits = digits[1:]
         point -= 1
@@ -40,6 +43,19 @@ def digits_from_number(number: bytes) -> bytes:
         return sign + digits + b"0" * missing
     fraction = digits[point:].rstrip(b"0")
     return b"%b%b.%b" % (sign, digits[:point], fraction) if fraction else sign + digits[:point]
+
+
+def _rare(number: bytes, sign: bytes, digits: bytes, point: int) -> bytes:
+    """Zero, infinity, fractions below 1, and integers beyond 38 digits."""
+    text = values.text_from_number(number).encode()
+    if not digits or number in (values.POSITIVE_INFINITY, values.NEGATIVE_INFINITY):
+        return text
+    if values.number_from_text(text.decode()) == number:
+        return text
+    significant = digits.lstrip(b"0")
+    point -= len(digits) - len(significant)
+    significant = significant.rstrip(b"0")
+    return b"%b%b.%bE%+03d" % (sign, significant[:1], significant[1:] or b"0", point - 1)
 
 
 def literal_from_number(number: bytes) -> bytes:

@@ -9,10 +9,18 @@ from cdc_core.oracle_embedded import values
 from cdc_core.oracle_embedded.redo import numbers
 
 
+def test_a_fraction_that_to_char_rounds_keeps_its_digits() -> None:
+    stored = values.number_from_text(".00" + "3" * 40)
+    assert values.number_from_text(values.text_from_number(stored)) != stored
+    assert numbers.digits_from_number(stored).decode() == "3." + "3" * 39 + "E-03"
+
+
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**120), max_value=10**120))
-def test_digits_are_those_of_to_char(value: object) -> None:
+def test_digits_are_those_of_to_char_or_exact(value: object) -> None:
     stored = values.number_from_text(str(value))
-    assert numbers.digits_from_number(stored).decode() == values.text_from_number(stored)
+    shown, to_char = numbers.digits_from_number(stored).decode(), values.text_from_number(stored)
+    assert values.number_from_text(shown) == stored
+    assert shown == to_char or values.number_from_text(to_char) != stored
 
 
 @given(st.integers(min_value=-(10**38), max_value=10**38))
