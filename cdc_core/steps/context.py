@@ -7,9 +7,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from cdc_core.config import SourceConfig
-from cdc_core.errors import ConfigError, LandingDamagedError, TerminalError
+from cdc_core.errors import (
+    ConfigError,
+    LandingDamagedError,
+    OracleUnavailableError,
+    TerminalError,
+)
 from cdc_core.identifiers import TableId
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import window_folder
@@ -27,6 +35,8 @@ from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.state.store import Store
 from cdc_core.status import Reporter, StepReport
 
+T = TypeVar("T")
+SESSION_ATTEMPTS = 3
 LOG = logging.getLogger("cdc_core.steps")
 
 
@@ -91,6 +101,24 @@ class Context:
         """A database session for the block."""
         with connect(self.config.oracle, on_statement=self._on_statement) as session:
             yield session
+
+    def with_oracle(self, work: Callable[[OracleSession], T]) -> T:
+        """Do work that reads from the database and lands nothing before its end; once more in a new session where the session
+        is lost on the way.
+
+        Raises:
+            OracleUnavailableError: It was lost at every attempt.
+        """
+        attempts = Retrying(
+            retry=retry_if_exception_type(OracleUnavailableError),
+            stop=stop_after_attempt(SESSION_ATTEMPTS),
+            wait=wait_exponential(multiplier=0.5, max=10),
+            reraise=True,
+        )
+        for attempt in attempts:
+            with attempt, self.oracle() as session:
+                return work(session)
+        raise AssertionError("every attempt returns or raises")
 
     @contextmanager
     def lease(self, work: str, *, wait_seconds: float = 0) -> Iterator[HeldLease]:

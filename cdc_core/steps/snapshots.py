@@ -110,8 +110,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         record = _chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)
         if not repeated:
-            with ctx.oracle() as session:
-                _read_at_some_scn(session, ctx, record)
+            ctx.with_oracle(lambda session: _read_at_some_scn(session, ctx, record))
         manifest, sha256 = _chunk_manifest(ctx, key)
         ctx.landing.local_paths(folder, manifest.files)
         if record.state == "planned":
@@ -204,7 +203,7 @@ def _preflight(session: OracleSession, ctx: Context) -> None:
 
 def _begin_source(session: OracleSession, ctx: Context) -> SourceRecord:
     _preflight(session, ctx)
-    start = read_start(session)
+    start = read_start(session, tables=[config.table for config in ctx.config.tables])
     record = SourceRecord(
         ctx.source,
         snapshot_scn=start.snapshot_scn,

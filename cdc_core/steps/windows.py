@@ -205,8 +205,8 @@ def _mine(ctx: Context, record: WindowRecord) -> None:
             tables=", ".join(map(str, missing)),
             window=record.window.key,
         )
-    with ctx.oracle() as session:
-        mine_window(
+    ctx.with_oracle(
+        lambda session: mine_window(
             session,
             source=ctx.source,
             record=record,
@@ -217,6 +217,7 @@ def _mine(ctx: Context, record: WindowRecord) -> None:
             rows=ctx.config.oracle.fetch_rows,
             resetlogs_change=source.resetlogs_change,
         )
+    )
 
 
 def _captured(ctx: Context, window: ScnWindow) -> WindowRecord:

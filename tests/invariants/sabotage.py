@@ -1,0 +1,49 @@
+"""Rules of the design, broken on purpose: the prover must see each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+
+def _absent_as_null() -> None:
+    """Rule 7 broken: every change is taken to carry every column, so an unchanged LOB becomes NULL in the mirror."""
+    from cdc_core.lake import windows
+
+    original = windows.change_facts
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return replace(original(*args, **kwargs), absent=())
+
+    windows.change_facts = wrapped
+
+
+def _mining_from_the_snapshot() -> None:
+    """Rule 4 broken: mining starts at the snapshot SCN, not at the oldest transaction open there."""
+    from cdc_core.steps import snapshots
+
+    original = snapshots.read_start
+
+    def wrapped(session: Any, **kwargs: Any) -> Any:
+        start = original(session, **kwargs)
+        return replace(start, mining_low=start.snapshot_scn)
+
+    snapshots.read_start = wrapped
+
+
+def _rollbacks_ignored() -> None:
+    """Rule 1 broken: what ROLLBACK TO SAVEPOINT undid stays."""
+    from cdc_core.lake import changes
+
+    def wrapped(_committed: Any) -> str:
+        return "SELECT *, CAST(NULL AS STRING) AS problem FROM committed WHERE NOT rollback"
+
+    changes._without_undone = wrapped
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    "absent column as NULL": _absent_as_null,
+    "mining starts at the snapshot": _mining_from_the_snapshot,
+    "rollbacks ignored": _rollbacks_ignored,
+}

@@ -1,0 +1,52 @@
+"""An embedded Oracle in a process of its own, for the prover and other tests that kill things."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import oracledb
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class EmbeddedServer:
+    """``redolake oracle serve`` as a child process; a context manager."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+
+    def __enter__(self) -> Self:
+        command = [
+            sys.executable,
+            "-m",
+            "pipelines.oracle_serve",
+            "--port",
+            "0",
+            "--json",
+            "--data",
+            str(self._data),
+        ]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        line = json.loads(self._process.stdout.readline())
+        self.dsn, self.user, self.password = line["dsn"], line["user"], line["password"]
+        self.capture_user, self.capture_password = line["capture_user"], line["capture_password"]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+
+    def connect(self) -> oracledb.Connection:
+        """A session of the schema owner."""
+        return oracledb.connect(user=self.user, password=self.password, dsn=self.dsn)
