@@ -10,17 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_core.decode.kernels import finish, scan, table
-from cdc_core.decode.kernels.memory import PADDING
 from cdc_core.decode.plan import Kind, TablePlan
+from cdc_core.decode.text_source import Bytes, TextSource, Words
 from cdc_core.errors import DecodeError
 
 _MEASURED = frozenset({Kind.TEXT, Kind.CLOB, Kind.NUMBER, Kind.TIMESTAMP_TEXT, Kind.RAW})
 _BYTES_MAX = 2**31 - 1
 _GAP = 64
 """Bytes between columns' areas, since copies write up to 15 bytes more than they should."""
-
-Words = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
         DecodeError: A column's text needs more than 2 GiB in one batch.
     """
     rows = len(sql)
-    source = _Source(sql)
+    source = TextSource(sql)
     names = _names(plan)
     fields = names.fields.copy()
     memo = names.memo()
@@ -98,28 +95,6 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
         new,
         carried if carried is not None else np.zeros((columns, rows), np.bool_),
     )
-
-
-class _Source:
-    """The statements' bytes, and a padded copy of the last rows, behind which nothing may be read."""
-
-    def __init__(self, sql: pa.Array) -> None:
-        _validity, offsets, data = sql.buffers()
-        rows = len(sql)
-        self.offsets: Words = np.zeros(1, np.int64)
-        if rows:
-            self.offsets = np.frombuffer(offsets, np.int64, rows + 1, sql.offset * 8)
-        size = data.size if data is not None else 0
-        self.data: int = data.address if size else 0
-        self.bytes: Bytes = np.frombuffer(data, np.uint8) if size else np.zeros(1, np.uint8)
-        ends = self.offsets[1:]
-        self.tail_row = int(np.searchsorted(ends, size - PADDING, side="right"))
-        start, end = int(self.offsets[min(self.tail_row, rows)]), int(self.offsets[-1])
-        self.tail: Bytes = np.zeros(end - start + PADDING, np.uint8)
-        self.tail[: end - start] = self.bytes[start:end]
-
-    def first_bytes(self) -> Bytes:
-        return self.bytes[np.minimum(self.offsets[:-1], len(self.bytes) - 1)]
 
 
 class _Names:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from cdc_core.decode.batch import ScannedBatch, scan_batch
 from cdc_core.decode.plain import DELETE, INSERT, PlainChange, decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
+from cdc_core.decode.text_source import one_text_array, replace_rows
 from cdc_core.schema.table import TableSchema
 
 
@@ -45,7 +46,9 @@ def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedD
         UnsupportedTypeError: A column's type is not captured.
     """
     plan = plan_table(schema)
-    text = _one_array(sql)
+    text = one_text_array(sql)
+    if text.null_count:
+        text = text.fill_null("")  # refused by the plain form, as empty text is
     scanned = scan_batch(text, plan)
     left = np.flatnonzero(scanned.operations == 0)
     plain = {int(row): decode_statement(text[int(row)].as_py(), plan, row=int(row)) for row in left}
@@ -58,14 +61,6 @@ def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedD
         after=_images(scanned.after, operations == DELETE, plan, plain, is_after=True),
         absent=_absent(scanned, plan, plain),
     )
-
-
-def _one_array(sql: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One large_string array; a null becomes empty text, which the plain form refuses."""
-    if isinstance(sql, pa.ChunkedArray):
-        sql = sql.combine_chunks()
-    text = sql.cast(pa.large_string())
-    return text.fill_null("") if text.null_count else text
 
 
 def _images(
@@ -82,18 +77,11 @@ def _images(
     if plain:
         sides = [change.after if is_after else change.before for change in plain.values()]
         columns = [
-            _replaced(values, list(plain), [(side or {}).get(column.name) for side in sides])
+            replace_rows(values, list(plain), [(side or {}).get(column.name) for side in sides])
             for values, column in zip(columns, plan.columns, strict=True)
         ]
     mask = pa.array(is_null) if is_null.any() else None
     return pa.StructArray.from_arrays(columns, fields=list(row_type), mask=mask)
-
-
-def _replaced(array: pa.Array, rows: list[int], values: list[object]) -> pa.Array:
-    """The array with the values of some rows replaced."""
-    indices = np.arange(len(array))
-    indices[rows] = len(array) + np.arange(len(rows))
-    return pa.concat_arrays([array, pa.array(values, array.type)]).take(pa.array(indices))
 
 
 def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange]) -> pa.ListArray:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
+from cdc_core.decode.kernels.canonical import measure_numbers, write_numbers
+from cdc_core.decode.kernels.table import ABSENT, NULL, PRESENT
 from cdc_core.decode.literals import LiteralRefusedError, canonical_number_text
+from cdc_core.decode.text_source import TextSource, one_text_array, replace_rows
 from cdc_core.errors import DecodeError
+
+_BYTES_MAX = 2**31 - 1
+_SLACK = 16
 
 
 def canonical_number(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -20,13 +27,36 @@ def canonical_number(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     Raises:
         DecodeError: A text is not a number; the facts name its row.
     """
-    return pa.array(
-        [
-            None if text is None else _canonical(text, row)
-            for row, text in enumerate(array.to_pylist())
-        ],
-        pa.string(),
+    text = one_text_array(array)
+    rows = len(text)
+    source = TextSource(text)
+    is_valid = text.is_valid().to_numpy(zero_copy_only=False)
+    states = np.where(is_valid, PRESENT, NULL).astype(np.uint8)
+    entries = np.empty(2 * rows, np.int64)
+    offsets = np.empty(rows + 1, np.int32)
+    total = measure_numbers(
+        source.data,
+        source.tail.ctypes.data,
+        source.tail_row,
+        source.offsets.ctypes.data,
+        rows,
+        states.ctypes.data,
+        entries.ctypes.data,
+        offsets.ctypes.data,
     )
+    if total > _BYTES_MAX:
+        raise DecodeError(
+            "a batch of numbers is larger than 2 GiB", hint="Read fewer rows a batch."
+        )
+    target = np.empty(total + _SLACK, np.uint8)
+    write_numbers(rows, states.ctypes.data, entries.ctypes.data, target.ctypes.data)
+    bitmap = pa.py_buffer(np.packbits(is_valid, bitorder="little"))
+    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(target)]
+    canonical = pa.Array.from_buffers(pa.string(), rows, buffers)
+    left = np.flatnonzero(states == ABSENT).tolist()
+    if not left:
+        return canonical
+    return replace_rows(canonical, left, [_canonical(text[row].as_py(), row) for row in left])
 
 
 def _canonical(text: str, row: int) -> str:
