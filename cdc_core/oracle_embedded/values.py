@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -24,10 +25,22 @@ _TEXT_DIGITS_MAX = 40
 _NUMBER_TEXT = re.compile(
     r"\s*([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?\s*\Z"
 )
-_PAIR_VALUES = {f"{value:02d}": value for value in range(100)}
-_POSITIVE_PAIRS = [f"{max(byte - 1, 0) % 100:02d}" for byte in range(256)]
-_NEGATIVE_PAIRS = [f"{(101 - byte) % 100:02d}" for byte in range(256)]
 _SMALL_MAX = 10_000
+
+
+def _translation(digit_byte: Callable[[int], int]) -> tuple[bytes, bytes]:
+    """Tables from packed decimal (two digits as two hex digits) to base-100 bytes, and back."""
+    pack, unpack = bytearray(256), bytearray(256)
+    for value in range(100):
+        packed = value // 10 << 4 | value % 10
+        pack[packed] = digit_byte(value)
+        unpack[digit_byte(value)] = packed
+    return bytes(pack), bytes(unpack)
+
+
+# Hex text of packed decimal is the digits themselves, so conversion is hex and one table, all in C.
+_PACK_POSITIVE, _UNPACK_POSITIVE = _translation(lambda value: value + 1)
+_PACK_NEGATIVE, _UNPACK_NEGATIVE = _translation(lambda value: 101 - value)
 
 
 def number_from_decimal(value: Decimal | int) -> bytes:
@@ -41,13 +54,15 @@ def number_from_decimal(value: Decimal | int) -> bytes:
             return _SMALL_NUMBERS[value]
         text = str(abs(value))
         return _number_from_digits(value < 0, text, len(text))
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        if exponent == "F":
-            return NEGATIVE_INFINITY if sign else POSITIVE_INFINITY
-        raise OracleError(1722, "invalid number")
-    text = "".join(map(str, digits))
-    return _number_from_digits(bool(sign), text, len(text) + exponent)
+    if not value.is_finite():
+        if value.is_nan():
+            raise OracleError(1722, "invalid number")
+        return NEGATIVE_INFINITY if value < 0 else POSITIVE_INFINITY
+    digits, _, exponent = str(value).partition("E")
+    negative = digits[0] == "-"
+    whole, _, fraction = digits[negative:].partition(".")
+    point = len(whole) + (int(exponent) if exponent else 0)
+    return _number_from_digits(negative, whole + fraction, point)
 
 
 def number_from_text(text: str) -> bytes:
@@ -85,11 +100,11 @@ def _number_from_digits(negative: bool, digits: str, point: int) -> bytes:
         raise OracleError(1426, "numeric overflow")
     if exponent < _EXPONENT_MIN:
         return ZERO
-    pairs = [_PAIR_VALUES[stripped[at : at + 2]] for at in range(0, len(stripped), 2)]
+    packed = bytes.fromhex(stripped)
     if not negative:
-        return bytes([192 + exponent, *[pair + 1 for pair in pairs]])
-    encoded = bytes([63 - exponent, *[101 - pair for pair in pairs]])
-    return encoded if len(pairs) == _MANTISSA_MAX else encoded + b"\x66"
+        return bytes((192 + exponent,)) + packed.translate(_PACK_POSITIVE)
+    encoded = bytes((63 - exponent,)) + packed.translate(_PACK_NEGATIVE)
+    return encoded if len(packed) == _MANTISSA_MAX else encoded + b"\x66"
 
 
 _SMALL_NUMBERS = [_number_from_digits(False, str(n), len(str(n))) for n in range(_SMALL_MAX)]
@@ -103,12 +118,12 @@ def _digits_from_number(number: bytes) -> tuple[bool, str, int]:
             return False, "", 0
         negative = False
         point = 2 * (first - 192)
-        digits = "".join([_POSITIVE_PAIRS[byte] for byte in number[1:]])
+        digits = number[1:].translate(_UNPACK_POSITIVE).hex()
     else:
         negative = True
         point = 2 * (63 - first)
         end = len(number) - 1 if number[-1] == 0x66 else len(number)
-        digits = "".join([_NEGATIVE_PAIRS[byte] for byte in number[1:end]])
+        digits = number[1:end].translate(_UNPACK_NEGATIVE).hex()
     if digits[0] == "0":
         digits = digits[1:]
         point -= 1
@@ -122,9 +137,10 @@ def decimal_from_number(number: bytes) -> Decimal:
     negative, digits, point = _digits_from_number(number)
     if not digits:
         return Decimal(0)
+    sign = "-" if negative else ""
     if point >= len(digits):
-        digits = digits + "0" * (point - len(digits))
-    return Decimal(f"{'-' if negative else ''}{digits}E{point - len(digits)}")
+        return Decimal(sign + digits.ljust(point, "0"))
+    return Decimal(f"{sign}{digits}E{point - len(digits)}")
 
 
 def int_from_number(number: bytes) -> int:
@@ -138,7 +154,9 @@ def text_from_number(number: bytes) -> str:
     """Print a NUMBER as ``TO_CHAR(n)`` without a format does.
 
     Plain digits (``.5`` without a leading zero) where 40 places hold it at least as precisely as the exponent
-    form; that form is 40 characters wide, its mantissa filled with zeros (``1.000…E+125``).
+    form; that form is 40 characters wide, its mantissa filled with zeros (``1.000…E+125``). Oracle documents neither
+    width: the rule is SQL*Plus's for a column of ten places, carried over to forty. It only concerns numbers that
+    need more than 40 places; :func:`decimal_from_number` is exact for all.
     """
     if number in (POSITIVE_INFINITY, NEGATIVE_INFINITY):
         return "-~" if number == NEGATIVE_INFINITY else "~"
