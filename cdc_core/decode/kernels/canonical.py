@@ -36,9 +36,10 @@ def measure_numbers(
             limit = at + length
             end = -1
             if length > 0:
-                end, length, is_canonical = measure_canonical(at, limit)
+                end, source, length, is_canonical = measure_canonical(at, limit)
                 store64(
-                    entries + row * 16, at * 4 + (FORM_AS_IS if is_canonical else FORM_REWRITTEN)
+                    entries + row * 16,
+                    source * 4 + (FORM_AS_IS if is_canonical else FORM_REWRITTEN),
                 )
                 store64(entries + row * 16 + 8, length)
             if end == limit:

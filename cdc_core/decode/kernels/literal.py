@@ -99,8 +99,8 @@ def _read_number(at: int, limit: int, kind: int, precision: int, scale: int, ent
     if kind == DECIMAL:
         return read_decimal(at, limit, entry, precision, scale)
     if kind == NUMBER:
-        end, length, is_canonical = measure_canonical(at, limit)
-        store64(entry, at * 4 + (FORM_AS_IS if is_canonical else FORM_REWRITTEN))
+        end, source, length, is_canonical = measure_canonical(at, limit)
+        store64(entry, source * 4 + (FORM_AS_IS if is_canonical else FORM_REWRITTEN))
         store64(entry + 8, length)
         return end
     if kind == FLOAT64:

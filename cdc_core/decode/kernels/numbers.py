@@ -30,6 +30,12 @@ POWERS_OF_TEN = np.array([10**exponent for exponent in range(19)], np.int64)
 
 
 @inner
+def is_digit(at: int) -> bool:
+    """Is the byte at an address a digit?"""
+    return _ZERO <= load8(at) <= _NINE
+
+
+@inner
 def read_int64(at: int, limit: int, target: int) -> int:
     """Write an int64 of at most 18 digits without a point."""
     negative = load8(at) == _MINUS
@@ -106,8 +112,8 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
 
 
 @inner
-def measure_canonical(at: int, limit: int) -> tuple[int, int, bool]:
-    """``(end, length of the canonical text, is the text canonical as it stands)``; end is -1 for the plain form."""
+def measure_canonical(at: int, limit: int) -> tuple[int, int, int, bool]:
+    """``(end, source, length, is the canonical text what stands at source)``; end is -1 for the plain form."""
     start = at
     negative = load8(at) == _MINUS
     is_plain = True
@@ -142,30 +148,27 @@ def measure_canonical(at: int, limit: int) -> tuple[int, int, bool]:
         is_plain = is_plain and after > 0 and fraction == after
         seen += after
     if seen == 0 or at - start > _TEXT_MAX:
-        return -1, 0, False
+        return -1, 0, 0, False
     if whole == 0 and fraction == 0:
-        return at, 1, is_plain and not negative
+        # Any of its digits will do: the canonical text of zero is one of them.
+        return at, start if is_digit(start) else start + (1 if is_digit(start + 1) else 2), 1, True
     length = max(whole, 1) + (fraction + 1 if fraction > 0 else 0) + (1 if negative else 0)
-    return at, length, is_plain
+    return at, start, length, is_plain
 
 
 @inner
 def write_canonical(at: int, length: int, target: int) -> None:
-    """Write the canonical text that :func:`measure_canonical` measured."""
+    """Write the canonical text, other than zero's, that :func:`measure_canonical` measured."""
     end = target + length
     negative = load8(at) == _MINUS
     if negative or load8(at) == _PLUS:
         at += 1
     while load8(at) == _ZERO:
         at += 1
-    first = load8(at)
-    if length == 1 and (first < _ZERO or first > _NINE):
-        store8(target, _ZERO)
-        return
     if negative:
         store8(target, _MINUS)
         target += 1
-    if first == _POINT:
+    if load8(at) == _POINT:
         store8(target, _ZERO)
         target += 1
     while target < end:
