@@ -31,11 +31,17 @@ BACKOFF_SECONDS_MAX = 900.0
 
 
 def unfinished_runs(
-    instance: dg.DagsterInstance, keys: Collection[dg.AssetKey]
+    instance: dg.DagsterInstance, keys: Collection[dg.AssetKey], tags: dict[str, str]
 ) -> list[dg.DagsterRun]:
-    """Runs, waiting or running, that materialize one of these assets, whoever launched them."""
+    """Runs, waiting or running, that have these tags or materialize one of these assets, whoever launched them. (A run of
+    a whole job names no assets.)"""
     runs = instance.get_runs(dg.RunsFilter(statuses=[*WAITING, *RUNNING]), limit=RUNS_LOOKED_AT_MAX)
-    return [run for run in runs if run.asset_selection and run.asset_selection & set(keys)]
+    return [
+        run
+        for run in runs
+        if tags.items() <= run.tags.items()
+        or (run.asset_selection and run.asset_selection & set(keys))
+    ]
 
 
 def release_dead_runs(

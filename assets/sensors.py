@@ -65,7 +65,7 @@ def windows_sensor(
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline:
             _release(context, pipeline, config, names)
-            busy = unfinished_runs(context.instance, keys)
+            busy = unfinished_runs(context.instance, keys, tags)
             if busy:
                 return dg.SkipReason(f"run {busy[0].run_id[:8]} is {busy[0].status.value.lower()}")
             wait = wait_seconds_after_failures(context.instance, tags)
@@ -117,7 +117,7 @@ def snapshots_sensor(
         requests = []
         for key, table in keys.items():
             chunks = [chunk for chunk in pending if chunk.table == table]
-            if chunks and not unfinished_runs(context.instance, [key]):
+            if chunks and not unfinished_runs(context.instance, [key], _chunk_tags(names, table)):
                 requests += _chunk_requests(context, names, key, chunks)
         if not requests:
             why = (
@@ -138,7 +138,7 @@ def _chunk_requests(
     chunks: list[ChunkKey],
 ) -> list[dg.RunRequest]:
     """A run for each snapshot of the table that has chunks to do, unless its last runs failed a moment ago."""
-    tags = {SNAPSHOT_TAG: names.source, TABLE_TAG: str(chunks[0].table)}
+    tags = _chunk_tags(names, chunks[0].table)
     if wait_seconds_after_failures(context.instance, tags):
         return []
     requests = []
@@ -155,6 +155,10 @@ def _chunk_requests(
             )
         )
     return requests
+
+
+def _chunk_tags(names: Translator, table: TableId) -> dict[str, str]:
+    return {SNAPSHOT_TAG: names.source, TABLE_TAG: str(table)}
 
 
 def _release(

@@ -1,36 +1,32 @@
+"""A source without Oracle and Spark, and a Dagster instance, for each test."""
+
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import dagster as dg
 import pytest
 
-_HERE = Path(__file__).parent
-
-
-def _load(name: str) -> ModuleType:
-    """A helper module beside the tests, under its own name (tests are no package)."""
-    spec = importlib.util.spec_from_file_location(name, _HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-standin = sys.modules.get("standin") or _load("standin")
+from assets.components import OracleCdc
+from tests.assets.standin import StandIn
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path) -> Iterator[standin.StandIn]:
-    made = standin.StandIn.open(tmp_path)
+def pipeline(tmp_path: Path) -> Iterator[StandIn]:
+    made = StandIn.open(tmp_path)
     yield made
     made.store.close()
+
+
+@pytest.fixture
+def component(pipeline: StandIn) -> OracleCdc:
+    return OracleCdc(pipeline.config, pipeline.opened)
+
+
+@pytest.fixture
+def repository(component: OracleCdc) -> dg.RepositoryDefinition:
+    return component.build_defs().get_repository_def()
 
 
 @pytest.fixture

@@ -187,13 +187,12 @@ class StandIn:
         low = last[0].window.scn_high if last else SNAPSHOT_SCN
         mining_low = low if last else Scn(900)
         bounds = []
-        start = low
         while low < self.scn:
             high = Scn(min(low + self.window_scns, self.scn))
             bounds.append(ScnWindow(low, high))
             low = high
         if bounds:
-            self.store.plan_windows(self.source, bounds, mining_low if start else mining_low)
+            self.store.plan_windows(self.source, bounds, mining_low)
         return bounds
 
     def pending_windows(self) -> list[ScnWindow]:

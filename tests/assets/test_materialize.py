@@ -1,0 +1,184 @@
+"""Windows and chunks as partitions: ranges, failures half-way, replays, metadata."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from assets.history import add_partitions
+from assets.runs import RANGE_END_TAG, RANGE_START_TAG
+from assets.translator import Translator
+from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from tests.assets.standin import EMPLOYEES, JOBS, StandIn
+
+NAMES = Translator("hr")
+
+
+def run_windows(
+    repository: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+    first: str,
+    last: str,
+    selection: list[dg.AssetKey] | None = None,
+) -> dg.ExecuteInProcessResult:
+    return repository.get_job("hr_windows").execute_in_process(
+        instance=instance,
+        tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
+        asset_selection=selection,
+        raise_on_error=False,
+    )
+
+
+@pytest.fixture
+def planned(pipeline: StandIn, instance: dg.DagsterInstance) -> StandIn:
+    pipeline.snapshotted().plan_windows()
+    add_partitions(instance, pipeline.store, pipeline.config, NAMES)
+    return pipeline
+
+
+def test_a_range_of_windows_is_one_run_in_scn_order(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    assert run_windows(repository, instance, "1000-1500", "1500-2000").success
+    assert planned.calls == [
+        ("capture", "1000-1500"),
+        ("capture", "1500-2000"),
+        ("apply", "1000-1500"),
+        ("apply", "1500-2000"),
+    ]
+    for key in (NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", EMPLOYEES)):
+        assert instance.get_materialized_partitions(key) == {"1000-1500", "1500-2000"}
+
+
+def test_each_window_has_its_own_metadata(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    """The end of a step would copy one value to all partitions of the range."""
+    run_windows(repository, instance, "1000-1500", "1500-2000")
+    for window, high in (("1000-1500", 1500), ("1500-2000", 2000)):
+        values = latest(instance, NAMES.key("mirror", JOBS), window)
+        assert values["cdc/scn_high"].value == high
+        assert values["cdc/rows_inserted"].value == 3
+        assert values["cdc/lag_seconds"].value >= 0
+        columns = values["dagster/column_schema"].value.columns
+        assert [(column.name, column.type) for column in columns] == [
+            ("ID", "NUMBER(10,0)"),
+            ("NAME", "VARCHAR2(40)"),
+        ]
+        lineage = values["dagster/column_lineage"].value.deps_by_column
+        assert lineage["ID"][0].asset_key == NAMES.key("changelog", JOBS)
+
+
+def test_windows_before_a_failure_stay_materialized(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    planned.fail_at["apply 1500-2000"] = RedoUnavailableError("redo is gone", hint="Snapshot.")
+    result = run_windows(repository, instance, "1000-1500", "1500-2000")
+    assert not result.success
+    mirror = NAMES.key("mirror", JOBS)
+    assert instance.get_materialized_partitions(mirror) == {"1000-1500"}
+    failure = next(event for event in result.all_events if event.is_step_failure)
+    data = failure.step_failure_data.user_failure_data
+    assert data is not None
+    assert "redo is gone. Snapshot." in (data.description or "")
+    assert data.metadata["cdc/what_to_do"].value == "Snapshot."
+
+
+@pytest.mark.parametrize(
+    ("error", "retries"),
+    [
+        pytest.param(LogsNotReadyError("not archived yet"), True, id="goes-away-by-itself"),
+        pytest.param(RedoUnavailableError("gone"), False, id="someone-has-to-act"),
+    ],
+)
+def test_only_what_may_go_away_is_tried_again(error: Exception, retries: bool) -> None:
+    from assets.opened import told
+
+    with pytest.raises(dg.Failure) as raised, told():
+        raise error
+    assert raised.value.allow_retries is retries
+
+
+def test_old_windows_are_replayed_and_mirrors_keep_their_position(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    run_windows(repository, instance, "1000-1500", "1500-2000")
+    planned.calls.clear()
+    assert run_windows(repository, instance, "1000-1500", "1000-1500").success
+    assert planned.calls == [("capture", "1000-1500"), ("replay", "1000-1500")]
+    state = planned.store.table("hr", JOBS)
+    assert state is not None
+    assert state.mirror_scn == 2000
+
+
+def test_one_table_can_be_chosen(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    chosen = [NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", JOBS)]
+    assert run_windows(repository, instance, "1000-1500", "1000-1500", chosen).success
+    assert not instance.get_materialized_partitions(NAMES.key("mirror", EMPLOYEES))
+    assert planned.store.table("hr", JOBS).mirror_scn == 1500  # type: ignore[union-attr]
+    assert planned.store.table("hr", EMPLOYEES).mirror_scn == 1000  # type: ignore[union-attr]
+
+
+def test_a_window_that_comes_too_early_is_refused(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    planned.capture_window(planned.pending_windows()[0])
+    assert not run_windows(repository, instance, "1500-2000", "1500-2000").success
+    assert not instance.get_materialized_partitions(NAMES.key("mirror", JOBS))
+
+
+def test_a_partition_key_that_is_no_window_is_one_clear_failure(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    instance.add_dynamic_partitions("hr_windows", ["yesterday"])
+    result = run_windows(repository, instance, "yesterday", "yesterday")
+    failure = next(event for event in result.all_events if event.is_step_failure)
+    data = failure.step_failure_data.user_failure_data
+    assert data is not None
+    assert "this is not a window key (key=yesterday)" in (data.description or "")
+
+
+def test_chunks_of_one_table_are_one_run(
+    pipeline: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    pipeline.start_snapshot()
+    add_partitions(instance, pipeline.store, pipeline.config, NAMES)
+    key = NAMES.key("snapshot", JOBS)
+    result = dg.materialize(
+        [repository.assets_defs_by_key[key]],
+        instance=instance,
+        tags={RANGE_START_TAG: "s1000:000000", RANGE_END_TAG: "s1000:000002"},
+    )
+    assert result.success
+    assert len(pipeline.calls) == 3
+    assert len(instance.get_materialized_partitions(key)) == 3
+    assert latest(instance, key, "s1000:000001")["dagster/partition_row_count"].value == 10
+    state = pipeline.store.table("hr", JOBS)
+    assert state is not None
+    assert state.state == "ready"
+
+
+def test_checks_compare_only_when_asked_for(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    planned.differences["HR.JOBS"] = 2
+    result = repository.get_job("hr_reconcile").execute_in_process(instance=instance)
+    found = {one.asset_key: one for one in result.get_asset_check_evaluations()}
+    assert found[NAMES.key("mirror", EMPLOYEES)].passed
+    assert not found[NAMES.key("mirror", JOBS)].passed
+    assert found[NAMES.key("mirror", JOBS)].metadata["cdc/differences"].value == 2
+    windows = run_windows(repository, instance, "1000-1500", "1000-1500")
+    assert windows.get_asset_check_evaluations() == []
+
+
+def latest(
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
+) -> dict[str, dg.MetadataValue]:
+    records = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition]), limit=1
+    ).records
+    found = records[0].asset_materialization
+    assert found is not None
+    return dict(found.metadata)

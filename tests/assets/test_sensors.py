@@ -1,0 +1,231 @@
+"""Sensors: polite, in order, exactly once; and the janitor that releases runs of dead processes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.components import OracleCdc
+from assets.history import add_partitions, report_history
+from assets.runs import RANGE_END_TAG, RANGE_START_TAG, release_dead_runs
+from assets.sensors import window_keys
+from assets.translator import Translator
+from cdc_core.errors import OracleUnavailableError, RedoUnavailableError
+from cdc_core.state.records import SignalRecord
+from tests.assets.standin import JOBS, StandIn
+
+NAMES = Translator("hr")
+
+
+class Sensors:
+    """Ticks the sensors of a repository."""
+
+    def __init__(self, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance) -> None:
+        self._repository = repository
+        self._instance = instance
+
+    def tick(self, name: str) -> Any:
+        sensor = self._repository.get_sensor_def(f"hr_{name}_sensor")
+        with dg.build_sensor_context(
+            instance=self._instance, repository_def=self._repository
+        ) as context:
+            return sensor.evaluate_tick(context)
+
+    def start(self, request: dg.RunRequest, status: dg.DagsterRunStatus) -> dg.DagsterRun:
+        """What the daemon makes of a request for windows."""
+        job = self._repository.get_job("hr_windows")
+        run = self._instance.create_run_for_job(
+            job,
+            tags=request.tags,
+            status=status,
+        )
+        found = self._instance.get_run_by_id(run.run_id)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def sensors(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance) -> Sensors:
+    return Sensors(repository, instance)
+
+
+def test_windows_up_to_the_present_are_one_request(
+    pipeline: StandIn, sensors: Sensors, instance: dg.DagsterInstance
+) -> None:
+    pipeline.snapshotted()
+    data = sensors.tick("windows")
+    assert instance.get_dynamic_partitions("hr_windows") == ["1000-1500", "1500-2000"]
+    (request,) = data.run_requests
+    assert request.tags[RANGE_START_TAG] == "1000-1500"
+    assert request.tags[RANGE_END_TAG] == "1500-2000"
+    assert request.tags["cdc/source"] == "hr"
+
+
+def test_a_run_takes_a_bounded_number_of_windows(pipeline: StandIn, sensors: Sensors) -> None:
+    pipeline.snapshotted().scn = 10_000
+    (request,) = sensors.tick("windows").run_requests
+    assert request.tags[RANGE_END_TAG] == "2500-3000"
+
+
+def test_nothing_is_requested_when_oracle_has_not_moved(
+    pipeline: StandIn, sensors: Sensors
+) -> None:
+    pipeline.snapshotted().scn = 1000
+    data = sensors.tick("windows")
+    assert data.run_requests == []
+    assert "has not moved" in str(data.skip_message)
+
+
+def test_nothing_is_requested_before_the_first_snapshot(sensors: Sensors) -> None:
+    data = sensors.tick("windows")
+    assert "this source has no snapshot yet" in str(data.skip_message)
+
+
+@pytest.mark.parametrize(
+    "status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED], ids=lambda s: s.value
+)
+def test_a_run_in_progress_is_waited_for(
+    pipeline: StandIn, sensors: Sensors, status: dg.DagsterRunStatus
+) -> None:
+    (request,) = (pipeline.snapshotted() and sensors.tick("windows")).run_requests
+    sensors.start(request, status)
+    pipeline.scn = 3000
+    data = sensors.tick("windows")
+    assert data.run_requests == []
+    assert f"is {status.value.lower()}" in str(data.skip_message)
+    assert len(pipeline.pending_windows()) == 2, "no window is planned meanwhile"
+
+
+def test_a_failed_run_is_asked_for_again_after_a_pause(
+    pipeline: StandIn, sensors: Sensors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = (pipeline.snapshotted() and sensors.tick("windows")).run_requests
+    sensors.start(first, dg.DagsterRunStatus.FAILURE)
+    assert "next attempt in" in str(sensors.tick("windows").skip_message)
+    late = time.time() + 1000
+    monkeypatch.setattr("assets.runs.time.time", lambda: late)
+    (second,) = sensors.tick("windows").run_requests
+    assert second.tags[RANGE_START_TAG] == first.tags[RANGE_START_TAG]
+    assert second.run_key != first.run_key, "the same key would never start a run again"
+
+
+def test_a_database_that_is_down_is_skipped_and_a_loss_is_an_error(
+    pipeline: StandIn, sensors: Sensors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.snapshotted()
+    raising(monkeypatch, pipeline, OracleUnavailableError("cannot connect"))
+    assert "cannot connect" in str(sensors.tick("windows").skip_message)
+    raising(monkeypatch, pipeline, RedoUnavailableError("redo is gone"))
+    with pytest.raises(RedoUnavailableError, match="redo is gone"):
+        sensors.tick("windows")
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, pipeline: StandIn, error: Exception) -> None:
+    def plan_windows(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pipeline, "plan_windows", plan_windows)
+
+
+def test_a_signal_becomes_one_run_of_its_chunks(
+    pipeline: StandIn, sensors: Sensors, instance: dg.DagsterInstance
+) -> None:
+    pipeline.snapshotted()
+    signal = SignalRecord("x1", "hr", "execute-snapshot", {"data-collections": ["HR.JOBS"]})
+    pipeline.add_signal(signal)
+    (request,) = sensors.tick("snapshots").run_requests
+    assert request.asset_selection == [NAMES.key("snapshot", JOBS)]
+    assert request.tags[RANGE_START_TAG] == "s2000:000000"
+    assert request.tags[RANGE_END_TAG] == "s2000:000002"
+    assert "s2000:000001" in instance.get_dynamic_partitions("hr_hr_jobs_chunks")
+    pipeline.add_signal(signal)
+    (again,) = sensors.tick("snapshots").run_requests
+    assert again.run_key == request.run_key, "asked for again under the same key: still one run"
+    assert len(pipeline.pending_chunks()) == 3
+
+
+def test_without_signals_and_chunks_nothing_is_requested(
+    pipeline: StandIn, sensors: Sensors
+) -> None:
+    pipeline.snapshotted()
+    assert "no chunk is asked for" in str(sensors.tick("snapshots").skip_message)
+
+
+def test_what_the_command_line_did_is_shown_once(
+    pipeline: StandIn, instance: dg.DagsterInstance
+) -> None:
+    pipeline.snapshotted().plan_windows()
+    for window in pipeline.pending_windows():
+        pipeline.capture_window(window)
+        pipeline.apply_window(window)
+    assert add_partitions(instance, pipeline.store, pipeline.config, NAMES) == 8
+    assert report_history(instance, pipeline.store, pipeline.config, NAMES) == 2 + 2 * (2 * 2) + 6
+    assert instance.get_materialized_partitions(NAMES.key("mirror", JOBS)) == {
+        "1000-1500",
+        "1500-2000",
+    }
+    assert add_partitions(instance, pipeline.store, pipeline.config, NAMES) == 0
+    assert report_history(instance, pipeline.store, pipeline.config, NAMES) == 0
+
+
+class TestJanitor:
+    """Runs whose process is dead give back what they hold."""
+
+    @pytest.fixture
+    def run(
+        self,
+        pipeline: StandIn,
+        sensors: Sensors,
+        component: OracleCdc,
+        instance: dg.DagsterInstance,
+    ) -> dg.DagsterRun:
+        (request,) = (pipeline.snapshotted() and sensors.tick("windows")).run_requests
+        return sensors.start(request, dg.DagsterRunStatus.STARTED)
+
+    def released(self, pipeline: StandIn, instance: dg.DagsterInstance) -> list[str]:
+        keys = window_keys(pipeline.config, NAMES)
+        return release_dead_runs(instance, pipeline.store, pipeline.config, keys)
+
+    def test_a_living_run_is_left_alone(
+        self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
+    ) -> None:
+        with pipeline.lease(f"run/{run.run_id}"):
+            assert self.released(pipeline, instance) == []
+
+    def test_a_run_of_a_process_that_is_gone_fails_at_once(
+        self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
+    ) -> None:
+        import socket
+
+        gone = f"{socket.gethostname()}/999999999/12345/1"
+        pipeline.store.acquire_lease(f"hr/run/{run.run_id}", gone, 60)
+        assert self.released(pipeline, instance) == [run.run_id]
+        found = instance.get_run_by_id(run.run_id)
+        assert found is not None
+        assert found.status == dg.DagsterRunStatus.FAILURE
+        assert pipeline.store.leases() == []
+        assert self.released(pipeline, instance) == []
+
+    def test_a_run_of_another_machine_fails_when_its_lease_is_old(
+        self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
+    ) -> None:
+        pipeline.store.acquire_lease(f"hr/run/{run.run_id}", "elsewhere/1/1/1", 1.5)
+        assert self.released(pipeline, instance) == []
+        time.sleep(1.6)
+        assert self.released(pipeline, instance) == [run.run_id]
+
+    def test_a_silent_run_without_lease_fails_after_the_lease_time(
+        self,
+        pipeline: StandIn,
+        run: dg.DagsterRun,
+        instance: dg.DagsterInstance,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        instance.report_engine_event("started", run)
+        assert self.released(pipeline, instance) == []
+        late = time.time() + 61
+        monkeypatch.setattr("assets.runs.time.time", lambda: late)
+        assert self.released(pipeline, instance) == [run.run_id]
