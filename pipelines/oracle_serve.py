@@ -23,7 +23,7 @@ from pathlib import Path
 
 from cdc_core.oracle_embedded.database import Database, open_database
 
-from cdc_core.errors import ConfigError, OracleUnavailableError
+from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError
 from cdc_core.oracle_embedded.server import EmbeddedServer
 
 LOCK_SECONDS = 30
@@ -171,13 +171,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--with-parent", action="store_true")
     asked = parser.parse_args(arguments)
-    return serve(
-        port=asked.port,
-        data=asked.data,
-        user=asked.user,
-        as_json=asked.json,
-        with_parent=asked.with_parent,
-    )
+    try:
+        return serve(
+            port=asked.port,
+            data=asked.data,
+            user=asked.user,
+            as_json=asked.json,
+            with_parent=asked.with_parent,
+        )
+    except CdcError as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

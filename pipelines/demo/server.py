@@ -91,12 +91,17 @@ def _await_ready(process: subprocess.Popen[str], log_path: Path) -> Served:
     if not line:
         raise OracleUnavailableError(
             "the embedded Oracle did not start",
-            hint="Its own words are in the log.",
+            hint="Its own words are in the log; `redolake ui` or another demo may be using the same database.",
             log=log_path,
-            exit_code=process.poll(),
+            said=_last_line(log_path),
         )
     said = json.loads(line)
     return Served(**said)
+
+
+def _last_line(log_path: Path) -> str:
+    lines = log_path.read_text(errors="replace").splitlines()
+    return lines[-1][:300] if lines else "nothing"
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

@@ -1,0 +1,71 @@
+"""How close does capture come to the driver alone fetching the same rows of V$LOGMNR_CONTENTS?
+
+Ours reads, joins, resolves, counts and writes Parquet with a manifest. The driver alone starts the same LogMiner session over
+the same logs, fetches the same query as Arrow batches, and throws them away. The input is a day (quick) or a week of the
+demo's airport.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import date
+from pathlib import Path
+
+from benchmarks.airport import Airport, open_airport
+from benchmarks.common import Result, measured
+from cdc_core.capture.logs import best_copies, read_logs
+from cdc_core.capture.mining import mined_batches, mining
+from cdc_core.oracle.session import connect
+from cdc_core.scn import Scn, ScnWindow
+from pipelines.demo.workload import Plan
+
+GOAL = 0.9
+QUICK = Plan.of_scale("day")
+WEEK = Plan(date(2013, 2, 1), date(2013, 2, 7))
+
+
+def rows(*, quick: bool = False) -> list[Result]:
+    """Rows of V$LOGMNR_CONTENTS per second, over all windows of the airport's work."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        open_airport(Path(name), QUICK if quick else WEEK) as airport,
+    ):
+        list(airport.pipeline.run_snapshot())
+        airport.work()
+        windows = airport.pipeline.plan_windows()
+        fetched, alone = _driver_alone(airport, windows)
+        with measured() as watch:
+            captured = sum(airport.pipeline.capture_window(window).rows for window in windows)
+        list(airport.pipeline.run_windows())
+        correct = airport.pipeline.reconcile().differences == 0
+    return [
+        Result(
+            f"capture of {fetched:,} LogMiner rows ({captured:,} row changes) into landing",
+            fetched / watch.seconds,
+            "rows/s",
+            "the driver alone fetching the same rows as Arrow batches",
+            fetched / alone,
+            goal=GOAL,
+            correct=correct and captured <= fetched,
+        )
+    ]
+
+
+def _driver_alone(airport: Airport, windows: list[ScnWindow]) -> tuple[int, float]:
+    """Rows and seconds of the bare query, window by window."""
+    config = airport.pipeline.config
+    tables = [airport.schema(table.table.name) for table in config.tables]
+    first = airport.pipeline.store.source(config.name)
+    assert first is not None
+    assert first.mining_low is not None
+    low, counted = first.mining_low, 0
+    with connect(config.oracle) as session, measured() as watch, session.in_root():
+        for window in windows:
+            logs = best_copies(read_logs(session, Scn(low)))
+            with mining(session, logs, Scn(low), window.scn_high):
+                batches = mined_batches(
+                    session, tables, Scn(low), window.scn_high, rows=config.oracle.fetch_rows
+                )
+                counted += sum(batch.num_rows for batch in batches)
+            low = window.scn_high
+    return counted, watch.seconds
