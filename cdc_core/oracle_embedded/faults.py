@@ -38,10 +38,19 @@ class FaultKind(StrEnum):
 
 
 class FaultEvent(StrEnum):
-    """At what it happens: a batch of rows is asked for, or a statement is about to run."""
+    """At what it happens: a batch of rows is asked for, a statement or a commit is about to run, or has run.
+
+    A connection that is lost at COMMITTED leaves the client without knowing that its changes are there.
+    ``sql_contains`` does not matter at the last two.
+    """
 
     FETCH = "FETCH"
     EXECUTE = "EXECUTE"
+    COMMIT = "COMMIT"
+    COMMITTED = "COMMITTED"
+
+
+_STATEMENT_EVENTS = frozenset((FaultEvent.FETCH, FaultEvent.EXECUTE))
 
 
 class LostConnectionFaultError(Exception):
@@ -70,7 +79,9 @@ class Fault:
 
     def is_due(self, event: FaultEvent, sql: str) -> bool:
         """Count an event; does the fault happen now?"""
-        if event is not self.event or self.sql_contains.upper() not in sql.upper():
+        if event is not self.event:
+            return False
+        if event in _STATEMENT_EVENTS and self.sql_contains.upper() not in sql.upper():
             return False
         self.seen += 1
         past = self.seen - self.nth
@@ -150,9 +161,9 @@ class FaultRegistry:
                 delay_seconds=_integer(arguments, "DELAY_MS", 0) / 1000,
             )
         except ValueError as error:
-            kinds = ", ".join(FaultKind)
+            kinds, events = ", ".join(FaultKind), ", ".join(FaultEvent)
             raise OracleError(
-                20000, f"unknown fault; KIND is one of {kinds}, EVENT FETCH or EXECUTE"
+                20000, f"unknown fault; KIND is one of {kinds}, EVENT one of {events}"
             ) from error
         self.arm(fault)
 

@@ -74,7 +74,7 @@ def test_faults_are_armed_and_disarmed_by_procedures() -> None:
     [
         pytest.param({"KIND": "FIRE"}, id="kind"),
         pytest.param({"KIND": None}, id="no-kind"),
-        pytest.param({"KIND": "DELAY", "EVENT": "COMMIT"}, id="event"),
+        pytest.param({"KIND": "DELAY", "EVENT": "ROLLBACK"}, id="event"),
         pytest.param({"KIND": "DELAY", "NTH": 0}, id="nth"),
         pytest.param({"KIND": "DELAY", "DELAY_MS": -1}, id="delay"),
         pytest.param({"KIND": "ORA_ERROR", "CODE": 0}, id="code"),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cdc_core.oracle_embedded.api import EngineSession, OracleError
-from cdc_core.oracle_embedded.faults import FaultRegistry, LostConnectionFaultError
+from cdc_core.oracle_embedded.faults import FaultEvent, FaultRegistry, LostConnectionFaultError
 from cdc_core.oracle_embedded.wire.binds import UnreadableRequestError
 from cdc_core.oracle_embedded.wire.lobs import LobStore, read_lob_request
 from cdc_core.oracle_embedded.wire.packets import BreakReceivedError, ConnectionLostError, Link
@@ -49,6 +49,7 @@ class Calls:
         self._link = link
         self._reader = reader
         self._running = running
+        self._faults = faults
         self._lobs = LobStore(session)
         self._statements = Statements(session, self._link, self._lobs, faults, self._commit)
         self._piggybacks = PiggybackActions(
@@ -168,8 +169,10 @@ class Calls:
         self._send_status()
 
     def _commit(self) -> None:
+        self._faults.check(FaultEvent.COMMIT, "")
         self._session.commit()
         self._lobs.forget_contents()
+        self._faults.check(FaultEvent.COMMITTED, "")
 
     def _rollback(self) -> None:
         self._session.rollback()

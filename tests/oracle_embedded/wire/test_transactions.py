@@ -311,3 +311,22 @@ def test_sessions_that_were_killed_end_at_the_client(
     with pytest.raises(oracledb.DatabaseError, match="DPY-4011"):
         connection.cursor().execute("select k from t")
     assert not connection.is_healthy()
+
+
+@pytest.mark.parametrize(
+    ("event", "last"), [(FaultEvent.COMMIT, "ROLLBACK"), (FaultEvent.COMMITTED, "COMMIT")]
+)
+def test_lost_connections_around_a_commit(
+    server: EmbeddedServer,
+    connection: oracledb.Connection,
+    engine: FakeEngine,
+    event: FaultEvent,
+    last: str,
+) -> None:
+    """The client sees the same error, whether the commit was done or not."""
+    server.faults.arm(Fault(FaultKind.LOST_CONNECTION, event))
+    connection.cursor().execute("insert into t values (1)")
+    with pytest.raises(oracledb.DatabaseError, match="DPY-4011"):
+        connection.commit()
+    assert engine.sessions[0].closed.wait(5)
+    assert engine.sessions[0].log[-1] == last
