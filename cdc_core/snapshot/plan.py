@@ -1,0 +1,250 @@
+"""Into which chunks is a table cut?
+
+By ranges of its key or of ROWIDs. Ranges join, the first has no lower and the last no upper bound, and bounds are read as of
+the snapshot's SCN: no row falls between chunks, whatever happens to the table meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from cdc_core.config import SnapshotConfig
+from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.identifiers import quote
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn
+
+_LOG = logging.getLogger(__name__)
+
+_DATE = "'SYYYY-MM-DD HH24:MI:SS'"
+_TIMESTAMP = "'SYYYY-MM-DD HH24:MI:SS.FF9'"
+_KEY_BOUNDS = """
+SELECT {texts}
+  FROM (SELECT {keys}, ROW_NUMBER() OVER (ORDER BY {keys}) AS "_CDC_N" FROM {table} AS OF SCN :scn{where})
+ WHERE MOD("_CDC_N", :chunk_rows) = 1 AND "_CDC_N" > 1
+ ORDER BY "_CDC_N"
+"""
+_COUNT = "SELECT COUNT(*) FROM {table} AS OF SCN :scn{where}"
+_EXTENTS = """
+SELECT O.DATA_OBJECT_ID, E.RELATIVE_FNO, E.BLOCK_ID, E.BLOCKS
+  FROM DBA_EXTENTS E, ALL_OBJECTS O
+ WHERE E.OWNER = :owner AND E.SEGMENT_NAME = :name AND E.SEGMENT_TYPE LIKE 'TABLE%'
+   AND O.OWNER = E.OWNER AND O.OBJECT_NAME = E.SEGMENT_NAME AND O.DATA_OBJECT_ID IS NOT NULL
+   AND (O.SUBOBJECT_NAME = E.PARTITION_NAME OR (O.SUBOBJECT_NAME IS NULL AND E.PARTITION_NAME IS NULL))
+ ORDER BY O.DATA_OBJECT_ID, E.RELATIVE_FNO, E.BLOCK_ID"""
+_ROWID_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+Bound = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRange:
+    """A part of a table: ``low <= position < high``, either of which may be open (None).
+
+    Bounds of ``key`` ranges are the key columns' values as text, in the key's order; of ``rowid`` ranges one ROWID. They
+    are row values: they stay in the metadata store and out of logs.
+    """
+
+    kind: Literal["key", "rowid"]
+    low: Bound | None
+    high: Bound | None
+
+    @classmethod
+    def whole(cls) -> ChunkRange:
+        """All of a table."""
+        return cls("key", None, None)
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON form for the metadata store; :meth:`from_json` is its inverse."""
+        return {
+            "kind": self.kind,
+            "low": None if self.low is None else list(self.low),
+            "high": None if self.high is None else list(self.high),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ChunkRange:
+        """Read what :meth:`as_json` wrote."""
+        low, high = data["low"], data["high"]
+        return cls(
+            data["kind"],
+            None if low is None else tuple(low),
+            None if high is None else tuple(high),
+        )
+
+    def __repr__(self) -> str:
+        bounds = (bound is not None for bound in (self.low, self.high))
+        return f"ChunkRange({self.kind}, bounded={tuple(bounds)})"
+
+
+def plan_chunks(
+    session: OracleSession,
+    schema: TableSchema,
+    *,
+    scn: Scn,
+    config: SnapshotConfig,
+    condition: str | None = None,
+) -> list[ChunkRange]:
+    """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows; an empty one into one empty chunk.
+
+    Args:
+        condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) that rows must meet.
+
+    Raises:
+        SnapshotTooOldError: Oracle has no undo for the SCN any more.
+        ConfigError: The key has a column that ranges cannot be made of.
+    """
+    bounds: Sequence[Bound] | None = None
+    kind: Literal["key", "rowid"] = "rowid"
+    if config.chunk_by == "rowid":
+        bounds = _rowid_bounds(session, schema, scn, config.chunk_rows, condition)
+    if bounds is None:
+        kind = "key"
+        bounds = _key_bounds(session, schema, scn, config.chunk_rows, condition)
+    ends: list[Bound | None] = [None, *bounds, None]
+    ranges = [ChunkRange(kind, low, high) for low, high in pairwise(ends)]
+    _LOG.info(
+        "chunks planned table=%s chunks=%d by=%s scn=%d", schema.table, len(ranges), kind, scn
+    )
+    return ranges
+
+
+def range_predicate(chunk: ChunkRange, schema: TableSchema) -> tuple[str, dict[str, str]]:
+    """The WHERE condition of a chunk and its binds; "" for a whole table.
+
+    Several key columns compare one after the other (lexicographically), in a form that lets Oracle use the key's index.
+    """
+    terms: list[str] = []
+    binds: dict[str, str] = {}
+    for name, bound, strict, loose, last in (
+        ("low", chunk.low, ">", ">=", ">="),
+        ("high", chunk.high, "<", "<=", "<"),
+    ):
+        if bound is None:
+            continue
+        if chunk.kind == "rowid":
+            columns = [("ROWID", f"CHARTOROWID(:{name}0)")]
+        else:
+            columns = [
+                (quote(column), bound_expression(schema.column(column), f":{name}{at}"))
+                for at, column in enumerate(schema.key)
+            ]
+        terms.append(_compare(columns, strict, loose, last))
+        binds |= {f"{name}{at}": value for at, value in enumerate(bound)}
+    return " AND ".join(terms), binds
+
+
+def where_clause(*conditions: str | None) -> str:
+    """``WHERE`` with all conditions that there are, each in parentheses; "" without any."""
+    held = [f"({condition})" for condition in conditions if condition]
+    return f" WHERE {' AND '.join(held)}" if held else ""
+
+
+def bound_expression(column: Column, bind: str) -> str:
+    """SQL that turns a bound's text back into the column's type."""
+    return _forms(column)[1].format(bind)
+
+
+def rowid_text(data_object_id: int, file: int, block: int) -> str:
+    """The extended ROWID of row 0 of a block, as Oracle prints it."""
+    parts = ((data_object_id, 6), (file, 3), (block, 6), (0, 3))
+    return "".join(_digits(number, width) for number, width in parts)
+
+
+def _key_bounds(
+    session: OracleSession, schema: TableSchema, scn: Scn, chunk_rows: int, condition: str | None
+) -> list[Bound]:
+    texts = ", ".join(_forms(schema.column(name))[0].format(quote(name)) for name in schema.key)
+    sql = _KEY_BOUNDS.format(
+        texts=texts,
+        keys=", ".join(quote(name) for name in schema.key),
+        table=schema.table.sql,
+        where=where_clause(condition),
+    )
+    rows = session.fetch_all(sql, {"scn": scn, "chunk_rows": chunk_rows})
+    return [tuple(str(value) for value in row) for row in rows]
+
+
+def _rowid_bounds(
+    session: OracleSession, schema: TableSchema, scn: Scn, chunk_rows: int, condition: str | None
+) -> list[Bound] | None:
+    """First ROWIDs of all chunks but the first; None where the table has no extents that can be seen."""
+    binds = {"owner": schema.table.owner, "name": schema.table.name}
+    try:
+        extents = session.fetch_all(_EXTENTS, binds)
+    except PreflightError:
+        _LOG.warning(
+            "chunks of %s are cut by key, since DBA_EXTENTS cannot be read: GRANT SELECT ON SYS.DBA_EXTENTS TO %s",
+            schema.table, session.user,
+        )  # fmt: skip
+        return None
+    if not extents:
+        _LOG.warning("chunks of %s are cut by key, since it has no extents", schema.table)
+        return None
+    sql = _COUNT.format(table=schema.table.sql, where=where_clause(condition))
+    rows = session.fetch_all(sql, {"scn": scn})[0][0]
+    return cut_extents([tuple(map(int, extent)) for extent in extents], -(-rows // chunk_rows))
+
+
+def cut_extents(extents: Sequence[tuple[int, ...]], chunks: int) -> list[Bound]:
+    """Cut extents (data object, file, first block, blocks), in their order, into ``chunks`` parts of about as many blocks.
+
+    Returns:
+        The ROWID at which each part but the first begins. Large extents are cut inside.
+    """
+    total = sum(extent[3] for extent in extents)
+    wanted = [total * part // chunks for part in range(1, chunks)] if chunks > 1 else []
+    bounds: list[Bound] = []
+    passed = 0
+    for data_object, file, block, blocks in extents:
+        for at in wanted:
+            if passed <= at < passed + blocks and at > 0:
+                bound = (rowid_text(data_object, file, block + at - passed),)
+                if bound not in bounds:
+                    bounds.append(bound)
+        passed += blocks
+    return bounds
+
+
+def _compare(columns: Sequence[tuple[str, str]], strict: str, loose: str, last: str) -> str:
+    (name, value), *rest = columns
+    if not rest:
+        return f"{name} {last} {value}"
+    inner = _compare(rest, strict, loose, last)
+    return f"{name} {loose} {value} AND ({name} {strict} {value} OR ({inner}))"
+
+
+def _forms(column: Column) -> tuple[str, str]:
+    """How a key column's value is printed as text, and read back, both exactly."""
+    kind = column.data_type
+    if kind in {"NUMBER", "FLOAT"}:
+        return "TO_CHAR({}, 'TM9')", "TO_NUMBER({})"
+    if kind in {"VARCHAR2", "CHAR"}:
+        return "{}", "{}"
+    if kind in {"NVARCHAR2", "NCHAR"}:
+        return "{}", "TO_NCHAR({})"
+    if kind == "DATE":
+        return f"TO_CHAR({{}}, {_DATE})", f"TO_DATE({{}}, {_DATE})"
+    if kind.startswith("TIMESTAMP(") and kind.endswith(")"):
+        return f"TO_CHAR({{}}, {_TIMESTAMP})", f"TO_TIMESTAMP({{}}, {_TIMESTAMP})"
+    if kind == "RAW":
+        return "RAWTOHEX({})", "HEXTORAW({})"
+    raise ConfigError(
+        "chunks cannot be cut by a key of this type",
+        hint="Set snapshot.chunk_by to rowid, or name another key for the table.",
+        column=column.name,
+        data_type=kind,
+    )
+
+
+def _digits(number: int, width: int) -> str:
+    text = ""
+    for _ in range(width):
+        number, digit = divmod(number, 64)
+        text = _ROWID_DIGITS[digit] + text
+    return text

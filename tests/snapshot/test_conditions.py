@@ -1,0 +1,94 @@
+"""Which conditions may stand in our SQL?"""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_core.errors import ConfigError
+from cdc_core.identifiers import TableId
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn
+from cdc_core.snapshot.conditions import checked_condition
+
+SCHEMA = TableSchema(
+    TableId("HR", "EMP"),
+    Scn(1),
+    (
+        Column("ID", "NUMBER", 22, 0, 10, 0, False),
+        Column("NAME", "VARCHAR2", 40, 10, None, None, True),
+        Column("HIRED", "DATE", 7, 0, None, None, True),
+        Column("lower", "NUMBER", 22, 0, 10, 0, True),
+    ),
+    ("ID",),
+)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "ID > 5",
+        "  id >= 10 and id < 20 ",
+        "NAME = 'O''Brien; -- not a comment /* nor this */'",
+        "NAME LIKE 'A%' ESCAPE '!'",
+        "NAME IN ('a', 'b') OR NAME IS NULL",
+        "NOT (ID BETWEEN 1 AND 5)",
+        "HIRED >= TO_DATE('2013-01-01', 'YYYY-MM-DD')",
+        "TRUNC(HIRED) = TO_DATE('2013-01-01', 'YYYY-MM-DD')",
+        "UPPER(SUBSTR(NAME, 1, 2)) = 'AB'",
+        "MOD(ID, 10) = 3",
+        '"lower" <> -1',
+        "ID + 1 <= 2 * 3",
+        "NVL(NAME, 'x') != 'y'",
+        "NAME || 'x' = 'yx'",
+        "((ID = 1))",
+        "COALESCE(NAME, 'x') = 'x' AND ID IS NOT NULL",
+    ],
+)
+def test_comparisons_over_the_tables_columns_are_taken_as_they_are(condition: str) -> None:
+    assert checked_condition(condition, SCHEMA) == condition.strip()
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("", "empty"),
+        ("ID > 5" + " " * 5000 + "x", "longer"),
+        ("ID = 1; DELETE FROM EMP", "comment|more than one|parsed"),
+        ("ID = 1) OR (1 = 1", "more than one|parsed|behind"),
+        ("ID = 1) UNION SELECT 1 FROM T WHERE (1 = 1", "UNION"),
+        ("ID = 1) FOR UPDATE --", "comment"),
+        ("ID = 1) ORDER BY (ID", "ORDER"),
+        ("ID = 1 -- x", "comment"),
+        ("ID = /* x */ 1", "comment"),
+        ("ID = :b", "bind"),
+        ("NAME = 'open", "quote"),
+        ("NAME = q'[x]'", "special literal"),
+        ("NAME = n'x'", "special literal"),
+        ("ID", "not a comparison"),
+        ("5", "not a comparison"),
+        ("ID IN (SELECT ID FROM OTHER)", "SELECT"),
+        ("EXISTS (SELECT 1 FROM OTHER)", "EXISTS"),
+        ("NOPE = 1", "neither captured columns.*NOPE"),
+        ('"id" = 1', "no captured column id"),
+        ("EMP.ID = 1", "neither captured columns.*EMP"),
+        ('"EMP".ID = 1', "without a table"),
+        ("HIRED > SYSDATE", "SYSDATE"),
+        ("HIRED > CURRENT_DATE", "CURRENT_DATE"),
+        ("NAME = USER", "USER"),
+        ("HIRED > DATE '2013-01-01'", "DATE"),
+        ("DBMS_RANDOM.VALUE() > 1", "DBMS_RANDOM"),
+        ("USERENV('x') = 'y'", "USERENV"),
+        ("MY_FUNCTION(ID) = 1", "MY_FUNCTION"),
+        ("ID = UPPER(NAME, ID) AND", "parsed"),
+        ("ID(5) = 1", "not allowed|parsed|ID"),
+        ("MAX(ID) = 1", "MAX"),
+        ("ROWNUM < 5", "ROWNUM"),
+        ("ID @ 5 = 1", "comment|parsed"),
+        ("ID = ID(+)", "not allowed|parsed"),
+        ("CASE WHEN ID = 1 THEN 1 END = 1", "CASE"),
+        ("ROW_NUMBER() OVER (ORDER BY ID) = 1", "ROW_NUMBER"),
+    ],
+)
+def test_everything_else_is_refused(condition: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        checked_condition(condition, SCHEMA)
