@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, ConfigDict
 
 from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
@@ -34,9 +33,8 @@ class Attributes(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
+    def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
+        """The schema of a source's configuration, for editors and ``dg``."""
         return attributes_json_schema()
 
 

@@ -219,7 +219,8 @@ def _problem(file: YamlFile, detail: Any) -> Problem:
             path = (*path[:-1], SECRET_ENV_KEY)
         text = f"missing: add `{path[-1]}:`{_described(path[1:])}"
         return Problem(file.position(path[:-1], of_key=True), path, text)
-    return Problem(file.position(path), path, _what_to_write(detail, path))
+    whole = path == (ATTRIBUTES,)
+    return Problem(file.position(path, of_key=whole), path, _what_to_write(detail, path))
 
 
 def _path_in_file(file: YamlFile, loc: tuple[str | int, ...]) -> KeyPath:
@@ -298,6 +299,8 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    words = set(key.split("_"))
+    near = [name for name in known if set(name.split("_")) == words]
+    near += difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     meant = f"; did you mean `{near[0]}`?" if near else "."
     return f"unknown key{meant} Known here: {', '.join(known)}"

@@ -7,6 +7,7 @@ there is neither, the demo's.
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import dagster as dg
@@ -14,6 +15,10 @@ import dagster as dg
 import pipelines.defs
 from assets.components import OracleCdc
 from pipelines.config_file import CONFIG_ENV, config_path, demo_config
+
+# What Dagster calls beta and preview here (backfill policies, component folders) is said once in the documentation.
+for category in (dg.BetaWarning, dg.PreviewWarning):
+    warnings.filterwarnings("ignore", category=category)
 
 ROOT = Path(__file__).resolve().parents[1]
 

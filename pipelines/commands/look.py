@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.status import Reconciliation, SourceStatus, TableStatus
@@ -97,7 +98,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
     console.print(table)
     for one in found.tables:
         if one.last_error:
-            console.print(f"[red]{one.table}[/]: {one.last_error}", markup=True)
+            console.print(f"[red]{one.table}[/]: {escape(one.last_error)}")
 
 
 def show_reconciliation(found: Reconciliation, console: Console) -> None:
@@ -118,7 +119,7 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
     console.print(table)
     for one in found.tables:
         if one.differences:
-            console.print(f"[red]{one.table}[/] differs at: {', '.join(one.keys)}")
+            console.print(f"[red]{one.table}[/] differs at: {escape(', '.join(one.keys))}")
 
 
 def _lag(one: TableStatus) -> str:

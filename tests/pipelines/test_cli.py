@@ -1,0 +1,242 @@
+"""Commands: what they print, how they end, what they say of errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cdc_core.errors import OracleUnavailableError
+from cdc_core.status import SourceStatus, StepReport, TableStatus
+from pipelines.cli import app
+from pipelines.commands import look, work
+from tests.assets.standin import EMPLOYEES, JOBS, StandIn
+
+COMMANDS = [
+    "setup",
+    "doctor",
+    "demo",
+    "ui",
+    "snapshot",
+    "capture",
+    "apply",
+    "run",
+    "status",
+    "reconcile",
+    "replay",
+    "signal execute-snapshot",
+    "oracle serve",
+]
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """A source in place of the one that ``--config`` would name."""
+    made = StandIn.open(tmp_path)
+
+    @contextmanager
+    def opened(_: Path | None, *, oracle: bool = True) -> Iterator[StandIn]:
+        yield made
+
+    for module in (work, look):
+        monkeypatch.setattr(module, "opened", opened)
+    yield made
+    made.store.close()
+
+
+def redolake(*arguments: str) -> Any:
+    return CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    result = redolake(*command.split(), "--help")
+    assert result.exit_code == 0
+    assert f"{command} [OPTIONS]" in result.stdout
+    assert len(result.stdout.splitlines()) > 5
+
+
+def test_the_overview_names_every_command() -> None:
+    text = redolake("--help").stdout
+    assert all(command.split()[0] in text for command in COMMANDS)
+
+
+def test_an_error_is_one_message_with_the_way_out_and_exit_code_2(tmp_path: Path) -> None:
+    result = redolake("status", "--config", str(tmp_path / "nothing.yaml"))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Error: there is no configuration file" in result.stderr
+    assert "What to do: Name one with --config FILE" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    result = redolake("--debug", "status", "--config", str(tmp_path / "nothing.yaml"))
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+
+
+def test_a_wrong_file_is_told_before_anything_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "defs.yaml"
+    file.write_text("type: assets.components.OracleCdc\nattributes: {nam: hr}\n")
+    result = redolake("run", "--config", str(file))
+    assert result.exit_code == 2
+    assert f"{file}:2:14 attributes.nam: unknown key; did you mean `name`?" in result.stderr
+
+
+def test_snapshot_reads_what_is_pending(source: StandIn) -> None:
+    result = redolake("snapshot")
+    assert result.exit_code == 0
+    assert "6 chunks with 60 rows applied" in result.stdout
+    assert "Nothing to read" in redolake("snapshot").stdout
+    assert "3 chunks" in redolake("snapshot", "--table", "hr.jobs").stdout
+
+
+def test_a_condition_needs_its_table(source: StandIn) -> None:
+    result = redolake("snapshot", "--condition", "A = 1")
+    assert result.exit_code == 2
+    assert "Add --table" in result.stderr
+
+
+def test_capture_and_apply_are_steps_of_their_own(source: StandIn) -> None:
+    source.snapshotted()
+    assert "2 windows with 28 redo rows captured" in redolake("capture").stdout
+    assert [step for step, _ in source.calls] == ["capture", "capture"]
+    assert "2 windows with 28 changes applied" in redolake("apply").stdout
+    assert "0 windows" in redolake("apply").stdout
+
+
+def test_replay_takes_named_windows_or_a_range(source: StandIn) -> None:
+    source.snapshotted()
+    redolake("capture")
+    redolake("apply")
+    source.calls.clear()
+    assert redolake("replay", "1500-2000", "1000-1500").exit_code == 0
+    assert redolake("replay", "--from", "1500").exit_code == 0
+    assert source.calls == [
+        ("replay", "1500-2000"),
+        ("replay", "1000-1500"),
+        ("replay", "1500-2000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param([], "no window was named", id="none"),
+        pytest.param(["yesterday"], "this is not a window key (key=yesterday)", id="no-window"),
+        pytest.param(["5-5"], "window (5, 5] is empty", id="empty"),
+    ],
+)
+def test_replay_refuses_what_is_no_window(source: StandIn, arguments: list[str], said: str) -> None:
+    result = redolake("replay", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_run_in_a_loop_waits_out_what_goes_away(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[int] = []
+
+    def run_once() -> Iterator[StepReport]:
+        rounds.append(1)
+        if len(rounds) == 1:
+            raise OracleUnavailableError("cannot connect", hint="Start it.")
+        if len(rounds) == 3:
+            raise KeyboardInterrupt
+        yield StepReport("window-applied", "1-2", 0.1)
+
+    pauses: list[float] = []
+    monkeypatch.setattr(source, "run_once", run_once, raising=False)
+    monkeypatch.setattr(work.time, "sleep", pauses.append)
+    result = redolake("run", "--loop", "--every", "5")
+    assert "cannot connect" in result.stderr
+    assert "1 steps done" in result.stdout
+    assert pauses == [10.0, 5.0], "longer after an error"
+    assert len(rounds) == 3
+
+
+def test_run_once_ends_with_the_error(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_once() -> Iterator[StepReport]:
+        raise OracleUnavailableError("cannot connect", hint="Start it.")
+        yield
+
+    monkeypatch.setattr(source, "run_once", run_once, raising=False)
+    result = redolake("run")
+    assert result.exit_code == 2
+    assert "What to do: Start it." in result.stderr
+
+
+def test_a_signal_waits_in_the_store(source: StandIn) -> None:
+    source.snapshotted()
+    arguments = ["--table", "hr.jobs", "--condition", "ID > 5", "--id", "mine"]
+    result = redolake("signal", "execute-snapshot", *arguments)
+    assert result.exit_code == 0
+    (signal,) = source.store.pending_signals("hr")
+    assert signal.id == "mine"
+    assert signal.data == {
+        "data-collections": ["HR.JOBS"],
+        "additional-conditions": [{"data-collection": "HR.JOBS", "filter": "ID > 5"}],
+    }
+    assert "Add --table" in redolake("signal", "execute-snapshot").stderr
+
+
+def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = TableStatus(
+        str(JOBS), "ready", 2000, None, 5, 1.5, "s1000", 3, 3, "1500-2000", "it [failed] once"
+    )
+    new = TableStatus(str(EMPLOYEES), "new", None, None, None, None, None, 0, 0, None, None)
+    found = SourceStatus("hr", 2005, 0, 0, 2, 1, 1900, 0, (ready, new))
+    monkeypatch.setattr(source, "status", lambda: found)
+
+
+def test_status_shows_each_table(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    status(source, monkeypatch)
+    text = redolake("status").stdout
+    assert "Oracle is at SCN 2005" in text
+    assert "open transactions: 1 (oldest since SCN 1900)" in text
+    assert "5 SCNs, 2 s" in text
+    assert "HR.JOBS: it [failed] once" in text
+
+
+def test_status_json_has_its_keys(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    status(source, monkeypatch)
+    found = json.loads(redolake("status", "--json").stdout)
+    documented = redolake("status", "--help").stdout
+    assert all(key in documented for key in found)
+    assert all(key in documented for key in found["tables"][0])
+    assert found["tables"][0]["position"] == 2000
+
+
+def test_reconcile_is_0_when_equal(source: StandIn) -> None:
+    result = redolake("reconcile", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found["scn"] == 2000
+    assert [table["table"] for table in found["tables"]] == ["HR.EMPLOYEES", "HR.JOBS"]
+    wanted = {"table", "rows_oracle", "rows_delta", "differences"}
+    assert wanted <= set(found["tables"][0])
+
+
+def test_reconcile_is_1_on_a_difference_and_names_table_and_keys(source: StandIn) -> None:
+    source.differences["HR.JOBS"] = 1
+    result = redolake("reconcile")
+    assert result.exit_code == 1
+    assert "HR.JOBS differs at: ID=1" in result.stdout
+    assert redolake("reconcile", "--table", "HR.EMPLOYEES").exit_code == 0
+
+
+def test_doctor_json_is_json_and_exit_1_says_that_something_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.config_file.demo_config", lambda: tmp_path / "none.yaml")
+    result = redolake("doctor", "--json")
+    found = json.loads(result.stdout)
+    assert set(found) == {"ok", "checks"}
+    assert result.exit_code == (0 if found["ok"] else 1)

@@ -1,0 +1,253 @@
+"""One file for Dagster and the command line; a wrong one is told with file, line, key and what to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.components import Attributes, OracleCdc
+from cdc_core.config import LocalLandingConfig, S3LandingConfig
+from cdc_core.errors import ConfigError
+from pipelines.config_file import config_path, demo_config, load_config
+
+RIGHT = """\
+type: assets.components.OracleCdc
+attributes:
+  name: hr
+  oracle:
+    dsn: localhost:1521/FREEPDB1
+    user: cdc
+    password_env: HR_PASSWORD
+  tables:
+    - name: HR.EMPLOYEES
+      columns_exclude: [PHOTO]
+    - name: hr."Jobs"
+  landing: {type: local, path: landing}
+  lake: {path: lake}
+  state: {url: "sqlite:///state.db"}
+"""
+ENVIRON = {"HR_PASSWORD": "tiger"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "defs.yaml"
+    path.write_text(RIGHT)
+    return path
+
+
+def problems_of(path: Path, text: str, environ: dict[str, str] | None = None) -> list[str]:
+    """The lines about problems, without the file's name."""
+    path.write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, environ=ENVIRON if environ is None else environ)
+    lines = str(raised.value).splitlines()[1:]
+    assert all(line.startswith(f"  {path}:") for line in lines)
+    return [line.removeprefix(f"  {path}:") for line in lines]
+
+
+def test_a_right_file_is_a_source(file: Path) -> None:
+    config = load_config(file, environ=ENVIRON)
+    assert config.oracle.password.get_secret_value() == "tiger"
+    assert [str(table.table) for table in config.tables] == ["HR.EMPLOYEES", "HR.Jobs"]
+
+
+def test_relative_paths_are_relative_to_the_file(file: Path) -> None:
+    config = load_config(file.parent, environ=ENVIRON)
+    assert isinstance(config.landing, LocalLandingConfig)
+    assert config.landing.path == str(file.parent / "landing")
+    assert config.lake.path == str(file.parent / "lake")
+    assert config.state.url == f"sqlite:///{file.parent}/state.db"
+
+
+def test_paths_and_addresses_that_are_whole_stay(file: Path) -> None:
+    text = RIGHT.replace("{path: lake}", "{path: s3a://bucket/lake}")
+    text = text.replace("type: local, path: landing", "type: s3, bucket: b, cache: cache")
+    file.write_text(text.replace("sqlite:///state.db", "postgresql+psycopg2://db/x"))
+    config = load_config(file, environ=ENVIRON)
+    assert config.lake.path == "s3a://bucket/lake"
+    assert config.state.url == "postgresql+psycopg2://db/x"
+    assert isinstance(config.landing, S3LandingConfig)
+    assert config.landing.cache == str(file.parent / "cache")
+
+
+def test_definitions_need_no_password(file: Path) -> None:
+    assert load_config(file, environ=None).name == "hr"
+    assert OracleCdc.from_file(file).build_defs().assets
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "problem"),
+    [
+        pytest.param(
+            "user: cdc",
+            "usr: cdc",
+            "6:5 attributes.oracle.usr: unknown key; did you mean `user`?",
+            id="wrong-key",
+        ),
+        pytest.param(
+            "lake:",
+            "lakes:",
+            "13:3 attributes.lakes: unknown key; did you mean `lake`?",
+            id="wrong-key-at-the-top",
+        ),
+        pytest.param(
+            "columns_exclude",
+            "exclude_columns",
+            "10:7 attributes.tables[0].exclude_columns: unknown key; did you mean `columns_exclude`?",
+            id="wrong-key-in-a-list",
+        ),
+        pytest.param(
+            "user: cdc",
+            "user: cdc\n    fetch_rows: many",
+            "7:17 attributes.oracle.fetch_rows: should be a valid integer",
+            id="wrong-type",
+        ),
+        pytest.param(
+            "user: cdc",
+            "user: cdc\n    fetch_rows: 1",
+            "7:17 attributes.oracle.fetch_rows: should be greater than or equal to 100",
+            id="impossible-value",
+        ),
+        pytest.param(
+            "name: HR.EMPLOYEES",
+            "name: EMPLOYEES",
+            "9:13 attributes.tables[0].name: this is not a table name",
+            id="table-without-owner",
+        ),
+        pytest.param(
+            "name: HR.EMPLOYEES",
+            "name: HR.EMP-LOYEES",
+            "9:13 attributes.tables[0].name: an unquoted identifier has characters",
+            id="table-name-with-a-dash",
+        ),
+        pytest.param(
+            'hr."Jobs"',
+            "hr.employees",
+            "2:1 attributes: tables named more than once: HR.EMPLOYEES",
+            id="table-twice",
+        ),
+        pytest.param(
+            "name: hr\n",
+            "name: HR\n",
+            "3:9 attributes.name: write a name of lower-case letters",
+            id="source-name-in-capitals",
+        ),
+        pytest.param(
+            "type: local, path: landing",
+            "type: nfs, path: landing",
+            "12:12 attributes.landing: unknown kind 'nfs'; write one of 'local', 's3'",
+            id="unknown-kind",
+        ),
+        pytest.param(
+            "type: local, path: landing",
+            "path: landing",
+            "12:12 attributes.landing: missing: add `type: local`",
+            id="kind-missing",
+        ),
+        pytest.param(
+            "type: local, path: landing",
+            "type: s3, bucket: b, cach: c, cache: d",
+            "12:34 attributes.landing.cach: unknown key; did you mean `cache`? "
+            "Known here: type, bucket, prefix, endpoint_url, cache",
+            id="wrong-key-of-the-chosen-kind",
+        ),
+        pytest.param(
+            "  lake: {path: lake}\n",
+            "",
+            "2:1 attributes.lake: missing: add `lake:`",
+            id="missing-key",
+        ),
+        pytest.param(
+            "password_env: HR_PASSWORD",
+            "password: tiger",
+            "7:5 attributes.oracle.password: no passwords in files: write `password_env: NAME`",
+            id="password-in-the-file",
+        ),
+        pytest.param(
+            "    password_env: HR_PASSWORD\n",
+            "",
+            "4:3 attributes.oracle.password_env: missing: add `password_env:`",
+            id="password-missing",
+        ),
+        pytest.param(
+            "password_env: HR_PASSWORD",
+            "password_env: NOT_SET",
+            "7:19 attributes.oracle.password_env: the environment variable NOT_SET is not set",
+            id="variable-not-set",
+        ),
+        pytest.param(
+            "type: assets.components.OracleCdc",
+            "type: assets.components.Oracle",
+            "1:7 type: write `type: assets.components.OracleCdc`",
+            id="another-component",
+        ),
+        pytest.param(
+            "attributes:",
+            "atributes:",
+            "2:1 atributes: unknown key; did you mean `attributes`?",
+            id="wrong-key-of-the-file",
+        ),
+        pytest.param(
+            "user: cdc",
+            "user: cdc\n    user: cdd",
+            "7:5 attributes.oracle.user: this key stands here a second time (first in line 6)",
+            id="key-twice",
+        ),
+        pytest.param("user: cdc", "user: [cdc", "7:17 the file: this is not YAML", id="not-yaml"),
+    ],
+)
+def test_a_problem_is_told_with_its_place(file: Path, right: str, wrong: str, problem: str) -> None:
+    assert right in RIGHT
+    found = problems_of(file, RIGHT.replace(right, wrong, 1))
+    assert any(line.startswith(problem) for line in found), found
+
+
+def test_all_problems_are_told_at_once_in_order(file: Path) -> None:
+    text = RIGHT.replace("user: cdc", "usr: cdc").replace("HR.EMPLOYEES", "EMPLOYEES")
+    found = problems_of(file, text, environ={})
+    assert [line.split(":")[0] for line in found] == ["4", "6", "7", "9"]
+
+
+def test_a_wrong_password_variable_never_shows_a_value(file: Path) -> None:
+    found = problems_of(file, RIGHT.replace("password_env: HR_PASSWORD", "password: tiger"))
+    assert "tiger" not in "".join(found)
+
+
+def test_a_missing_file_says_how_to_name_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--config FILE or the environment variable"):
+        load_config(tmp_path / "nothing.yaml", environ=ENVIRON)
+
+
+def test_which_file_is_meant(tmp_path: Path) -> None:
+    named, other = tmp_path / "named.yaml", tmp_path / "other.yaml"
+    assert config_path(named, {"REDOLAKE_CONFIG": str(other)}) == named
+    assert config_path(None, {"REDOLAKE_CONFIG": str(other)}) == other
+    assert config_path(None, {}) == demo_config()
+    assert config_path(tmp_path, {}) == tmp_path / "defs.yaml"
+
+
+def test_editors_see_the_schema_without_a_password() -> None:
+    schema = Attributes.model_json_schema()
+    oracle = schema["$defs"]["OracleConfig"]
+    assert "password_env" in oracle["required"]
+    assert "password" not in oracle["properties"]
+    assert oracle["properties"]["dsn"]["description"].startswith("Easy Connect string")
+
+
+def test_dagster_loads_the_same_file(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDOLAKE_CONFIG", str(file))
+    from pipelines.definitions import defs
+
+    found = defs()
+    assert isinstance(found, dg.Definitions)
+    keys = {key.to_user_string() for key in found.resolve_all_asset_keys()}
+    assert "hr/mirror/hr/_jobs" in keys or "hr/mirror/hr/_Jobs" in keys
+    assert found.executor is dg.in_process_executor
+    file.write_text(RIGHT.replace("user: cdc", "usr: cdc"))
+    with pytest.raises(ConfigError, match="did you mean `user`"):
+        defs()
