@@ -1,0 +1,24 @@
+-- Rights and settings that some features want. Read it and run what you need, as SYSDBA, in the tables' pluggable database.
+-- The capture user is C##REDOLAKE here; in a database without containers it is REDOLAKE.
+
+-- Chunks by ROWID (snapshot.chunk_by: rowid), for tables whose key makes uneven ranges:
+GRANT SELECT ON SYS.DBA_EXTENTS TO C##REDOLAKE;
+
+-- Definitions of tables as of an SCN. Without it, a DDL is followed only if no other DDL of the table came after it:
+GRANT FLASHBACK ON SYS.ALL_TAB_COLS TO C##REDOLAKE;
+GRANT FLASHBACK ON SYS.ALL_CONSTRAINTS TO C##REDOLAKE;
+GRANT FLASHBACK ON SYS.ALL_CONS_COLUMNS TO C##REDOLAKE;
+GRANT FLASHBACK ON SYS.ALL_INDEXES TO C##REDOLAKE;
+GRANT FLASHBACK ON SYS.ALL_IND_COLUMNS TO C##REDOLAKE;
+GRANT FLASHBACK ON SYS.ALL_OBJECTS TO C##REDOLAKE;
+
+-- Undo for chunks that take long to read and for reconciliation, in seconds:
+ALTER SYSTEM SET UNDO_RETENTION = 14400 SCOPE = BOTH;
+
+-- A signal table that applications write and capture reads (signals.table: APP.REDOLAKE_SIGNAL):
+CREATE TABLE APP.REDOLAKE_SIGNAL (
+    ID   VARCHAR2(42) PRIMARY KEY,
+    TYPE VARCHAR2(32) NOT NULL,
+    DATA VARCHAR2(2048)
+);
+GRANT SELECT ON APP.REDOLAKE_SIGNAL TO C##REDOLAKE;
