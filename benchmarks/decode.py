@@ -1,0 +1,168 @@
+"""How many redo statements per second does one core decode into typed columns, against Debezium's own parser?
+
+Debezium's parser leaves every value as text; ours ends in typed Arrow columns. Both read the same statements, and both
+results are compared value by value.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.common import Result, median_seconds
+from benchmarks.peers.debezium import Parsed, PeerUnavailableError, parse
+from cdc_core.decode import DecodedDml, decode_dml
+from cdc_core.identifiers import TableId
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn
+
+COLUMNS = (5, 10, 20, 50)
+GOAL = 3.0
+_BATCH_ROWS = 5_000
+_TYPES: tuple[tuple[str, int | None, int | None], ...] = (
+    ("NUMBER", 10, 0),
+    ("VARCHAR2", None, None),
+    ("NUMBER", 12, 2),
+    ("DATE", None, None),
+    ("TIMESTAMP(6)", None, None),
+)
+_WARM_UP_SECONDS_LEAST = 2.0
+"""Java compiles what it has run often enough; less than this would be unfair."""
+_EPOCH = datetime(1970, 1, 1)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz     ABCDEÄé"
+
+
+def rows(*, quick: bool = False, seconds_budget: float = 60.0) -> list[Result]:
+    """One row for each number of columns and kind of statement."""
+    seconds = (seconds_budget / 6 if quick else seconds_budget) / (len(COLUMNS) * 3)
+    made = []
+    for columns in COLUMNS:
+        schema = _schema(columns)
+        for kind, printed in _statements(schema, random.Random(columns)).items():
+            made.append(_compare(schema, kind, printed, seconds))
+    return made
+
+
+def _compare(schema: TableSchema, kind: str, statements: list[str], seconds: float) -> Result:
+    text = pa.array(statements, pa.large_string())
+    decoded = decode_dml(text, schema)  # loads the compiled code
+    once = median_seconds(lambda: decode_dml(text, schema), repeats=3)
+    repeats = max(3, min(200, int(seconds / 2 / once)))
+    ours = len(statements) / median_seconds(lambda: decode_dml(text, schema), repeats=repeats)
+    question = f"decode {kind} of {len(schema.columns)} columns, typed"
+    unit = "statements/s per core"
+    try:
+        theirs = parse(
+            statements,
+            schema.column_names,
+            warm_up_seconds=max(seconds / 2, _WARM_UP_SECONDS_LEAST),
+            passes=max(5, repeats // 4),
+        )
+    except PeerUnavailableError as error:
+        against = f"Debezium's parser, not run: {error}"
+        return Result(question, ours, unit, against, goal=GOAL)
+    return Result(
+        question=question,
+        ours=ours,
+        unit=unit,
+        against="Debezium's parser (values stay text)",
+        theirs=theirs.statements_per_second,
+        goal=GOAL,
+        correct=_is_same(decoded, theirs, schema),
+    )
+
+
+def _is_same(decoded: DecodedDml, parsed: Parsed, schema: TableSchema) -> bool:
+    ours = (_columns(decoded.before, schema), _columns(decoded.after, schema))
+    theirs = tuple(
+        [
+            [
+                _typed(text, column)
+                for text, column in zip(values[side], schema.columns, strict=True)
+            ]
+            for values in parsed.values
+        ]
+        for side in (0, 1)
+    )
+    return ours == theirs
+
+
+def _columns(images: pa.StructArray, schema: TableSchema) -> list[list[Any]]:
+    empty = [None] * len(schema.columns)
+    return [empty if image is None else list(image.values()) for image in images.to_pylist()]
+
+
+def _typed(text: str | None, column: Column) -> Any:
+    """Debezium's text as a value, by other means than ours."""
+    if text is None or column.data_type == "VARCHAR2":
+        return text
+    if column.data_type == "NUMBER":
+        return Decimal(text) if column.scale else int(text)
+    return datetime.fromisoformat(text.split("'")[1])
+
+
+def _schema(columns: int) -> TableSchema:
+    made = tuple(
+        Column(f"COLUMN_{place}", name, 30, 30, precision, scale, nullable=True)
+        for place in range(columns)
+        for name, precision, scale in (_TYPES[place % len(_TYPES)],)
+    )
+    return TableSchema(TableId("SHOP", "ORDERS"), Scn(1), made, key=("COLUMN_0",))
+
+
+def _statements(schema: TableSchema, chance: random.Random) -> dict[str, list[str]]:
+    """INSERTs, UPDATEs of one column in ten, and DELETEs, as LogMiner prints them; one value in ten is NULL."""
+    table, names = schema.table.sql, schema.column_names
+    listed = ",".join(f'"{name}"' for name in names)
+    made: dict[str, list[str]] = {"insert": [], "update": [], "delete": []}
+    for _row in range(_BATCH_ROWS):
+        row = [_literal(column, chance) for column in schema.columns]
+        made["insert"].append(f"insert into {table}({listed}) values ({','.join(row)});")
+        where = " and ".join(
+            f'"{name}" IS NULL' if text == "NULL" else f'"{name}" = {text}'
+            for name, text in zip(names, row, strict=True)
+        )
+        changed = sorted(chance.sample(range(1, len(names)), max(1, len(names) // 10)))
+        sets = ", ".join(
+            f'"{names[place]}" = {_literal(schema.columns[place], chance)}' for place in changed
+        )
+        made["update"].append(f"update {table} set {sets} where {where};")
+        made["delete"].append(f"delete from {table} where {where};")
+    return made
+
+
+def _literal(column: Column, chance: random.Random) -> str:
+    if column.name != "COLUMN_0" and chance.random() < 0.1:
+        return "NULL"
+    moment = _EPOCH + timedelta(seconds=chance.randrange(10**9, 17 * 10**8))
+    printers: dict[str, Callable[[], str]] = {
+        "NUMBER": lambda: _number(column, chance),
+        "VARCHAR2": lambda: _text(chance),
+        "DATE": lambda: f"TO_DATE('{moment}', 'YYYY-MM-DD HH24:MI:SS')",
+        "TIMESTAMP(6)": lambda: f"TO_TIMESTAMP('{moment}.{chance.randrange(10**6):06d}')",
+    }
+    return printers[column.data_type]()
+
+
+def _number(column: Column, chance: random.Random) -> str:
+    whole = chance.randrange(10 ** chance.randint(1, 9))
+    return f"'{whole}.{chance.randint(11, 99)}'" if column.scale else f"'{whole}'"
+
+
+def _text(chance: random.Random) -> str:
+    text = "".join(chance.choices(_LETTERS, k=chance.randint(1, 30)))
+    quote = "''" if chance.random() < 0.1 else ""
+    return f"'{text}{quote}x'"
+
+
+if __name__ == "__main__":
+    began = time.perf_counter()
+    for result in rows():
+        print(result.as_json())
+    print(f"{time.perf_counter() - began:.0f} s")
