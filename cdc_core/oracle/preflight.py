@@ -17,7 +17,6 @@ VIEWS = (
     "V$LOG",
     "V$LOGFILE",
     "V$ARCHIVED_LOG",
-    "V$ARCHIVE_DEST_STATUS",
     "V$THREAD",
     "V$TRANSACTION",
     "V$LOGMNR_LOGS",

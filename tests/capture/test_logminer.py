@@ -1,0 +1,277 @@
+"""One window from redo to landing, with a prepared LogMiner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from cdc_core.capture import logminer
+from cdc_core.capture.logminer import capture_window, ledger_from_landing
+from cdc_core.capture.mining import COMMIT, DDL, START
+from cdc_core.config import LocalLandingConfig, TableConfig
+from cdc_core.errors import (
+    LogsNotReadyError,
+    OracleError,
+    OracleUnavailableError,
+    RedoUnavailableError,
+    SchemaMismatchError,
+)
+from cdc_core.landing.layout import window_folder
+from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
+from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.scn import Scn, ScnWindow
+from cdc_core.state.records import WindowRecord
+from tests.capture.test_rows import DEPT, EMP, X2, batch, row
+from tests.oracle.fake_session import FakeSession
+
+WINDOW = ScnWindow(Scn(100), Scn(200))
+RECORD = WindowRecord(
+    "src",
+    2,
+    WINDOW,
+    Scn(90),
+    "planned",
+    None,
+    None,
+    None,
+    None,
+    datetime.now(UTC),
+    None,
+    None,
+    None,
+)
+NO_SESSION = OracleError("no LogMiner session", ora="ORA-01307")
+COLUMNS = [("HR", "EMP", "ID", "NUMBER", 22, 0, 10, 0, "N", None, "NO", "NO")]
+ADDED = [("HR", "EMP", "NOTE", "VARCHAR2", 10, 10, None, None, "Y", None, "NO", "NO")]
+
+
+def answers(**more: Any) -> dict[str, Any]:
+    return {
+        "RESETLOGS_CHANGE#, NAME": [(1, "ORCL", 7)],
+        "FROM V$LOG L": [(1, 5, "/redo5", 80, None, 1000, "CURRENT")],
+        "MAX(A.SEQUENCE#)": [],
+        "A.BLOCKS": [],
+        "FROM V$THREAD": [(1, "OPEN", "PUBLIC", 1, 0, 0, 500)],
+        "FROM V$LOGMNR_LOGS": [("/redo5", 0, None)],
+        **more,
+    }
+
+
+def dictionary(columns: list[Any], key: str = "ID", object_id: int = 501) -> dict[str, Any]:
+    return {
+        "ALL_TAB_COLS": columns,
+        "ALL_CONSTRAINTS": [("HR", "EMP", key)],
+        "ALL_INDEXES": [],
+        "ALL_OBJECTS": [("HR", "EMP", object_id)],
+    }
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> LandingStore:
+    return open_landing(LocalLandingConfig(path=str(tmp_path)))
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: None)
+
+
+def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
+    return capture_window(
+        session,  # type: ignore[arg-type]
+        source="src",
+        record=RECORD,
+        tables=[EMP, DEPT],
+        configs=[TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"')],
+        ledger=more.get("ledger", []),
+        landing=landing,
+        rows=1000,
+        resetlogs_change=more.get("resetlogs_change", 1),
+    )
+
+
+def test_a_window_lands_with_its_rows_transactions_and_manifest(landing: LandingStore) -> None:
+    session = FakeSession(
+        answers(),
+        [
+            batch(row(START, scn=95), row(1), row(START, X2)),
+            batch(row(1, X2, table_name="Dept"), row(COMMIT, scn=180)),
+        ],
+        {"END_LOGMNR": NO_SESSION},
+    )
+    manifest, ledger = capture(session, landing)
+    folder = window_folder("src", WINDOW)
+    assert read_window_manifest(landing.read(folder, MANIFEST_NAME), where="") == manifest
+    assert manifest.rows_by_table == {"HR.EMP": 1, "HR.Dept": 1}
+    assert manifest.tables_committed == ("HR.EMP",)
+    assert (manifest.transactions_committed, manifest.transactions_open) == (1, 1)
+    assert [log.sequence for log in manifest.logs] == [5]
+    [redo] = landing.local_paths(folder, manifest.redo_files)
+    assert pq.read_table(redo).column("ordinal").to_pylist() == [(2 << 40) + 1, (2 << 40) + 3]
+    [path] = landing.local_paths(folder, [manifest.transactions_file])
+    assert pq.read_table(path).column("state").to_pylist() == ["commit", "open"]
+    assert [one.xid for one in ledger] == [X2.lower()]
+    assert ledger_from_landing(landing, manifest) == ledger
+
+
+def test_the_mining_range_and_the_filters_are_sent_as_binds(landing: LandingStore) -> None:
+    session = FakeSession(answers(), [batch()], {"END_LOGMNR": NO_SESSION})
+    capture(session, landing)
+    [(_, started)] = [one for one in session.sent if "START_LOGMNR" in one[0]]
+    assert started == {"scn_low": 91, "scn_high": 200}
+    [(sql, binds)] = [one for one in session.sent if "V$LOGMNR_CONTENTS" in one[0]]
+    assert binds == {
+        "scn_low": 90, "scn_high": 200, "o0": "HR", "n0": "EMP", "o1": "HR", "n1": "Dept",
+    }  # fmt: skip
+    assert "DATA_OBJ# IN (501, 502)" in sql
+    assert "SRC_CON_NAME" not in sql
+
+
+def test_logminer_is_ended_before_and_after_also_when_the_pass_fails(landing: LandingStore) -> None:
+    lost = OracleUnavailableError("lost")
+    session = FakeSession(answers(), [batch(row(START)), lost])
+    with pytest.raises(OracleUnavailableError):
+        capture(session, landing)
+    assert sum("END_LOGMNR" in sql for sql, _ in session.sent) == 2
+    assert not landing.exists(window_folder("src", WINDOW), MANIFEST_NAME)
+
+
+def test_a_window_without_rows_lands_too(landing: LandingStore) -> None:
+    manifest, ledger = capture(FakeSession(answers(), [batch()]), landing)
+    assert (manifest.redo_files, manifest.rows_by_table, ledger) == ((), {}, [])
+    assert manifest.transactions_file.rows == 0
+
+
+def test_redo_goes_to_several_files(landing: LandingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logminer, "FILE_ROWS_MAX", 2)
+    batches = [batch(row(1), row(1)), batch(row(1))]
+    manifest, _ = capture(FakeSession(answers(), batches), landing)
+    assert [(file.name, file.rows) for file in manifest.redo_files] == [
+        ("redo-00000.parquet", 2),
+        ("redo-00001.parquet", 1),
+    ]
+
+
+def test_a_log_that_is_not_ready_is_waited_for_a_few_times(landing: LandingStore) -> None:
+    looks = iter([[], [], [(1, 5, "/redo5", 80, None, 1000, "CURRENT")]])
+    last = [(1, 5, "/redo5", 80, None, 1000, "CURRENT")]
+    session = FakeSession(answers(**{"FROM V$LOG L": lambda _binds: next(looks, last)}), [batch()])
+    assert capture(session, landing)[0].logs[0].sequence == 5
+    never = FakeSession(answers(**{"FROM V$LOG L": []}), [batch()])
+    with pytest.raises(LogsNotReadyError, match="not archived"):
+        capture(never, landing)
+
+
+def test_a_log_overwritten_during_the_pass_makes_it_start_again(landing: LandingStore) -> None:
+    looks = iter(
+        [(1, 5, "/redo5", 80, None, 9, "CURRENT"), (1, 6, "/redo5", 300, None, 9, "CURRENT")]
+    )
+    archived = [(1, 5, "/arc5", 80, 300, 9, "A", "YES", 1)]
+    session = FakeSession(
+        answers(**{
+            "FROM V$LOG L": lambda _: [next(looks, (1, 6, "/redo5", 300, None, 9, "CURRENT"))],
+            "A.BLOCKS": lambda _: archived if len(session.sent) > 8 else [],
+        }),
+        [batch(row(START))],
+    )  # fmt: skip
+    manifest, _ = capture(session, landing)
+    assert [log.name for log in manifest.logs] == ["/arc5"]
+    assert manifest.transactions_open == 1, "the second pass counts alone"
+
+
+def test_another_incarnation_stops_the_window(landing: LandingStore) -> None:
+    with pytest.raises(RedoUnavailableError, match="RESETLOGS"):
+        capture(FakeSession(answers(), [batch()]), landing, resetlogs_change=99)
+
+
+# --- DDL ----------------------------------------------------------------------------------------
+
+
+def ddl_rows(text: str, *, commit: int = 161) -> list[Any]:
+    info = "USER DDL (PlSql=0 RecDep=0)"
+    return [batch(row(START), row(DDL, scn=160, sql_redo=text, info=info), row(COMMIT, scn=commit))]
+
+
+def test_an_added_column_is_followed_from_the_commit_of_its_ddl(landing: LandingStore) -> None:
+    session = FakeSession(answers(**dictionary([*COLUMNS, *ADDED])), ddl_rows("alter … add"))
+    manifest, _ = capture(session, landing)
+    [change] = manifest.schema_changes
+    assert (change.scn, change.ordinal, change.ddl) == (161, (2 << 40) + 1, "alter … add")
+    assert change.schema.column_names == ("ID", "NOTE")
+    assert manifest.schemas[0] == change.schema
+    assert {binds["scn"] for sql, binds in session.sent if "ALL_TAB_COLS" in sql} == {161}
+    assert manifest.tables_committed == ()
+
+
+def test_ddl_that_changes_nothing_captured_is_passed_over(landing: LandingStore) -> None:
+    session = FakeSession(answers(**dictionary(COLUMNS)), ddl_rows("comment on table emp is 'x'"))
+    manifest, _ = capture(session, landing)
+    assert manifest.schema_changes == ()
+    assert manifest.schemas[0] == EMP
+
+
+REFUSED_DDL = [
+    pytest.param("truncate table emp", dictionary(COLUMNS), "without redo", id="truncate"),
+    pytest.param(
+        "alter table emp rename column id to other",
+        dictionary([(*COLUMNS[0][:2], "OTHER", *COLUMNS[0][3:])], key="OTHER"),
+        "key changed", id="rename-column",
+    ),
+    pytest.param(
+        "drop table emp", {"ALL_TAB_COLS": [], "FROM ALL_TABLES": []}, "no such table", id="drop-table"
+    ),
+    pytest.param(
+        "create table emp", dictionary(COLUMNS, object_id=999), "created again", id="recreated"
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "read", "reason"), REFUSED_DDL)
+def test_ddl_that_cannot_be_followed_stops_the_window(
+    landing: LandingStore, text: str, read: dict[str, Any], reason: str
+) -> None:
+    session = FakeSession(answers(**read), ddl_rows(text))
+    with pytest.raises(SchemaMismatchError, match=reason) as caught:
+        capture(session, landing)
+    assert text in str(caught.value)
+    assert not landing.exists(window_folder("src", WINDOW), MANIFEST_NAME)
+
+
+def test_ddl_from_before_the_snapshot_is_in_its_schema_already(landing: LandingStore) -> None:
+    session = FakeSession(answers(), ddl_rows("truncate table emp"))
+    known = replace(EMP, scn_from=Scn(161))
+    manifest, _ = capture_window(
+        session,  # type: ignore[arg-type]
+        source="src", record=RECORD, tables=[known], configs=[TableConfig(name="HR.EMP")],
+        ledger=[], landing=landing, rows=1000,
+    )  # fmt: skip
+    assert manifest.schema_changes == ()
+
+
+def test_where_the_dictionary_cannot_look_back_a_later_ddl_stops_the_window(
+    landing: LandingStore,
+) -> None:
+    def columns(binds: Any) -> list[Any]:
+        if "scn" in binds:
+            raise OracleError("no", ora="ORA-01031")
+        return [*COLUMNS, *ADDED]
+
+    read = {**dictionary([]), "ALL_TAB_COLS": columns}
+    calm = FakeSession(answers(**{"LAST_DDL_TIME": [], **read}), ddl_rows("alter … add"))
+    assert capture(calm, landing)[0].schema_changes[0].scn == 161
+
+
+def test_a_later_ddl_is_not_mistaken_for_this_one(landing: LandingStore) -> None:
+    def columns(binds: Any) -> list[Any]:
+        if "scn" in binds:
+            raise OracleError("no", ora="ORA-01031")
+        raise AssertionError("the present definition must not be used")
+
+    read = {"LAST_DDL_TIME": [("HR", "EMP")], **dictionary([]), "ALL_TAB_COLS": columns}
+    with pytest.raises(SchemaMismatchError, match="altered after this SCN"):
+        capture(FakeSession(answers(**read), ddl_rows("alter … add")), landing)

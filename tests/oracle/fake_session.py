@@ -1,0 +1,66 @@
+"""A database session that answers from a table of prepared results, for cases that a real one shows only by accident."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+Answer = list[tuple[Any, ...]] | Exception | Callable[[Mapping[str, Any]], list[tuple[Any, ...]]]
+
+
+class FakeSession:
+    """Answers the first statement part that occurs in the SQL; keeps all statements in ``sent``.
+
+    ``batches`` are what Arrow queries give; an exception among them is raised when its turn comes.
+    """
+
+    user = "CAPTURE"
+    is_cdb = False
+    container = "ORCL"
+
+    def __init__(
+        self,
+        answers: dict[str, Answer] | None = None,
+        batches: list[pa.RecordBatch | Exception] | None = None,
+        blocks: dict[str, Exception] | None = None,
+    ) -> None:
+        self.answers = answers or {}
+        self.batches = batches or []
+        self.blocks = blocks or {}
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        self.sent.append((sql, dict(binds or {})))
+        for part, answer in self.answers.items():
+            if part in sql:
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer(binds or {}) if callable(answer) else answer
+        raise AssertionError(f"no answer for {sql}")
+
+    def fetch_batches(
+        self,
+        sql: str,
+        binds: Mapping[str, Any] | None = None,
+        *,
+        rows: int,
+        schema: pa.Schema | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        self.sent.append((sql, dict(binds or {})))
+        for batch in self.batches:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
+
+    def execute_block(self, plsql: str, binds: Mapping[str, Any] | None = None) -> None:
+        self.sent.append((plsql, dict(binds or {})))
+        for part, error in self.blocks.items():
+            if part in plsql:
+                raise error
+
+    @contextmanager
+    def in_root(self) -> Iterator[None]:
+        yield
