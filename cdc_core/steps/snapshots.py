@@ -24,7 +24,6 @@ from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, r
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.schema.table import TableSchema
 from cdc_core.scn import Scn
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
@@ -160,7 +159,6 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
             paths,
             first=table.mirror_scn is None,
             generation=ctx.source_record().generation,
-            schema=_newest(ctx, manifest.schema),
             deletes_in=key_range(
                 ChunkRange.from_json(record.range), manifest.schema, condition=manifest.condition
             ),
@@ -350,13 +348,6 @@ def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> N
             key_before=", ".join(versions[-1].schema.key),
             key_now=", ".join(key),
         )
-
-
-def _newest(ctx: Context, schema: TableSchema) -> TableSchema:
-    """The chunk's definition, or the lake's if that has more columns already (a chunk that was read before an ADD)."""
-    versions = ctx.store.schema_versions(ctx.source, schema.table)
-    known = versions[-1].schema if versions else schema
-    return known if len(known.columns) > len(schema.columns) else schema
 
 
 def _chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:

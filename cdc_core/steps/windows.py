@@ -21,7 +21,7 @@ from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
 from cdc_core.schema.table import TableSchema
 from cdc_core.scn import Scn, ScnWindow
-from cdc_core.state.records import TableRecord, WindowRecord
+from cdc_core.state.records import ChunkRecord, TableRecord, WindowRecord
 from cdc_core.status import StepKind, StepReport, TableApplied
 from cdc_core.steps.context import Context, seconds_since
 
@@ -153,7 +153,7 @@ def replay_window(
         WindowOrderError: A table has not taken the window yet: apply it first.
     """
     started = time.monotonic()
-    record = _captured(ctx, window)
+    _captured(ctx, window)
     manifest, _ = ctx.window_manifest(window)
     states = {table.table: table for table in ctx.store.tables(ctx.source)}
     wanted = ctx.configured(tables)
@@ -167,7 +167,7 @@ def replay_window(
                 table=table,
             )
     touched = [table for table in wanted if str(table) in manifest.tables_committed]
-    applied = _side_by_side(ctx, touched, lambda table: _replay_table(ctx, record, manifest, table))
+    applied = _side_by_side(ctx, touched, lambda table: _replay_table(ctx, manifest, table))
     return ctx.reported(_report("window-replayed", window, started, applied, repeated=True))
 
 
@@ -285,6 +285,7 @@ def _apply_table(
                 transactions,
                 generation=ctx.source_record().generation,
                 position=state.mirror_scn,
+                covered_scn=_covered_scn(ctx, table),
                 fence=lease.check,
             )
             result = replace(
@@ -299,20 +300,16 @@ def _apply_table(
         return replace(result, seconds=seconds_since(started))
 
 
-def _replay_table(
-    ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId
-) -> TableApplied:
+def _replay_table(ctx: Context, manifest: WindowManifest, table: TableId) -> TableApplied:
     started = time.monotonic()
     with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
-        paths, transactions = _inputs(ctx, record, manifest, table)
         latest = ctx.store.schema_versions(ctx.source, table)[-1].schema
         done = ctx.lake.replay_window(
             manifest,
             table,
             latest,
-            paths,
-            transactions,
             generation=ctx.source_record().generation,
+            covered_scn=_covered_scn(ctx, table),
             fence=lease.check,
         )
         return TableApplied(
@@ -324,6 +321,21 @@ def _replay_table(
             seconds_since(started),
             done.skipped,
         )
+
+
+def _covered_scn(ctx: Context, table: TableId) -> int:
+    """The SCN as of which the newest complete snapshot of the whole table knows every key, also those that are not there."""
+    snapshots: dict[str, list[ChunkRecord]] = {}
+    for chunk in ctx.store.chunks(ctx.source, table):
+        snapshots.setdefault(chunk.snapshot_id, []).append(chunk)
+    return max(
+        (
+            min(int(chunk.scn) for chunk in chunks)
+            for chunks in snapshots.values()
+            if all(chunk.state == "applied" and chunk.condition is None for chunk in chunks)
+        ),
+        default=0,
+    )
 
 
 def _inputs(
