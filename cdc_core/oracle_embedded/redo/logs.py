@@ -46,6 +46,7 @@ class LogWriter:
         position: Bytes already in it.
         next_id: Id of the next record.
         scn: SCN of the last record.
+        archiver_held: Whether ended logs stay unarchived as long as an online file holds them.
     """
 
     def __init__(self, database: DatabaseView, settings: RedoSettings) -> None:
@@ -55,6 +56,7 @@ class LogWriter:
         self.position = 0
         self.next_id = 1
         self.scn = 0
+        self.archiver_held = False
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -97,31 +99,34 @@ class LogWriter:
         )
 
     def switch(self, next_change: int) -> None:
-        """End the current log at ``next_change``, archive it, and begin the next sequence there."""
-        now = self.now()
-        current = self.current()
-        meta = store.read_meta(self.connection)
-        archived = meta["log_mode"] == "ARCHIVELOG"
-        name = self._archived_name(current) if archived else None
+        """End the current log at ``next_change``, begin the next sequence there, and archive."""
         self.connection.execute(
-            "UPDATE redo_log SET next_change = ?, next_time = ?, bytes_used = ?, archived = ?,"
-            " name = ?, completed = ? WHERE log_id = ?",
-            (
-                next_change,
-                now,
-                self.position,
-                archived,
-                name,
-                now if archived else None,
-                self.log_id,
-            ),
+            "UPDATE redo_log SET next_change = ?, next_time = ?, bytes_used = ? WHERE log_id = ?",
+            (next_change, self.now(), self.position, self.log_id),
         )
-        self._begin(current.sequence + 1, next_change, meta)
+        sequence = self.current().sequence + 1
+        self._begin(sequence, next_change, store.read_meta(self.connection))
         self.scn = max(self.scn, next_change)
+        self.archive()
         self._forget_overwritten()
+
+    def archive(self) -> None:
+        """Archive what has ended; while the archiver is held, only what is about to be written over."""
+        if store.read_meta(self.connection)["log_mode"] != "ARCHIVELOG":
+            return
+        logs = store.read_logs(self.connection)
+        online = store.online_logs(logs)
+        for log in logs:
+            pending = log.next_change is not None and not log.archived
+            if pending and not (self.archiver_held and log.log_id in online):
+                self.connection.execute(
+                    "UPDATE redo_log SET archived = 1, name = ?, completed = ? WHERE log_id = ?",
+                    (self._archived_name(log), self.now(), log.log_id),
+                )
 
     def reset(self, scn: int) -> None:
         """Begin a new incarnation at ``scn``: sequences start again, as ALTER DATABASE OPEN RESETLOGS has it."""
+        self.archiver_held = False
         self.switch(scn)
         self.connection.execute("DELETE FROM redo_log WHERE log_id = ?", (self.log_id,))
         facts = {"resetlogs_change": scn, "resetlogs_time": self.now()}

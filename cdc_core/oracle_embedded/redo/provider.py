@@ -35,6 +35,11 @@ class Redo:
         with self.database.writing():
             return self.sink.switch()
 
+    def hold_archiver(self, *, held: bool) -> None:
+        """Stop archiving, or catch up with it; meanwhile ended logs stand in V$LOG only."""
+        with self.database.writing():
+            self.sink.hold_archiver(held=held)
+
     def open_resetlogs(self) -> int:
         """Begin a new incarnation, as after an incomplete recovery; returns its first SCN.
 

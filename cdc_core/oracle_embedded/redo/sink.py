@@ -192,6 +192,12 @@ class Sink:
         self._logs.switch(scn)
         return scn
 
+    def hold_archiver(self, *, held: bool) -> None:
+        """Let ended logs wait for the archiver, or archive them all."""
+        self.flush()
+        self._logs.archiver_held = held
+        self._logs.archive()
+
     def open_resetlogs(self) -> int:
         """Begin a new incarnation; returns its first SCN."""
         if self._transactions:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -112,6 +115,21 @@ def test_without_archiving_overwritten_logs_are_gone(tmp_path: Path, people: Tab
     assert held == (0,)
 
 
+def test_a_held_archiver_leaves_ended_logs_online(world: World, people: TableVersion) -> None:
+    world.insert(world.begin(), people, ROW)
+    world.redo.hold_archiver(held=True)
+    world.redo.switch_log()
+    assert archived(world) == []
+    ended = world.view("V$LOG")[0]
+    assert (ended["SEQUENCE#"], ended["ARCHIVED"], ended["STATUS"]) == (1, "NO", "ACTIVE")
+    world.redo.switch_log()
+    world.redo.switch_log()
+    assert [log["SEQUENCE#"] for log in archived(world)] == [1]
+    world.redo.hold_archiver(held=False)
+    assert [log["SEQUENCE#"] for log in archived(world)] == [1, 2, 3]
+    assert "INSERT" in {row["OPERATION"] for row in world.mine()}
+
+
 def test_resetlogs_begins_a_new_incarnation(world: World, people: TableVersion) -> None:
     tx = world.begin()
     world.insert(tx, people, ROW)
@@ -173,6 +191,49 @@ def test_redo_of_a_killed_process_ends_with_its_last_sqlite_commit(
     assert rows[-1]["SCN"] == last
     assert rows[-1]["RBASQN"] == 2
     assert len({row["RS_ID"] for row in rows}) == len(rows)
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from tests.oracle_embedded.redo.conftest import World, column, num, table
+from cdc_core.oracle_embedded.api import OraType
+
+world = World(Path(sys.argv[1]), log_bytes=8192)
+made = table(column(1, "ID", OraType.NUMBER))
+for key in range(1_000_000):
+    tx = world.begin()
+    world.insert(tx, made, {"ID": num(key)})
+    print(world.commit(tx), flush=True)
+"""
+
+
+def test_every_acknowledged_commit_survives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "killed.db"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(path)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+    assert writer.stdout is not None
+    acknowledged = [int(writer.stdout.readline()) for _ in range(150)]
+    writer.send_signal(signal.SIGKILL)
+    acknowledged += [int(line) for line in writer.stdout if line.endswith(b"\n")]
+    writer.wait(timeout=10)
+
+    world = World(path, log_bytes=8192)
+    logs = archived(world)
+    assert len(logs) > 1
+    for earlier, later in pairwise(logs):
+        assert earlier["NEXT_CHANGE#"] == later["FIRST_CHANGE#"]
+    rows = world.mine()
+    scns = [row["SCN"] for row in rows]
+    assert scns == sorted(scns)
+    commits = {row["SCN"] for row in rows if row["OPERATION"] == "COMMIT"}
+    assert set(acknowledged) <= commits
+    ended = {row["XID"] for row in rows if row["OPERATION"] == "COMMIT"}
+    changed = {row["XID"] for row in rows if row["OPERATION"] == "INSERT"}
+    assert ended <= changed
 
 
 def test_a_statement_rolled_back_in_sqlite_leaves_no_redo(
