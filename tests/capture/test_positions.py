@@ -1,0 +1,117 @@
+"""Where a source begins and where its newest window may end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cdc_core.capture.logs import read_logs, read_threads
+from cdc_core.capture.positions import current_scn, read_start, resetlogs_change, upper_bound
+from cdc_core.errors import LogsNotReadyError, TransientError
+from cdc_core.identifiers import TableId
+from cdc_core.scn import SCN_MAX, Scn
+from tests.oracle.fake_session import FakeSession
+
+
+def counter(*scns: int) -> Callable[[Any], list[tuple[Any, ...]]]:
+    left = iter(scns)
+    return lambda _binds: [(next(left),)]
+
+
+def database(**more: Any) -> FakeSession:
+    return FakeSession(
+        {
+            "SELECT CURRENT_SCN": counter(1000, 1005, 1010, 1015),
+            "FROM V$THREAD": [(1, 990)],
+            "V$TRANSACTION": [(None,)],
+            "RESETLOGS_CHANGE#": [(7, "ORCL", 42)],
+            **more,
+        }
+    )
+
+
+def start(session: FakeSession, **more: Any) -> Any:
+    return read_start(session, sleep=lambda _seconds: None, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("oldest", "low"),
+    [
+        pytest.param(None, 999, id="nothing-open"),
+        pytest.param(500, 499, id="an-old-transaction"),
+        pytest.param(1003, 999, id="begun-between-the-two-reads"),
+    ],
+)
+def test_the_first_window_reads_from_before_the_oldest_open_transaction(
+    oldest: int | None, low: int
+) -> None:
+    begun = start(database(**{"V$TRANSACTION": [(oldest,)]}))
+    assert (begun.snapshot_scn, begun.mining_low) == (1005, low)
+    assert (begun.resetlogs_change, begun.database_name, begun.dbid) == (7, "ORCL", 42)
+
+
+def test_a_start_scn_that_is_not_assigned_yet_is_asked_for_again() -> None:
+    assert start(database(**{"V$TRANSACTION": counter(0, 1, 600)})).mining_low == 599
+    with pytest.raises(TransientError, match="no start SCN"):
+        start(database(**{"V$TRANSACTION": [(0,)]}))
+
+
+def test_in_a_cluster_transactions_of_all_instances_count() -> None:
+    session = database(**{"FROM V$THREAD": [(2, 990)], "GV$TRANSACTION": [(300,)]})
+    session.answers = {"GV$TRANSACTION": [(300,)], **session.answers}
+    assert start(session).mining_low == 299
+
+
+def test_the_snapshot_scn_is_later_than_the_last_ddl() -> None:
+    recent = counter(1, 0)
+    begun = start(database(**{"LAST_DDL_TIME": recent}), tables=[TableId("HR", "EMP")])
+    assert begun.snapshot_scn == 1010
+
+
+def test_a_window_ends_below_the_last_redo_on_disk() -> None:
+    assert upper_bound(database()) == 989  # type: ignore[arg-type]
+    assert upper_bound(database(**{"FROM V$THREAD": [(1, 2000)]})) == 1000  # type: ignore[arg-type]
+    with pytest.raises(LogsNotReadyError, match="no redo thread"):
+        upper_bound(database(**{"FROM V$THREAD": [(0, None)]}))  # type: ignore[arg-type]
+
+
+def test_scn_and_incarnation_are_read() -> None:
+    assert current_scn(database()) == 1000  # type: ignore[arg-type]
+    assert resetlogs_change(database()) == 7  # type: ignore[arg-type]
+
+
+def test_logs_are_read_with_all_their_copies() -> None:
+    session = FakeSession(
+        {
+            "FROM V$LOG L": [
+                (1, 9, "/r9", 900, 18446744073709551615, 50, "CURRENT"),
+                (1, 8, "/r8", 800, 900, 50, "INACTIVE"),
+                (1, 7, "/r7", 700, 800, 50, "INACTIVE"),
+            ],
+            "MAX(A.SEQUENCE#)": [(1, 7, 800), (2, 3, 700)],
+            "A.BLOCKS": [
+                (1, 8, "/a8", 800, 900, 40, "A", "YES", 1),
+                (1, 8, None, 800, 900, 40, "D", "YES", 2),
+                (2, 4, "/a4", 800, None, 40, "A", "NO", 1),
+            ],
+        }
+    )
+    logs = read_logs(session, Scn(850))  # type: ignore[arg-type]
+    assert [(log.thread, log.sequence, log.state, log.next_change) for log in logs] == [
+        (1, 9, "current", SCN_MAX),
+        (1, 8, "online", 900),
+        (1, 8, "archived", 900),
+        (1, 8, "gone", 900),
+        (2, 4, "gone", SCN_MAX),
+        (1, 7, "before", 800),
+        (2, 3, "before", 700),
+    ]
+
+
+def test_threads_are_read() -> None:
+    session = FakeSession({"V$THREAD": [(1, "OPEN", "PUBLIC", 1, None, 5, 9), (2, "CLOSED", "DISABLED", 1, 7, 5, None)]})  # fmt: skip
+    one, two = read_threads(session)  # type: ignore[arg-type]
+    assert (one.is_open, one.last_redo_change, one.disable_change) == (True, 9, 0)
+    assert (two.is_open, two.enabled, two.disable_change) == (False, "DISABLED", 7)

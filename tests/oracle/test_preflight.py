@@ -1,0 +1,139 @@
+"""What preflight finds, with a prepared database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cdc_core.config import SourceConfig
+from cdc_core.errors import OracleError, OracleUnavailableError, PreflightError
+from cdc_core.oracle.preflight import Finding, check_source
+from tests.oracle.fake_session import FakeSession
+
+NO_VIEW = PreflightError("no", ora="ORA-00942")
+NO_LOGMINER = OracleError("no LogMiner session", ora="ORA-01307")
+
+
+def config(*tables: str) -> SourceConfig:
+    return SourceConfig.model_validate(
+        {
+            "name": "src",
+            "oracle": {"dsn": "x", "user": "u", "password": "p"},
+            "tables": [{"name": name} for name in tables or ("HR.EMP",)],
+            "landing": {"type": "local", "path": "/nowhere"},
+            "lake": {"path": "/nowhere"},
+            "state": {"url": "sqlite:///x"},
+        }
+    )
+
+
+def column(name: str, kind: str = "NUMBER", nullable: str = "N") -> tuple[Any, ...]:
+    return ("HR", "EMP", name, kind, 22, 0, 10, 0, nullable, None, "NO", "NO")
+
+
+def session_with(**more: Any) -> FakeSession:
+    answers: dict[str, Any] = {
+        "LOG_MODE": [("ARCHIVELOG", "YES", "NO", 100)],
+        "ALL_LOG_GROUPS": [("HR", "EMP")],
+        "ALL_TAB_COLS": [column("ID")],
+        "ALL_CONSTRAINTS": [("HR", "EMP", "ID")],
+        "ALL_INDEXES": [],
+        "ALL_OBJECTS": [("HR", "EMP", 5)],
+        "FROM V$PARAMETER": [("900",)],
+        "CURRENT_SCN": [(100,)],
+        "ROWNUM = 0": [],
+    }
+    blocks = more.pop("blocks", {"END_LOGMNR": NO_LOGMINER})
+    return FakeSession(
+        {**more, **{k: v for k, v in answers.items() if k not in more}}, blocks=blocks
+    )
+
+
+def problems(session: FakeSession, *tables: str) -> list[Finding]:
+    found = check_source(session, config(*tables))  # type: ignore[arg-type]
+    return [finding for finding in found if finding.is_problem]
+
+
+def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kept() -> None:
+    [information] = check_source(session_with(), config())  # type: ignore[arg-type]
+    assert not information.is_problem
+    assert "900 seconds" in information.problem
+
+
+@pytest.mark.parametrize(
+    ("change", "problem", "remedy"),
+    [
+        pytest.param(
+            {"LOG_MODE": [("NOARCHIVELOG", "YES", "NO", 1)]},
+            "ARCHIVELOG", "ALTER DATABASE ARCHIVELOG", id="noarchivelog",
+        ),
+        pytest.param(
+            {"LOG_MODE": [("ARCHIVELOG", "NO", "NO", 1)]},
+            "no supplemental logging", "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", id="minimal-logging",
+        ),
+        pytest.param(
+            {"ALL_LOG_GROUPS": []}, "all columns",
+            'ALTER TABLE "HR"."EMP" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS', id="table-logging",
+        ),
+        pytest.param(
+            {"FROM V$LOG ": NO_VIEW}, "may not read V$LOG", "GRANT SELECT ON SYS.V_$LOG TO CAPTURE",
+            id="view-not-granted",
+        ),
+        pytest.param(
+            {"blocks": {"END_LOGMNR": PreflightError("no", ora="ORA-06550")}},
+            "LogMiner", "GRANT LOGMINING TO CAPTURE", id="logminer-not-granted",
+        ),
+        pytest.param(
+            {"ALL_CONSTRAINTS": []}, "no primary key", 'ALTER TABLE "HR"."EMP" ADD PRIMARY KEY', id="no-key"
+        ),
+        pytest.param(
+            {"ALL_TAB_COLS": [column("ID"), column("X", "XMLTYPE", "Y")]},
+            "X XMLTYPE", "columns_exclude", id="unsupported-type",
+        ),
+        pytest.param(
+            {"ALL_TAB_COLS": [], "FROM ALL_TABLES": [("HR", "EMPLOYEES")]},
+            "no such table", "HR.EMPLOYEES", id="unknown-table",
+        ),
+        pytest.param(
+            {"ALL_TAB_COLS": [column("ID"), column("L" * 31, nullable="Y")]},
+            "longer than 30", "columns_exclude", id="long-names",
+        ),
+        pytest.param(
+            {'FROM "HR"."EMP" WHERE': NO_VIEW}, "lacks SELECT", 'GRANT SELECT ON "HR"."EMP" TO CAPTURE',
+            id="table-not-granted",
+        ),
+        pytest.param(
+            {"AS OF SCN :scn WHERE ROWNUM": PreflightError("no", ora="ORA-01031")},
+            "lacks FLASHBACK", 'GRANT FLASHBACK ON "HR"."EMP" TO CAPTURE', id="flashback-not-granted",
+        ),
+    ],
+)  # fmt: skip
+def test_each_problem_comes_with_what_mends_it(
+    change: dict[str, Any], problem: str, remedy: str
+) -> None:
+    [finding] = problems(session_with(**change))
+    assert problem in finding.problem
+    assert remedy in finding.remedy
+
+
+def test_all_problems_come_at_once() -> None:
+    found = problems(
+        session_with(**{
+            "LOG_MODE": [("NOARCHIVELOG", "NO", "NO", 1)],
+            "ALL_LOG_GROUPS": [],
+            "ALL_CONSTRAINTS": [],
+            "V$ARCHIVED_LOG": NO_VIEW,
+        })
+    )  # fmt: skip
+    assert len(found) == 5
+
+
+def test_logging_of_all_columns_of_the_database_covers_its_tables() -> None:
+    change = {"LOG_MODE": [("ARCHIVELOG", "IMPLICIT", "YES", 1)], "ALL_LOG_GROUPS": []}
+    assert problems(session_with(**change)) == []
+
+
+def test_a_database_that_is_lost_is_no_finding() -> None:
+    with pytest.raises(OracleUnavailableError):
+        problems(session_with(LOG_MODE=OracleUnavailableError("lost")))
