@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -175,7 +175,9 @@ class _Window:
                 self._landing.writer(self._folder, TRANSACTIONS_NAME, TRANSACTION_SCHEMA)
             )
             redo = _RedoFiles(self._landing, self._folder, stack)
-            batches = mined_batches(session, self._tables, low, high, rows=self._rows)
+            batches = stack.enter_context(
+                closing(mined_batches(session, self._tables, low, high, rows=self._rows))
+            )
             for batch in self._reader.read(batches):
                 self._take(batch, redo)
                 if self._ledger.ended_count >= ENDED_ROWS:

@@ -7,7 +7,7 @@ V$LOGMNR_CONTENTS and V$LOGMNR_LOGS.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -95,7 +95,7 @@ def mined_batches(
     scn_high: Scn,
     *,
     rows: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """Rows of the started LogMiner session with ``scn_low < SCN <= scn_high``: transaction control of all transactions, and
     every row of ``tables``.
 

@@ -5,7 +5,7 @@ Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from types import TracebackType
@@ -17,6 +17,7 @@ import pyarrow as pa
 from cdc_core.config import OracleConfig
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.identifiers import quote
+from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.ora_codes import cdc_error
 
 ROOT = "CDB$ROOT"
@@ -130,19 +131,21 @@ class OracleSession:
         *,
         rows: int,
         schema: pa.Schema | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """Rows of a query as Arrow batches of ``rows`` rows, converted to ``schema`` where it is given.
 
-        An empty result gives one empty batch. Nothing beyond one batch is held.
+        An empty result gives one empty batch. A few batches are held at most: the next ones are fetched while the caller
+        works on one. Until the iterator has ended or was closed the session must not be used otherwise.
         """
         self._tell(sql)
+        return ahead(self._frames(sql, dict(binds or {}), rows, schema))
+
+    def _frames(
+        self, sql: str, binds: dict[str, Any], rows: int, schema: pa.Schema | None
+    ) -> Iterator[pa.RecordBatch]:
         try:
             frames = self._connection.fetch_df_batches(
-                sql,
-                parameters=dict(binds or {}),
-                size=rows,
-                requested_schema=schema,
-                fetch_decimals=True,
+                sql, parameters=binds, size=rows, requested_schema=schema, fetch_decimals=True
             )
             for frame in frames:
                 yield from pa.table(frame).to_batches() or [_empty(frame)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import closing
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,17 +59,10 @@ def read_chunk(
     wanted = arrow_schema(schema)
     sql, binds = chunk_query(schema, chunk, scn, condition)
     landing.remove_unlanded(folder)
-    files: list[LandedFile] = []
     batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(wanted))
-    batch = next(batches, None)
-    while batch is not None or not files:
-        with landing.writer(folder, f"rows-{len(files):05d}.parquet", wanted) as writer:
-            held = 0
-            while batch is not None and held < FILE_ROWS_MAX:
-                writer.write(_exact(batch, schema, wanted))
-                held += batch.num_rows
-                batch = next(batches, None)
-            files.append(writer.close())
+    with closing(batches):
+        exact = (_exact(batch, schema, wanted) for batch in batches)
+        files = _land(exact, landing, folder, wanted)
     manifest = ChunkManifest(
         source=source,
         schema=schema,
@@ -85,6 +80,23 @@ def read_chunk(
         schema.table, snapshot_id, number, manifest.rows, manifest.seconds,
     )  # fmt: skip
     return manifest
+
+
+def _land(
+    batches: Iterator[pa.RecordBatch], landing: LandingStore, folder: str, schema: pa.Schema
+) -> list[LandedFile]:
+    """Write the batches into files of about ``FILE_ROWS_MAX`` rows, one at least."""
+    files: list[LandedFile] = []
+    batch = next(batches, None)
+    while batch is not None or not files:
+        with landing.writer(folder, f"rows-{len(files):05d}.parquet", schema) as writer:
+            held = 0
+            while batch is not None and held < FILE_ROWS_MAX:
+                writer.write(batch)
+                held += batch.num_rows
+                batch = next(batches, None)
+            files.append(writer.close())
+    return files
 
 
 def chunk_query(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,7 +48,7 @@ class FakeSession:
         *,
         rows: int,
         schema: pa.Schema | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         self.sent.append((sql, dict(binds or {})))
         for batch in self.batches:
             if isinstance(batch, Exception):
