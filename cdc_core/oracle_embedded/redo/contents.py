@@ -10,7 +10,7 @@ from cdc_core.oracle_embedded.api import DatabaseView, EngineSession, OracleErro
 from cdc_core.oracle_embedded.redo import contents_row as layout
 from cdc_core.oracle_embedded.redo import store
 from cdc_core.oracle_embedded.redo.dictionary import Resolved, resolve
-from cdc_core.oracle_embedded.redo.miner import AddedLog, Miner
+from cdc_core.oracle_embedded.redo.miner import AddedLog, Miner, Mining
 from cdc_core.oracle_embedded.redo.reading import Reading
 from cdc_core.oracle_embedded.redo.settings import RedoSettings
 
@@ -36,9 +36,25 @@ class Contents:
             OracleError: ORA-01306 and ORA-01031 at once; ORA-00308 and ORA-00310 when a log vanishes while it is read.
         """
         mining = self._miner.mining(session)
+        return self._read(session, mining, constraints, columns)
+
+    def _read(
+        self,
+        session: EngineSession,
+        mining: Mining,
+        constraints: Sequence[tuple[str, str, Value]],
+        columns: frozenset[str] | None,
+    ) -> Iterator[layout.Row]:
+        """Two connections: one holds still what it read at the start, the other sees what becomes of the logs."""
         connection = cast(sqlite3.Connection, self._database.read_connection())
-        reading = Reading(self, connection, session, mining, constraints, columns)
-        return reading.rows()
+        watch = cast(sqlite3.Connection, self._database.read_connection())
+        try:
+            connection.execute("BEGIN")
+            reading = Reading(self, connection, session, mining, constraints, columns, watch=watch)
+            yield from reading.rows()
+        finally:
+            connection.close()
+            watch.close()
 
     def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
         """A stored definition as the session's dictionary shows it."""
@@ -46,13 +62,13 @@ class Contents:
         resolved = resolve(row_version, options, self._settings.dictionary, self._database)
         return resolved, layout.object_facts(resolved.table, row_version)
 
-    def check_log(self, added: AddedLog) -> None:
+    def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
         """Is the file still there, and still the log it was?
 
         Raises:
             OracleError: ORA-00308 or ORA-00310.
         """
-        logs = self._miner.current_logs()
+        logs = store.read_logs(watch)
         online = store.online_logs(logs)
         for log in logs:
             if log.log_id == added.log.log_id and (

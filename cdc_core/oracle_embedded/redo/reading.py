@@ -75,7 +75,7 @@ class Catalog(Protocol):
     def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
         """A stored definition as the session's dictionary shows it."""
 
-    def check_log(self, added: AddedLog) -> None:
+    def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
         """Raise ORA-00308 or ORA-00310 unless the file is still there, and still the log it was."""
 
 
@@ -90,7 +90,10 @@ class Reading:
         mining: Mining,
         constraints: Sequence[tuple[str, str, Value]],
         columns: frozenset[str] | None,
+        *,
+        watch: sqlite3.Connection,
     ) -> None:
+        self._watch = watch
         self._contents = contents
         self._connection = connection
         self._mining = mining
@@ -112,17 +115,12 @@ class Reading:
         self._transactions: dict[int | None, layout.TransactionFacts] = {}
 
     def rows(self) -> Iterator[layout.Row]:
-        """All rows; closes the connection at the end."""
-        try:
-            if self._filter.empty:
-                return
-            self._connection.execute("BEGIN")
-            if self._committed:
-                yield from self._committed_rows()
-            else:
-                yield from self._rows_of(self._records(self._filter))
-        finally:
-            self._connection.close()
+        """All rows."""
+        if self._filter.empty:
+            return iter(())
+        if self._committed:
+            return self._committed_rows()
+        return self._rows_of(self._records(self._filter))
 
     # --- records -----------------------------------------------------------------------------------------------------
 
@@ -366,7 +364,7 @@ class Reading:
         added = self._logs.get(log_id)
         if added is None:
             return None
-        self._contents.check_log(added)
+        self._contents.check_log(added, self._watch)
         return layout.LogFacts(
             added.log.sequence,
             layout.NUMBERS[added.log.sequence],
