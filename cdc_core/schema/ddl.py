@@ -34,7 +34,8 @@ class DdlVerdict:
 
 
 def compare_schemas(old: TableSchema, new: TableSchema) -> DdlVerdict:
-    """Compare two versions of a table. Only columns appended behind the old ones are followed.
+    """Compare two versions of a table. Only columns appended behind the old ones are followed; whether the DEFAULT of one can be
+    given to existing rows, of which the redo says nothing, is for the lake to decide.
 
     A default, a comment, an index, a grant, a constraint other than the key do not matter. A column that became nullable or
     NOT NULL does not matter either, unless it is part of the key.
@@ -52,13 +53,8 @@ def compare_schemas(old: TableSchema, new: TableSchema) -> DdlVerdict:
         return _refused(f"columns changed their type: {', '.join(changed)}")
     if names[: len(old.columns)] != old.column_names:
         return _refused("columns changed their order")
-    appended = new.columns[len(old.columns) :]
-    if not appended:
+    if len(new.columns) == len(old.columns):
         return DdlVerdict(DdlEffect.NONE)
-    filled = [column.name for column in appended if column.default is not None]
-    if filled:
-        # Existing rows get the default without any redo row, so the mirror could not know.
-        return _refused(f"columns were added with a default for existing rows: {', '.join(filled)}")
     return DdlVerdict(DdlEffect.COLUMNS_APPENDED)
 
 
