@@ -1,0 +1,610 @@
+"""How do expressions and conditions become SQLite SQL?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdc_core.oracle_embedded.api import OracleError, OraType
+from cdc_core.oracle_embedded.engine import ast, numbers, types
+from cdc_core.oracle_embedded.engine.compile_base import CompilerBase, Scope, blob, quoted
+from cdc_core.oracle_embedded.engine.errors import ora, unsupported
+from cdc_core.oracle_embedded.engine.literals import interval_literal, temporal_literal
+from cdc_core.oracle_embedded.engine.plan import Sql
+from cdc_core.oracle_embedded.engine.types import FAMILY_NAMES, TEMPORAL, SqlType
+from cdc_core.oracle_embedded.values import (
+    binary_float_from_float,
+    double_from_float,
+    number_from_text,
+)
+
+if TYPE_CHECKING:
+    from cdc_core.oracle_embedded.engine.compile_base import Source
+
+_ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
+_ZONED = ("tz", "ltz")
+_RANK = {"number": 1, "float": 2, "double": 3}
+
+
+class ExpressionCompiler(CompilerBase):
+    """Compiles values (``value``) and conditions (``condition``)."""
+
+    # --- supplied by subclasses --------------------------------------------------------------------------------------
+
+    def call(self, node: ast.Call, scope: Scope) -> Sql:
+        """A function call."""
+        raise NotImplementedError
+
+    def subquery(self, query: ast.Query, scope: Scope) -> tuple[str, list[Sql], bool]:
+        """A nested query: text, column expressions named c1…, and whether it gives one row at most."""
+        raise NotImplementedError
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    def value(self, node: ast.Expr, scope: Scope) -> Sql:
+        """Compile an expression."""
+        match node:
+            case ast.Column():
+                return self._column(node, scope)
+            case ast.Bind():
+                return self._bind(node)
+            case ast.Null():
+                return Sql("NULL", types.NULL, constant=True)
+            case ast.Number():
+                return _number(node)
+            case ast.String():
+                return text_literal(node.text, national=node.national)
+            case ast.Temporal():
+                packed, kind = temporal_literal(node.kind, node.text, node.pos)
+                return self._temporal(packed, kind)
+            case ast.Interval():
+                packed, kind = interval_literal(node.text, node.first, node.last, node.pos)
+                return Sql(blob(packed), kind, nullable=False, constant=True)
+            case ast.Binary():
+                return self._binary(node, scope)
+            case ast.Unary():
+                return self._unary(node, scope)
+            case ast.Case():
+                return self._case(node, scope)
+            case ast.Cast():
+                return self.cast(self.value(node.operand, scope), node.type, node.pos)
+            case ast.Scalar():
+                return self._scalar(node, scope)
+            case ast.AtZone():
+                return self._at_zone(node, scope)
+            case ast.Call():
+                return self.call(node, scope)
+            case ast.Row():
+                raise ora(907, offset=node.pos)
+            case ast.Default():
+                raise ora(936, offset=node.pos)
+        raise ora(936, offset=node.pos)
+
+    def _temporal(self, packed: bytes, kind: SqlType) -> Sql:
+        return Sql(blob(packed), kind, nullable=False, constant=True)
+
+    def _bind(self, node: ast.Bind) -> Sql:
+        kind = types.varchar(4000)
+        if self.bind_types is not None:
+            if node.index >= len(self.bind_types):
+                raise ora(1008, offset=node.pos)
+            kind = self.bind_types[node.index]
+        return Sql(self.parameter(node.index, kind), kind, constant=True)
+
+    def _column(self, node: ast.Column, scope: Scope) -> Sql:
+        found = self.resolve(node, scope)
+        if found is not None:
+            return found
+        pseudo = self._pseudo(node, scope)
+        if pseudo is not None:
+            return pseudo
+        printed = ".".join(f'"{part}"' for part in node.name)
+        raise ora(904, printed, offset=node.pos)
+
+    def _pseudo(self, node: ast.Column, scope: Scope) -> Sql | None:
+        *qualifier, name = node.name
+        if name == "ROWID" or name == "ORA_ROWSCN":
+            source = self.rowid_source(tuple(qualifier), scope, node.pos)
+            if source is None:
+                return None
+            return self.rowid_of(source) if name == "ROWID" else _rowscn(source)
+        if name in ("NEXTVAL", "CURRVAL") and qualifier:
+            return self.sequence_value(tuple(qualifier), name, node.pos)
+        if len(node.name) == 2 and node.name in self.environment.constants:
+            return _constant(self.environment.constants[node.name[0], node.name[1]])
+        if qualifier:
+            if qualifier in (["SYS"], ["STANDARD"]) or len(qualifier) <= 2:
+                return self._call_without_arguments(node, scope)
+            return None
+        if name == "ROWNUM":
+            if scope.rownum is None:
+                raise unsupported("ROWNUM in this place", node.pos)
+            return Sql(scope.rownum, types.NUMBER, nullable=False)
+        if name == "LEVEL" and scope.level is not None:
+            return Sql(scope.level, types.NUMBER, nullable=False)
+        return self._call_without_arguments(node, scope)
+
+    def _call_without_arguments(self, node: ast.Column, scope: Scope) -> Sql | None:
+        try:
+            return self.call(ast.Call(node.name, (), pos=node.pos), scope)
+        except OracleError as error:
+            if error.code in (904, 909, 938):
+                return None
+            raise
+
+    def sequence_value(self, qualifier: tuple[str, ...], name: str, pos: int) -> Sql:
+        """NEXTVAL or CURRVAL of a sequence."""
+        from cdc_core.oracle_embedded.engine.catalog import SequenceDef
+
+        owner = qualifier[0] if len(qualifier) == 2 else self.environment.schema
+        found = self.environment.find(owner, qualifier[-1])
+        if not isinstance(found, SequenceDef):
+            raise ora(2289, offset=pos)
+        function = "o_nextval" if name == "NEXTVAL" else "o_currval"
+        return Sql(f"{function}({found.object_id})", types.NUMBER, nullable=False)
+
+    def rowid_of(self, source: Source) -> Sql:
+        """The ROWID of a source's row."""
+        if source.use is None:
+            return Sql(source.rowid or "NULL", types.ROWID)
+        text = f"o_rowid({source.use.table.data_object_id}, {source.rowid})"
+        return Sql(
+            text, types.ROWID, nullable=False, base=source.use, is_rowid=True, column=source.rowid
+        )
+
+    def _unary(self, node: ast.Unary, scope: Scope) -> Sql:
+        operand = self.value(node.operand, scope)
+        if operand.family in ("ids", "iym"):
+            if node.op == "+":
+                return operand
+            return Sql(
+                f"o_interval_scale({operand.text}, {blob(numbers.encode(-1))}, 0)", operand.type
+            )
+        operand = self.numeric(operand, node.pos)
+        if node.op == "+":
+            return operand
+        function = "o_dneg" if operand.family == "double" else "o_neg"
+        kind = types.NUMBER if operand.family == "number" else types.DOUBLE
+        return Sql(f"{function}({operand.text})", kind, operand.nullable, constant=operand.constant)
+
+    def _binary(self, node: ast.Binary, scope: Scope) -> Sql:
+        left, right = self.value(node.left, scope), self.value(node.right, scope)
+        if node.op == "||":
+            return self.concatenate(left, right, node.pos)
+        constant = left.constant and right.constant
+        result = self._date_arithmetic(node, left, right)
+        if result is None:
+            left, right = self.numeric(left, node.left.pos), self.numeric(right, node.right.pos)
+            prefix, kind = "o_", types.NUMBER
+            if "double" in (left.family, right.family):
+                left, right = self.convert(left, "double"), self.convert(right, "double")
+                prefix, kind = "o_d", types.DOUBLE
+            text = f"{prefix}{_ARITHMETIC[node.op]}({left.text}, {right.text})"
+            result = Sql(text, kind, left.nullable or right.nullable)
+        result.constant = constant
+        return result
+
+    def _date_arithmetic(self, node: ast.Binary, left: Sql, right: Sql) -> Sql | None:
+        lf, rf = left.family, right.family
+        intervals = ("ids", "iym")
+        sign = {"+": 1, "-": -1}.get(node.op)
+        if (
+            lf not in TEMPORAL
+            and lf not in intervals
+            and rf not in TEMPORAL
+            and rf not in intervals
+        ):
+            return None
+        if lf in TEMPORAL and rf in TEMPORAL:
+            if node.op != "-":
+                raise OracleError(975, "date + date not allowed", node.pos)
+            if lf == rf == "date":
+                return Sql(f"o_date_diff({left.text}, {right.text})", types.NUMBER)
+            target = "tz" if lf in _ZONED or rf in _ZONED else "timestamp"
+            left, right = self.convert(left, target), self.convert(right, target)
+            return Sql(f"o_ts_diff({left.text}, {right.text})", types.INTERVAL_DS)
+        if sign is not None and lf in TEMPORAL and rf in intervals:
+            return Sql(f"o_plus_interval({left.text}, {right.text}, {sign})", left.type)
+        if sign == 1 and lf in intervals and rf in TEMPORAL:
+            return Sql(f"o_plus_interval({right.text}, {left.text}, 1)", right.type)
+        if sign is not None and lf in TEMPORAL:
+            days = self.convert(right, "number", node.right.pos)
+            date = self.convert(left, "date")
+            return Sql(f"o_plus_days({date.text}, {days.text}, {sign})", types.DATE)
+        if sign == 1 and rf in TEMPORAL:
+            days = self.convert(left, "number", node.left.pos)
+            date = self.convert(right, "date")
+            return Sql(f"o_plus_days({date.text}, {days.text}, 1)", types.DATE)
+        if sign is not None and lf == rf:
+            return Sql(f"o_interval_add({left.text}, {right.text}, {sign})", left.type)
+        if node.op == "*" and lf in intervals:
+            return Sql(
+                f"o_interval_scale({left.text}, {self.convert(right, 'number').text}, 0)", left.type
+            )
+        if node.op == "*" and rf in intervals:
+            return Sql(
+                f"o_interval_scale({right.text}, {self.convert(left, 'number').text}, 0)",
+                right.type,
+            )
+        if node.op == "/" and lf in intervals:
+            return Sql(
+                f"o_interval_scale({left.text}, {self.convert(right, 'number').text}, 1)", left.type
+            )
+        raise ora(932, "NUMBER", FAMILY_NAMES[lf if lf in TEMPORAL else rf], offset=node.pos)
+
+    def concatenate(self, left: Sql, right: Sql, pos: int = 0) -> Sql:
+        """``||``: a NULL counts as nothing."""
+        if left.family == "raw" and right.family == "raw":
+            text = f"o_raw_concat({left.text}, {right.text})"
+            return Sql(text, types.raw(left.type.length + right.type.length))
+        clob = left.family == "clob" or right.family == "clob"
+        national = 2 in (left.type.form, right.type.form)
+        lt, rt = self.convert(left, "text", pos), self.convert(right, "text", pos)
+        length, characters = (
+            lt.type.length + rt.type.length,
+            lt.type.char_length + rt.type.char_length,
+        )
+        kind = (
+            types.CLOB
+            if clob
+            else types.varchar(min(length, 4000), min(characters, 4000), 2 if national else 1)
+        )
+        if left.type.is_char and right.type.is_char and not clob and length <= 2000:
+            kind = types.char(length, characters, kind.form)
+        nullable = left.nullable and right.nullable
+        parts = [
+            part.text if not part.nullable else f"ifnull({part.text}, '')" for part in (lt, rt)
+        ]
+        text = f"({parts[0]} || {parts[1]})"
+        return Sql(
+            f"nullif({text}, '')" if nullable else text,
+            kind,
+            nullable,
+            constant=left.constant and right.constant,
+        )
+
+    def _case(self, node: ast.Case, scope: Scope) -> Sql:
+        results = [self.value(then, scope) for _, then in node.whens]
+        if node.otherwise is not None:
+            results.append(self.value(node.otherwise, scope))
+        unified = self.unify(results, node.pos, strict=True)
+        parts = []
+        for (when, _), then in zip(node.whens, unified, strict=False):
+            condition = (
+                when if node.operand is None else ast.Compare("=", node.operand, when, pos=when.pos)
+            )
+            parts.append(f"WHEN {self.condition(condition, scope)} THEN {then.text}")
+        otherwise = f" ELSE {unified[-1].text}" if node.otherwise is not None else ""
+        nullable = node.otherwise is None or any(item.nullable for item in unified)
+        return Sql(f"(CASE {' '.join(parts)}{otherwise} END)", unified[0].type, nullable)
+
+    def unify(self, values: list[Sql], pos: int, *, strict: bool = False) -> list[Sql]:
+        """Give several values one type: that of the first which has one, wide enough for all.
+
+        With ``strict`` (CASE) families must be equal but for numbers; otherwise the later ones are converted.
+        """
+        typed = [value for value in values if value.family != "null"]
+        if not typed:
+            return values
+        family = typed[0].family
+        numbers_only = all(value.family in _RANK for value in typed)
+        if numbers_only:
+            family = max((value.family for value in typed), key=lambda name: _RANK[name])
+        elif family == "text" and any(value.family == "clob" for value in typed):
+            family = "clob"
+        elif strict and any(value.family != family for value in typed):
+            odd = next(value for value in typed if value.family != family)
+            raise ora(932, FAMILY_NAMES[family], FAMILY_NAMES[odd.family], offset=pos)
+        converted = [self.convert(value, family, pos) for value in values]
+        kind = common_type(
+            family, [value.type for value in converted if value.type is not types.NULL]
+        )
+        return [
+            Sql(value.text, kind, value.nullable, constant=value.constant) for value in converted
+        ]
+
+    def _scalar(self, node: ast.Scalar, scope: Scope) -> Sql:
+        text, columns, single = self.subquery(node.query, scope)
+        if len(columns) != 1:
+            raise ora(913, offset=node.pos)
+        kind = columns[0].type
+        if single:
+            return Sql(f"({text})", kind)
+        alias = self.new_alias()
+        return Sql(f"(SELECT o_single({alias}.c1) FROM ({text}) {alias})", kind)
+
+    def _at_zone(self, node: ast.AtZone, scope: Scope) -> Sql:
+        operand = self.convert(self.value(node.operand, scope), "tz", node.pos)
+        kind = SqlType(
+            OraType.TIMESTAMP_TZ, scale=operand.type.scale if operand.type.scale is not None else 9
+        )
+        if node.zone is None:
+            return Sql(f"o_at_local({operand.text})", kind, operand.nullable)
+        zone = self.convert(self.value(node.zone, scope), "text", node.pos)
+        return Sql(f"o_at_zone({operand.text}, {zone.text})", kind)
+
+    def cast(self, value: Sql, kind: SqlType, pos: int = 0) -> Sql:
+        """CAST: conversion, then fitting into the type's size."""
+        converted = self.convert(value, kind.family, pos)
+        text = converted.text
+        match kind.family:
+            case "number" if kind.float_bits is not None:
+                text = f"o_fit_float({text}, {kind.float_bits})"
+            case "number" if kind.precision is not None or kind.scale is not None:
+                precision = "NULL" if kind.precision is None else kind.precision
+                text = (
+                    f"o_fit({text}, {precision}, {kind.scale or 0})"
+                    if kind.precision
+                    else f"o_fit({text}, 38, {kind.scale or 0})"
+                )
+            case "text":
+                text = (
+                    f"o_cast_text({text}, {kind.char_length}, {kind.length}, {int(kind.is_char)})"
+                )
+            case "timestamp" | "tz" | "ltz":
+                text = f"o_fit_timestamp({text}, {kind.scale if kind.scale is not None else 9})"
+            case "clob" | "blob":
+                raise ora(932, "CHAR", FAMILY_NAMES[kind.family], offset=pos)
+        return Sql(text, kind, converted.nullable, constant=converted.constant)
+
+    # --- conditions --------------------------------------------------------------------------------------------------
+
+    def condition(self, node: ast.Expr, scope: Scope) -> str:
+        """Compile a condition to a SQLite truth value."""
+        match node:
+            case ast.Logical():
+                parts = [self.condition(item, scope) for item in node.items]
+                return "(" + f" {node.op} ".join(parts) + ")"
+            case ast.Not():
+                return f"(NOT {self.condition(node.operand, scope)})"
+            case ast.Compare():
+                return self._compare_nodes(node, scope)
+            case ast.IsNull():
+                operand = self.value(node.operand, scope)
+                return f"({operand.text} IS {'NOT ' if node.negated else ''}NULL)"
+            case ast.Like():
+                return self._like(node, scope)
+            case ast.Between():
+                low = ast.Compare(">=", node.operand, node.low, pos=node.pos)
+                high = ast.Compare("<=", node.operand, node.high, pos=node.pos)
+                both = f"({self._compare_nodes(low, scope)} AND {self._compare_nodes(high, scope)})"
+                return f"(NOT {both})" if node.negated else both
+            case ast.In():
+                return self._in(node, scope)
+            case ast.Exists():
+                text, _, _ = self.subquery(node.query, scope)
+                return f"EXISTS ({text})"
+            case ast.Quantified():
+                return self._quantified(node, scope)
+            case ast.Call() if node.name == ("REGEXP_LIKE",):
+                return self.regexp_like(node, scope)
+        raise ora(920, offset=node.pos)
+
+    def regexp_like(self, node: ast.Call, scope: Scope) -> str:
+        """REGEXP_LIKE."""
+        if not 2 <= len(node.args) <= 3:
+            raise ora(909, offset=node.pos)
+        args = [self.convert(self.value(arg, scope), "text", arg.pos).text for arg in node.args]
+        return f"o_regexp_like({', '.join([*args, 'NULL'][:3])})"
+
+    def _compare_nodes(self, node: ast.Compare, scope: Scope) -> str:
+        if isinstance(node.left, ast.Row) or isinstance(node.right, ast.Row):
+            return self._compare_rows(node, scope)
+        left, right = self.value(node.left, scope), self.value(node.right, scope)
+        return self.compare(node.op, left, right, node.pos)
+
+    def _compare_rows(self, node: ast.Compare, scope: Scope) -> str:
+        if not isinstance(node.left, ast.Row) or node.op not in ("=", "<>"):
+            raise ora(920, offset=node.pos)
+        if isinstance(node.right, ast.Scalar):
+            inside = ast.In(node.left, (), node.right.query, node.op == "<>", pos=node.pos)
+            return self._in(inside, scope)
+        if not isinstance(node.right, ast.Row) or len(node.right.items) != len(node.left.items):
+            raise ora(920, offset=node.pos)
+        pairs = zip(node.left.items, node.right.items, strict=True)
+        parts = [
+            self.compare("=", self.value(a, scope), self.value(b, scope), node.pos)
+            for a, b in pairs
+        ]
+        joined = "(" + " AND ".join(parts) + ")"
+        return joined if node.op == "=" else f"(NOT {joined})"
+
+    def compare(self, op: str, left: Sql, right: Sql, pos: int = 0) -> str:
+        """Compare two values under Oracle's rules for mixed types and padded text."""
+        if right.is_rowid and not left.is_rowid:
+            left, right, op = right, left, _SWAPPED[op]
+        if left.is_rowid and left.base is not None:
+            other = self.convert(right, "rowid", pos)
+            if other.is_rowid and other.base is not None:
+                return f"({left.text} {op} {other.text})"
+            bound = f"o_rid_of({left.base.table.data_object_id}, {other.text})"
+            return f"({left.column} {op} {bound})"
+        lf, rf = left.family, right.family
+        if "clob" in (lf, rf) or "blob" in (lf, rf):
+            raise ora(932, "-", FAMILY_NAMES["clob" if "clob" in (lf, rf) else "blob"], offset=pos)
+        if lf == rf == "text":
+            return _compare_text(op, left, right)
+        target = _comparison_family(lf, rf)
+        if target is None:
+            raise ora(932, FAMILY_NAMES[lf], FAMILY_NAMES[rf], offset=pos)
+        a, b = self.convert(left, target, pos), self.convert(right, target, pos)
+        if target in _ZONED:
+            return f"(substr({a.text}, 1, 11) {op} substr({b.text}, 1, 11))"
+        if target == "ids":
+            return f"(o_interval_key({a.text}) {op} o_interval_key({b.text}))"
+        return f"({a.text} {op} {b.text})"
+
+    def _like(self, node: ast.Like, scope: Scope) -> str:
+        operand = self.convert(self.value(node.operand, scope), "text", node.pos)
+        pattern = self.convert(self.value(node.pattern, scope), "text", node.pos)
+        text = f"{operand.text} {'NOT ' if node.negated else ''}LIKE {pattern.text}"
+        if node.escape is not None:
+            escape = self.convert(self.value(node.escape, scope), "text", node.pos)
+            text += f" ESCAPE o_escape({escape.text})"
+        return f"({text})"
+
+    def _in(self, node: ast.In, scope: Scope) -> str:
+        negation = "NOT " if node.negated else ""
+        if node.query is not None:
+            return f"({negation}{self._in_query(node, node.query, scope)})"
+        parts = [
+            self._compare_nodes(ast.Compare("=", node.operand, item, pos=item.pos), scope)
+            for item in node.items
+        ]
+        if len(parts) > 4 and not isinstance(node.operand, ast.Row):
+            compact = self._in_list(node, scope)
+            if compact is not None:
+                return f"({negation}{compact})"
+        return f"({negation}({' OR '.join(parts)}))"
+
+    def _in_list(self, node: ast.In, scope: Scope) -> str | None:
+        slots = len(self.plan.slots)
+        operand = self.value(node.operand, scope)
+        items = [self.value(item, scope) for item in node.items]
+        plain = operand.family in ("number", "date", "timestamp", "raw") or (
+            operand.family == "text" and not operand.type.is_char
+        )
+        if not plain or any(item.family not in (operand.family, "null") for item in items):
+            del self.plan.slots[slots:]
+            return None
+        return f"({operand.text} IN ({', '.join(item.text for item in items)}))"
+
+    def _in_query(self, node: ast.In, query: ast.Query, scope: Scope) -> str:
+        left_nodes = node.operand.items if isinstance(node.operand, ast.Row) else (node.operand,)
+        text, columns, _ = self.subquery(query, scope)
+        if len(columns) != len(left_nodes):
+            raise ora(913 if len(columns) > len(left_nodes) else 947, offset=node.pos)
+        left = [self.value(item, scope) for item in left_nodes]
+        alias = self.new_alias()
+        inner: list[str] = []
+        outer: list[str] = []
+        for number, (value, column) in enumerate(zip(left, columns, strict=True), 1):
+            item = Sql(f"{alias}.c{number}", column.type)
+            outer_text, inner_text = self._in_pair(value, item, node.pos)
+            outer.append(outer_text)
+            inner.append(inner_text)
+        operand = outer[0] if len(outer) == 1 else f"({', '.join(outer)})"
+        return f"({operand} IN (SELECT {', '.join(inner)} FROM ({text}) {alias}))"
+
+    def _in_pair(self, value: Sql, item: Sql, pos: int) -> tuple[str, str]:
+        if value.family == item.family == "text":
+            if value.type.is_char and item.type.is_char and value.type.length != item.type.length:
+                return f"rtrim({value.text}, ' ')", f"rtrim({item.text}, ' ')"
+            return value.text, item.text
+        target = _comparison_family(value.family, item.family)
+        if target is None:
+            raise ora(932, FAMILY_NAMES[value.family], FAMILY_NAMES[item.family], offset=pos)
+        a, b = self.convert(value, target, pos).text, self.convert(item, target, pos).text
+        return (f"substr({a}, 1, 11)", f"substr({b}, 1, 11)") if target in _ZONED else (a, b)
+
+    def _quantified(self, node: ast.Quantified, scope: Scope) -> str:
+        if node.query is None:
+            parts = [
+                self._compare_nodes(ast.Compare(node.op, node.left, item, pos=node.pos), scope)
+                for item in node.items
+            ]
+            return "(" + (" AND " if node.every else " OR ").join(parts) + ")"
+        if isinstance(node.left, ast.Row):
+            raise unsupported("row comparison with ANY or ALL", node.pos)
+        if node.op == "=" and not node.every:
+            return self._in(ast.In(node.left, (), node.query, False, pos=node.pos), scope)
+        if node.op == "<>" and node.every:
+            return self._in(ast.In(node.left, (), node.query, True, pos=node.pos), scope)
+        text, columns, _ = self.subquery(node.query, scope)
+        alias = self.new_alias()
+        left = self.value(node.left, scope)
+        test = self.compare(node.op, left, Sql(f"{alias}.c1", columns[0].type), node.pos)
+        chosen = "min" if node.every else "max"
+        empty = 1 if node.every else 0
+        unknown = f"count(*) > count({test})"
+        decided = f"WHEN {chosen}({test}) = {empty ^ 1} THEN {empty ^ 1}"
+        return f"(SELECT CASE WHEN count(*) = 0 THEN {empty} {decided} WHEN {unknown} THEN NULL ELSE {empty} END FROM ({text}) {alias})"
+
+
+def _compare_text(op: str, left: Sql, right: Sql) -> str:
+    if not (left.type.is_char and right.type.is_char):
+        return f"({left.text} {op} {right.text})"
+    if left.constant and right.column is not None:
+        left, right, op = right, left, _SWAPPED[op]
+    if left.column is not None and right.constant:
+        return f"({left.text} {op} o_pad({right.text}, {left.type.char_length}))"
+    if (
+        left.column is not None
+        and right.column is not None
+        and left.type.char_length == right.type.char_length
+    ):
+        return f"({left.text} {op} {right.text})"
+    if op in ("=", "<>"):
+        return f"(rtrim({left.text}, ' ') {op} rtrim({right.text}, ' '))"
+    return f"(o_padded_order({left.text}, {right.text}) {op} 0)"
+
+
+def _comparison_family(left: str, right: str) -> str | None:
+    """The family in which two different families are compared."""
+    if left == "null":
+        return right
+    if right in (left, "null"):
+        return left
+    pair = {left, right}
+    if pair <= set(_RANK):
+        return max(pair, key=lambda name: _RANK[name])
+    if pair <= TEMPORAL:
+        return "tz" if pair & {"tz", "ltz"} else "timestamp"
+    if "text" in pair:
+        (other,) = pair - {"text"}
+        return (
+            other
+            if other in ("number", "float", "double", "raw", "rowid", "ids", "iym", *TEMPORAL)
+            else None
+        )
+    if pair == {"bool", "number"}:
+        return "number"
+    return None
+
+
+def common_type(family: str, kinds: list[SqlType]) -> SqlType:
+    """The type that holds values of all these types of one family."""
+    if all(kind == kinds[0] for kind in kinds):
+        return kinds[0]
+    if family == "text":
+        length = max(kind.length for kind in kinds)
+        characters = max(kind.char_length for kind in kinds)
+        form = max(kind.form for kind in kinds)
+        if all(kind.is_char for kind in kinds) and len({kind.char_length for kind in kinds}) == 1:
+            return types.char(length, characters, form)
+        return types.varchar(length, characters, form)
+    if family == "raw":
+        return types.raw(max(kind.length for kind in kinds))
+    return types.family_type(family)
+
+
+def text_literal(text: str, *, national: bool = False) -> Sql:
+    """A text literal; the empty one is NULL."""
+    if not text:
+        return Sql("NULL", types.char(1, 0), constant=True)
+    size = len(text) * 2 if national else len(text.encode())
+    return Sql(
+        quoted(text),
+        types.char(size, len(text), 2 if national else 1),
+        nullable=False,
+        constant=True,
+    )
+
+
+def _constant(value: int) -> Sql:
+    return Sql(blob(numbers.encode(value)), types.NUMBER, nullable=False, constant=True)
+
+
+def _number(node: ast.Number) -> Sql:
+    text = node.text
+    if text[-1] in "dD":
+        packed, kind = double_from_float(float(text[:-1])), types.DOUBLE
+    elif text[-1] in "fF":
+        packed, kind = binary_float_from_float(float(text[:-1])), types.FLOAT
+    else:
+        packed, kind = number_from_text(text), types.NUMBER
+    return Sql(blob(packed), kind, nullable=False, constant=True)
+
+
+def _rowscn(source: Source) -> Sql:
+    return Sql(f"o_rowscn({source.rowscn})", types.NUMBER)
