@@ -1,4 +1,12 @@
-"""Which changes do the redo statements of one table mean? The main thing of this package: :func:`decode_dml`."""
+"""Which changes do the redo statements of one table mean? The main thing of this package: :func:`decode_dml`.
+
+Compiled loops (``kernels``) read all rows; those that they do not understand are read by the plain form (``plain``,
+``literals``), which decodes rare forms and refuses the rest. So the loops may give up at any doubt, and every refusal is worded
+in one place.
+
+Choices where Oracle and Delta differ: ``''`` is NULL as in Oracle, in CLOBs as well; ``EMPTY_CLOB()`` is the empty text, which
+is what the snapshot path reads from an empty CLOB. CHAR keeps its blanks.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.decode.kernels import cache
+from cdc_core.decode import warm_up
+from cdc_core.decode.kernels import cache, canonical, finish, scan
 
 _PROGRAM = """
 import pyarrow as pa
@@ -76,3 +77,20 @@ def test_candidates_end_with_a_folder_of_the_users_own() -> None:
     candidates = list(cache.cache_candidates())
     assert candidates[0].name == "__pycache__"
     assert str(os.getuid()) in candidates[-1].name
+
+
+def test_a_user_without_a_home_still_has_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert len(list(cache.cache_candidates())) == 2
+
+
+def test_warm_up_compiles_every_loop() -> None:
+    """What set-up calls, so that no later process has to compile."""
+    warm_up()
+    for loop in (scan.scan, finish.overlay, finish.measure, finish.write):
+        assert len(loop.signatures) == 1
+    for loop in (canonical.measure_numbers, canonical.write_numbers):
+        assert len(loop.signatures) == 1

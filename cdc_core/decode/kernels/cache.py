@@ -18,6 +18,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -65,11 +66,11 @@ def choose_cache_folder(candidates: Iterator[Path], digest: str) -> str:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with tempfile.TemporaryFile(dir=folder):
                 pass
-            owner = folder.stat().st_uid
-        except (OSError, RuntimeError):
+            owners = {candidate.stat().st_uid, folder.stat().st_uid}
+        except OSError:
             continue
-        # Compiled code is run: a folder that another user made in a shared place is not trusted.
-        if owner == os.getuid():
+        # Compiled code is run: a folder that another user made, or could exchange, is not trusted.
+        if owners == {os.getuid()}:
             return str(folder)
     _LOGGER.warning(
         "no folder for compiled code can be written, so each process compiles again; set NUMBA_CACHE_DIR"
@@ -80,7 +81,8 @@ def choose_cache_folder(candidates: Iterator[Path], digest: str) -> str:
 def cache_candidates() -> Iterator[Path]:
     """Where compiled code may be kept, best first."""
     yield _HERE / "__pycache__"
-    yield Path("~/.cache/redolake").expanduser()
+    with suppress(RuntimeError):  # a container's user may have no home
+        yield Path.home() / ".cache" / "redolake"
     yield Path(tempfile.gettempdir()) / f"redolake-cache-{os.getuid()}"
 
 

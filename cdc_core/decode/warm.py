@@ -1,0 +1,22 @@
+"""How is the first decode of an installation spared the compiling of its loops?"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from cdc_core.decode.dml import decode_dml
+from cdc_core.decode.values import canonical_number
+from cdc_core.identifiers import TableId
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.scn import Scn
+
+
+def warm_up() -> None:
+    """Compile all loops and keep the compiled code on disk: some 15 seconds the first time, a moment later on.
+
+    Set-up calls it once; without it, the first process to decode compiles, and several at once each do.
+    """
+    columns = (Column("ID", "NUMBER", 22, 0, 10, 0, nullable=False),)
+    schema = TableSchema(TableId("WARM", "UP"), Scn(0), columns, key=("ID",))
+    decode_dml(pa.array(['update "WARM"."UP" set "ID" = \'2\' where "ID" = \'1\';']), schema)
+    canonical_number(pa.array([".5"]))
