@@ -32,7 +32,8 @@ def _value(column: Column) -> Any:
         return None
     from cdc_core.decode.defaults import default_scalar
 
-    return default_scalar(column).as_py()
+    scalar = default_scalar(column)
+    return None if scalar is None else scalar.as_py()
 
 
 def sql_literal(value: Any, kind: pa.DataType) -> str:
