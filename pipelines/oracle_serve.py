@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
-import os
 import secrets
 import signal
 import sys
@@ -21,12 +20,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cdc_core.oracle_embedded.database import Database, open_database
-
 from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError
+from cdc_core.oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from cdc_core.oracle_embedded.server import EmbeddedServer
 
 LOCK_SECONDS = 30
+NAME_LENGTH_MAX = 30
+OWNER_PRIVILEGES = "CREATE SESSION, ALTER SESSION, CREATE TABLE, CREATE VIEW, CREATE SEQUENCE, UNLIMITED TABLESPACE"
 NOTICE = (
     "The embedded Oracle is for trying things and for tests: never put production data into it."
 )
@@ -46,7 +46,7 @@ def serve(
     *,
     port: int = 0,
     data: Path | None = None,
-    user: str = "DEMO",
+    user: str = OWNER,
     as_json: bool = False,
     with_parent: bool = False,
 ) -> int:
@@ -76,7 +76,7 @@ def serve(
         stack.enter_context(only_server(data, ended))
         database = open_database(data)
         stack.callback(database.close)
-        login = ensure_users(database, data, user)
+        login = ensure_users(database, user)
         server = _listening(database, port)
         stack.callback(server.stop)
         _tell(server, login, as_json=as_json)
@@ -84,23 +84,26 @@ def serve(
     return 0
 
 
-def ensure_users(database: Database, data: Path, user: str) -> Login:
-    """Create the two users at the first start, with passwords drawn then; later starts find them."""
-    noted = data / "login.json"
-    if noted.exists():
-        return Login(**json.loads(noted.read_text()))
-    if not (user.isidentifier() and user.isascii() and len(user) <= 30):
+def ensure_users(database: OpenDatabase, user: str) -> Login:
+    """The users' names and passwords; the schema owner is created if it is not there, and redo gets what LogMiner needs.
+
+    Raises:
+        ConfigError: The owner's name is not a plain one.
+    """
+    if not (user.isidentifier() and user.isascii() and len(user) <= NAME_LENGTH_MAX):
         raise ConfigError(
             "this is not a plain user name", hint="Use letters, digits and _.", user=user
         )
-    login = Login(user.upper(), _password(), "REDOLAKE", _password())
-    database.create_user(login.user, login.password)
-    database.create_user(login.capture_user, login.capture_password, capture=True)
-    fresh = noted.with_suffix(".new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(asdict(login), file)
-    fresh.replace(noted)
-    return login
+    owner = user.upper()
+    session = database.engine.open_session(ADMIN, program="redolake", machine="localhost")
+    try:
+        if database.engine.password_of(owner) is None:
+            session.run(f'CREATE USER {owner} IDENTIFIED BY "p{secrets.token_hex(12)}"')
+            session.run(f"GRANT {OWNER_PRIVILEGES} TO {owner}")
+        session.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA")
+    finally:
+        session.close()
+    return Login(owner, database.password(owner), CAPTURE, database.password(CAPTURE))
 
 
 @contextmanager
@@ -131,14 +134,14 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _listening(database: Database, port: int) -> EmbeddedServer:
+def _listening(database: OpenDatabase, port: int) -> EmbeddedServer:
     try:
-        server = EmbeddedServer(database, port=port)
+        server = EmbeddedServer(database.engine, port=port)
         server.start()
     except OSError:
         if port == 0:
             raise
-        server = EmbeddedServer(database, port=0)
+        server = EmbeddedServer(database.engine, port=0)
         server.start()
     return server
 
@@ -158,16 +161,12 @@ def _watch_parent(ended: threading.Event) -> None:
     ended.set()
 
 
-def _password() -> str:
-    return f"p{secrets.token_hex(12)}"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve as the arguments say."""
     parser = argparse.ArgumentParser(prog="redolake oracle serve", description=NOTICE)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--user", default="DEMO")
+    parser.add_argument("--user", default=OWNER)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--with-parent", action="store_true")
     asked = parser.parse_args(arguments)

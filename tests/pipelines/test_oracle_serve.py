@@ -97,6 +97,6 @@ def test_a_folder_is_served_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("user", ["", "A B", 'X"', "é"])
-def test_a_user_must_have_a_plain_name(tmp_path: Path, user: str) -> None:
+def test_a_user_must_have_a_plain_name(user: str) -> None:
     with pytest.raises(ConfigError, match="plain user name"):
-        oracle_serve.ensure_users(None, tmp_path, user)  # type: ignore[arg-type]
+        oracle_serve.ensure_users(None, user)  # type: ignore[arg-type]
