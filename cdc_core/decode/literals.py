@@ -7,7 +7,6 @@ Source: forms of literals in V$LOGMNR_CONTENTS.SQL_REDO under the mining session
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -267,12 +266,6 @@ def _binary_float(text: str, kind: Kind) -> float:
     if number == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
         raise LiteralRefusedError("a number is smaller than its column's type holds")
     return number
-
-
-def float32_bits(number: float) -> int:
-    """The four bytes of a float32 as an integer; for tests and comparisons that tell -0 from 0."""
-    bits: int = struct.unpack("<I", struct.pack("<f", number))[0]
-    return bits
 
 
 # Time ---------------------------------------------------------------------------------------------------------------
