@@ -5,7 +5,9 @@ the window: the last present value before the change counts, from an earlier cha
 that the row had when the window began. Chains of key changes need nothing more, since the ROW_ID stays.
 
 What cannot be proved is left missing, and the MERGE refuses it: a row without a known ROW_ID, changes of one ROW_ID that do
-not join key to key, and a first key that other changes of the window had touched before.
+not join key to key, and a first key that an earlier transaction of the window had touched, or a row of unknown address: the
+ROW_ID may then be a new one of a row that came in this window. (Other rows may touch the key in the same transaction, since
+Oracle checks unique keys at the end of a statement.)
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import COMMIT_SCN, delta, name, text
 from cdc_core.schema.table import TableSchema
+
+_AT = "NAMED_STRUCT('cs', _cdc_commit_scn, 'o', _cdc_ordinal)"
 
 
 def carried_view(
@@ -55,7 +59,7 @@ def carried_sql(
     before_key = ", ".join(f"before.{name(key)}" for key in schema.key)
     after_key = ", ".join(f"after.{name(key)}" for key in schema.key)
     earlier = ", ".join(
-        f"LAST({_present(column, defaults)}, TRUE) OVER (runs ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS c{i}"
+        f"LAST({_present(column, defaults)}, TRUE) OVER ({run} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS c{i}"
         for i, column in enumerate(absent)
     )
     keys = [f"key{i}" for i in range(len(schema.key))]
@@ -66,7 +70,7 @@ def carried_sql(
     same_key = " AND ".join(f"f.{slot} = g.{slot}" for slot in keys)
     touched = " UNION ALL ".join(
         f"SELECT {', '.join(f'{image}.{name(key)} AS {slot}' for key, slot in zip(schema.key, keys, strict=True))}, "
-        f"_cdc_commit_scn AS cs, _cdc_ordinal AS o FROM {changes} WHERE {image} IS NOT NULL AND _cdc_op <> 'r'"
+        f"_cdc_xid AS xid, _cdc_row_id AS rid, {_AT} AS at FROM {changes} WHERE {image} IS NOT NULL AND _cdc_op <> 'r'"
         for image in ("before", "after")
     )
     return f"""
@@ -78,20 +82,20 @@ WITH numbered AS (
   SELECT *, COALESCE(LAG(NAMED_STRUCT('k', STRUCT({after_key}))) OVER runs
       <> NAMED_STRUCT('k', STRUCT({before_key})), FALSE) AS torn,
     {earlier}, {first_key}, FIRST(_cdc_op) OVER runs AS first_op,
-    FIRST(_cdc_commit_scn) OVER runs AS first_scn, FIRST(_cdc_ordinal) OVER runs AS first_ordinal
+    FIRST({_AT}) OVER runs AS first_at, FIRST(_cdc_xid) OVER runs AS first_xid
   FROM numbered WINDOW runs AS ({run})
 ), followed AS (
   SELECT *, COALESCE(BOOL_OR(torn) OVER (PARTITION BY _cdc_row_id, run), FALSE) AS broken FROM linked
 ), moved AS (
   SELECT * FROM followed WHERE {moved_sql(schema)} AND SIZE(_cdc_absent) > 0 AND NOT broken
-), touched AS (
-  SELECT {", ".join(keys)}, MIN(NAMED_STRUCT('cs', cs, 'o', o)) AS first_touch FROM ({touched}) GROUP BY {", ".join(keys)}
 ), filled AS (
   SELECT f._cdc_commit_scn AS cs, f._cdc_ordinal AS o, {_filled(absent)}
   FROM moved f
-  LEFT JOIN touched h ON {same_key.replace("g.", "h.")}
-  LEFT JOIN ({origin}) g ON {same_key} AND f.first_op = 'u' AND f.first_scn > g.origin_scn
-    AND h.first_touch = NAMED_STRUCT('cs', f.first_scn, 'o', f.first_ordinal)
+  LEFT JOIN ({touched}) h
+    ON {same_key.replace("g.", "h.")} AND h.at < f.first_at AND (h.rid IS NULL OR h.xid <> f.first_xid)
+  LEFT JOIN ({origin}) g
+    ON {same_key} AND f.first_op = 'u' AND f.run = 0 AND f.first_at.cs > g.origin_scn
+  GROUP BY f._cdc_commit_scn, f._cdc_ordinal
 )
 SELECT {_rewritten(schema, absent)}
 FROM {changes} c LEFT JOIN filled f ON c._cdc_commit_scn = f.cs AND c._cdc_ordinal = f.o AND c._cdc_op = 'u'
@@ -107,7 +111,10 @@ def _present(column: str, defaults: Mapping[str, str]) -> str:
 
 
 def _filled(absent: Sequence[str]) -> str:
-    return ", ".join(f"COALESCE(f.c{i}, g.o{i}) AS f{i}" for i in range(len(absent)))
+    return ", ".join(
+        f"COALESCE(FIRST(f.c{i}), IF(COUNT(h.at) = 0, MAX_BY(g.o{i}, g.origin_scn), NULL)) AS f{i}"
+        for i in range(len(absent))
+    )
 
 
 def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
@@ -144,3 +151,12 @@ def _mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> s
         f"NAMED_STRUCT('v', {name(column)}) AS o{i}" for i, column in enumerate(absent)
     )
     return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {delta(mirror)}"
+
+
+def history_origin(history: str, schema: TableSchema, absent: Sequence[str]) -> str:
+    """Origin for a derivation from the change log alone: the rows that chunks brought."""
+    keys = ", ".join(f"after.{name(key)} AS key{i}" for i, key in enumerate(schema.key))
+    values = ", ".join(
+        f"NAMED_STRUCT('v', after.{name(column)}) AS o{i}" for i, column in enumerate(absent)
+    )
+    return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {history} WHERE _cdc_op = 'r'"

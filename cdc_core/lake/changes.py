@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from cdc_core.lake.tables import change_ddl, delta, name
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.schema.table import TableSchema
+
+OBSERVATION_SECONDS = 10.0
+"""Longest wait for what Spark observed during a write, before it is counted again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +72,46 @@ def _without_undone(committed: CommittedTransactions) -> str:
 
 def change_facts(session: Any, view: str, schema: TableSchema) -> ChangeFacts:
     """Count and look through the changes in a view of the change log."""
-    query = f"""
-        SELECT COUNT(*) AS changes,
-          ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_absent))) AS absent,
-          COUNT_IF({moved_sql(schema)} AND SIZE(_cdc_absent) > 0) AS moved_absent
-        FROM {view}
-    """
+    query = ", ".join(f"{sql} AS {slot}" for slot, sql in _facts_sql(schema).items())
     with translated("reading the change log", table=schema.table):
-        row = session.sql(query).collect()[0]
-    present = [column for column in schema.column_names if column in set(row["absent"])]
-    return ChangeFacts(row["changes"], tuple(present), row["moved_absent"])
+        row = session.sql(f"SELECT {query} FROM {view}").collect()[0]
+    return _facts(row.asDict(), schema)
+
+
+class ObservedFacts:
+    """The same facts, counted on the way while a DataFrame is written: saves a job of its own per table and window."""
+
+    def __init__(self, frame: Any, schema: TableSchema) -> None:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        self._schema = schema
+        self._observation = Observation("change_facts")
+        columns = [f.expr(sql).alias(slot) for slot, sql in _facts_sql(schema).items()]
+        self.frame = frame.observe(self._observation, *columns)
+
+    def get(self) -> ChangeFacts | None:
+        """The facts after the write; None if Spark did not report them, which it does on another thread."""
+        found: list[dict[str, Any]] = []
+        waiter = threading.Thread(
+            target=lambda: found.append(dict(self._observation.get)), daemon=True
+        )
+        waiter.start()
+        waiter.join(OBSERVATION_SECONDS)
+        return _facts(found[0], self._schema) if found else None
+
+
+def _facts_sql(schema: TableSchema) -> dict[str, str]:
+    return {
+        "changes": "COUNT(*)",
+        "absent": "ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_absent)))",
+        "moved_absent": f"COUNT_IF({moved_sql(schema)} AND SIZE(_cdc_absent) > 0)",
+    }
+
+
+def _facts(row: dict[str, Any], schema: TableSchema) -> ChangeFacts:
+    present = tuple(column for column in schema.column_names if column in set(row["absent"]))
+    return ChangeFacts(row["changes"], present, row["moved_absent"])
 
 
 def window_view(session: Any, changelog: str, scn_high: int, view: str = "changes") -> str:

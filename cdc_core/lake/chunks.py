@@ -15,6 +15,7 @@ from typing import Any
 
 from cdc_core.errors import ConfigError
 from cdc_core.lake.defaults import default_values, sql_literal
+from cdc_core.lake.evolution import settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.merge import merge_sql
 from cdc_core.lake.reduce import reduced_sql
@@ -51,22 +52,20 @@ def apply_chunk(
     work: TableWork,
     manifest: ChunkManifest,
     paths: Sequence[str],
-    schema: TableSchema,
     *,
     first: bool,
     deletes_in: KeyRange | None,
 ) -> ApplyReport:
-    """Append the chunk to the change log and bring its rows into the mirror, each once.
-
-    ``schema`` is the newest version that the tables have; the chunk's own may lack columns that were added since.
-    """
+    """Append the chunk to the change log and bring its rows into the mirror, each once."""
     started = time.monotonic()
     app = work.chunk_app(manifest.snapshot_id, manifest.number)
     mirror = read_log(work.mirror)
     if mirror is not None and app in mirror.transactions:
         return SKIPPED
     session = work.open_session()
-    work.create_tables(session, schema)
+    work.create_tables(session, manifest.schema)
+    # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
+    schema = settle_schema(work, session, manifest.schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     metadata = work.metadata(
         "chunk",
@@ -148,7 +147,9 @@ def _chunk_name(manifest: ChunkManifest) -> str:
     return f"{manifest.snapshot_id}/{manifest.number}"
 
 
-def _change_columns(op: str, manifest: ChunkManifest, before: str, after: str) -> str:
+def _change_columns(
+    op: str, manifest: ChunkManifest, schema: TableSchema, before: str, after: str
+) -> str:
     """The change log's columns for a row of the chunk."""
     values = {
         "_cdc_op": text(op),
@@ -157,9 +158,11 @@ def _change_columns(op: str, manifest: ChunkManifest, before: str, after: str) -
         "_cdc_scn": f"{manifest.scn}L",
         "_cdc_window": f"{manifest.scn}L",
         "_cdc_snapshot": text(_chunk_name(manifest)),
+        "_cdc_absent": "ARRAY()",
+        "_cdc_columns": str(len(schema.columns)),
     }
     plain = ", ".join(
-        f"CAST({values.get(column, 'ARRAY()' if column == '_cdc_absent' else 'NULL')} AS {spark_type(kind)}) AS {column}"
+        f"CAST({values.get(column, 'NULL')} AS {spark_type(kind)}) AS {column}"
         for column, kind in CHANGE_FIELDS
     )
     return f"{plain}, {before} AS before, {after} AS after"
@@ -168,7 +171,7 @@ def _change_columns(op: str, manifest: ChunkManifest, before: str, after: str) -
 def _read_rows_sql(rows: str, manifest: ChunkManifest, schema: TableSchema) -> str:
     image = _image({column: name(column) for column in schema.column_names}, schema)
     nothing = f"CAST(NULL AS {_image_type(schema)})"
-    return f"SELECT {_change_columns('r', manifest, nothing, image)} FROM {rows}"
+    return f"SELECT {_change_columns('r', manifest, schema, nothing, image)} FROM {rows}"
 
 
 def _gone_sql(
@@ -179,7 +182,7 @@ def _gone_sql(
     image = _image({key: f"m.{name(key)}" for key in schema.key}, schema)
     nothing = f"CAST(NULL AS {_image_type(schema)})"
     return f"""
-        SELECT {_change_columns("d", manifest, image, nothing)}
+        SELECT {_change_columns("d", manifest, schema, image, nothing)}
         FROM {delta(mirror)} m LEFT ANTI JOIN {rows} r ON {same}
         WHERE m.{COMMIT_SCN} <= {manifest.scn} AND {_range_sql(limits, schema)}
     """

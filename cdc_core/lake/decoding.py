@@ -97,6 +97,7 @@ class ChangeDecoder:
             "_cdc_row_id": _known_row_ids(batch["row_id"]),
             "_cdc_snapshot": pa.nulls(rows, pa.string()),
             "_cdc_absent": decoded.absent,
+            "_cdc_columns": pa.repeat(pa.scalar(len(self.schema.columns), pa.int32()), rows),
             "before": decoded.before,
             "after": decoded.after,
         }

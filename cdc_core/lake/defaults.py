@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.decode.defaults import default_scalar
 from cdc_core.lake.tables import spark_type, text
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type

@@ -32,12 +32,13 @@ class DeltaCommit:
 
 @dataclass(frozen=True, slots=True)
 class DeltaLog:
-    """A table's newest state: ``transactions`` maps application id to version, ``columns`` are the top-level names."""
+    """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the names of
+    the top-level columns to the protocol's type names (``struct`` and the like for nested ones)."""
 
     version: int
     transactions: dict[str, int]
     properties: dict[str, str]
-    columns: tuple[str, ...]
+    columns: dict[str, str]
     commits: tuple[DeltaCommit, ...] = field(default=())
 
 
@@ -90,7 +91,7 @@ class _State:
     def __init__(self) -> None:
         self.transactions: dict[str, int] = {}
         self.properties: dict[str, str] = {}
-        self.columns: tuple[str, ...] = ()
+        self.columns: dict[str, str] = {}
 
     def take(self, actions: list[dict[str, Any]]) -> None:
         for action in actions:
@@ -99,7 +100,7 @@ class _State:
             if metadata := action.get("metaData"):
                 self.properties = dict(metadata.get("configuration") or {})
                 fields = json.loads(metadata["schemaString"])["fields"]
-                self.columns = tuple(field["name"] for field in fields)
+                self.columns = {field["name"]: _type_name(field["type"]) for field in fields}
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
         with filesystem.open_input_file(name) as file:
@@ -108,6 +109,10 @@ class _State:
             if row["metaData"] is not None and row["metaData"]["id"] is not None:
                 row["metaData"]["configuration"] = dict(row["metaData"]["configuration"] or [])
         self.take(rows)
+
+
+def _type_name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"])
 
 
 def _newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:

@@ -13,12 +13,17 @@ from typing import Any
 
 from cdc_core.config import LakeConfig
 from cdc_core.decode.dml import decode_dml
+from cdc_core.errors import LakeError
 from cdc_core.identifiers import TableId
 from cdc_core.lake.chunks import KeyRange, apply_chunk
+from cdc_core.lake.comparing import Comparison, compare
+from cdc_core.lake.evolution import is_settled, settle_schema
+from cdc_core.lake.history import read_log
+from cdc_core.lake.replay import rebuild_mirror, replay_window
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.windows import apply_window
 from cdc_core.lake.work import ApplyReport, DeltaPosition, Fence, TableWork, no_fence
-from cdc_core.landing.manifest import ChunkManifest, WindowManifest
+from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.schema.table import TableSchema
 
 Decode = Callable[[Any, TableSchema], Any]
@@ -109,7 +114,6 @@ class Lake:
         *,
         first: bool,
         generation: int = 0,
-        schema: TableSchema | None = None,
         deletes_in: KeyRange | None = None,
         fence: Fence = no_fence,
     ) -> ApplyReport:
@@ -120,7 +124,6 @@ class Lake:
             paths: Its Parquet files.
             first: The table's first snapshot is under way: rows are appended as long as no window was applied.
             generation: As for :meth:`apply_window`.
-            schema: The newest version of the table that the lake has, if it is not the chunk's.
             deletes_in: The chunk's key range, if mirror rows inside it that the chunk lacks shall go; ignored for chunks
                 with a condition.
             fence: Called right before each commit.
@@ -129,9 +132,100 @@ class Lake:
             LakeError, LandingDamagedError, CommitConflictError: As for :meth:`apply_window`.
         """
         work = self._work(manifest.schema.table, generation, fence)
-        return apply_chunk(
-            work, manifest, paths, schema or manifest.schema, first=first, deletes_in=deletes_in
-        )
+        return apply_chunk(work, manifest, paths, first=first, deletes_in=deletes_in)
+
+    def replay_window(
+        self,
+        manifest: WindowManifest,
+        table: TableId,
+        schema: TableSchema,
+        redo_paths: Sequence[str] = (),
+        transactions_paths: Sequence[str] = (),
+        generation: int = 0,
+        *,
+        covered_scn: int = 0,
+        fence: Fence = no_fence,
+    ) -> ApplyReport:
+        """Take an old window again: its keys are derived from the whole change log and mended where the mirror differs.
+
+        The landing files are not read, since the window is in the change log; they are taken so that a replay is called
+        like :meth:`apply_window`. An undamaged mirror gets no new version, and ``skipped`` is true.
+
+        Raises:
+            WindowOrderError: The mirror has not taken the window yet.
+            LakeError, CommitConflictError: As for :meth:`apply_window`.
+        """
+        del redo_paths, transactions_paths
+        work = self._work(table, generation, fence)
+        return replay_window(work, manifest, schema, covered_scn=covered_scn)
+
+    def rebuild_mirror(
+        self, table: TableId, schema: TableSchema, generation: int = 0, *, fence: Fence = no_fence
+    ) -> int:
+        """Write the mirror anew from its change log alone; returns its number of rows.
+
+        Raises:
+            LakeError: There is no change log, or it does not hold the beginning of every row.
+        """
+        return rebuild_mirror(self._work(table, generation, fence), schema)
+
+    def prepare_schema(
+        self,
+        change: SchemaChange | TableSchema,
+        generation: int = 0,
+        *,
+        fence: Fence = no_fence,
+    ) -> None:
+        """Bring the Delta tables to a newer definition of the table, before the first change that needs it is applied.
+
+        Columns at the end are added to change log and mirror, and the mirror's rows get their default. Repeatable; does
+        nothing for an older definition, or before the first snapshot.
+
+        Raises:
+            SchemaMismatchError: Anything but columns added at the end, or a default that is no literal.
+        """
+        schema = change.schema if isinstance(change, SchemaChange) else change
+        work = self._work(schema.table, generation, fence)
+        if read_log(work.changelog) is not None and not is_settled(work, schema):
+            settle_schema(work, work.open_session(), schema)
+
+    def compare(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        oracle_paths: Sequence[str],
+        version: int,
+        *,
+        keys_max: int = 20,
+    ) -> Comparison:
+        """Compare rows of Oracle, landed as Parquet, with a version of the mirror: exactly, by key.
+
+        Raises:
+            LandingDamagedError: A file is missing or cannot be read.
+            LakeError: The mirror does not have the version.
+        """
+        work = self._work(table, 0, no_fence)
+        return compare(work, schema, oracle_paths, version, keys_max=keys_max)
+
+    def mirror_version_at(self, table: TableId, scn: int) -> int:
+        """The newest version of the mirror that shows Oracle as of an SCN at or before ``scn``; needs no Spark.
+
+        Raises:
+            LakeError: The mirror is not there, or its log does not reach back so far.
+        """
+        work = self._work(table, 0, no_fence)
+        versions = [
+            commit.version
+            for commit in work.require_mirror().commits
+            if commit.metadata.get("scn_high", scn + 1) <= scn
+        ]
+        if not versions:
+            raise LakeError(
+                "the mirror has no version for this SCN",
+                hint="Take a newer SCN; old versions go when Delta cleans up its log.",
+                **work.facts(scn=scn),
+            )
+        return max(versions)
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""

@@ -40,7 +40,7 @@ def merge_sql(
     newer = "TRUE" if force else NEWER
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
     updates = ", ".join(
-        f"t.{name(column)} = {_new_value(column, schema, absent)}"
+        f"t.{name(column)} = {_new_value(column, schema, absent, force=force)}"
         for column in columns
         if column not in schema.key
     )
@@ -54,9 +54,9 @@ WHEN NOT MATCHED AND s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn} THEN
 """
 
 
-def _new_value(column: str, schema: TableSchema, absent: Sequence[str]) -> str:
+def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force: bool) -> str:
     plain = f"s.{name(column)}"
-    if column == ORDINAL and absent:
+    if column == ORDINAL and absent and not force:
         error = DecodeError(
             "a change of key does not carry all columns, and the old key's row is not there to take them from",
             hint="Take a new snapshot of the table.",

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
+    # A value that does not fit is an error; decimals print plainly.
+    "spark.sql.ansi.enabled": "true",
     # Arrow and Parquet timestamps without zone stay without zone.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.shuffle.partitions": "4",
@@ -223,8 +226,9 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         text = str(error)
         if (ours := _unpacked_error(text)) is not None:
             raise ours from None
-        condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
-        if condition.startswith("FAILED_READ_FILE") or condition == "PATH_NOT_FOUND":
+        conditions = _conditions(error, text)
+        condition = " < ".join(conditions) or type(error).__name__
+        if any(c.startswith(("FAILED_READ_FILE", "PATH_NOT_FOUND")) for c in conditions):
             raise LandingDamagedError(
                 f"{doing}: a file is missing or cannot be read",
                 hint="Check the folder; capture the window or chunk again if its files are damaged.",
@@ -237,3 +241,10 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
             condition=condition,
             **facts,
         ) from error
+
+
+def _conditions(error: Exception, text: str) -> list[str]:
+    """Spark's names for what went wrong, outermost first: the error's own, then those of its causes."""
+    own = getattr(error, "getCondition", lambda: None)()
+    inner = re.findall(r"Exception: \[([A-Z][A-Z_.0-9]+)\]", text)
+    return list(dict.fromkeys([own, *inner] if own else inner))

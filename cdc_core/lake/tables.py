@@ -33,8 +33,18 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_row_id", pa.string()),
     ("_cdc_snapshot", pa.string()),
     ("_cdc_absent", pa.list_(pa.string())),
+    ("_cdc_columns", pa.int32()),
 )
-"""Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6."""
+"""Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
+
+``_cdc_columns`` is the number of user columns that the table had when the row was written: columns that were added later are
+not in the row, which is not the same as NULL."""
+
+SCHEMA_PROPERTY = "redolake.schema"
+"""Change log property: the newest version of the table that both Delta tables have, or are being given."""
+
+ADDED_PROPERTY = "redolake.added"
+"""Change log property: JSON object from each column that was added since to the SQL of its default."""
 
 _REFUSED = re.compile(r"[ ,;{}()\n\t=.]")
 
@@ -122,6 +132,12 @@ def oracle_type(column: Column) -> str:
     return f"RAW({column.length})" if column.data_type == "RAW" else column.data_type
 
 
+def delta_type(kind: pa.DataType) -> str:
+    """The Delta protocol's name of an Arrow type of ``schema.types``."""
+    name_ = spark_type(kind).lower()
+    return {"bigint": "long", "int": "integer"}.get(name_, name_)
+
+
 def mirror_properties(source: str, schema: TableSchema) -> dict[str, str]:
     """Table properties of a mirror; plain features only, so that every reader can read it."""
     return {**_properties(source, schema, "mirror"), "redolake.key": json.dumps(schema.key)}
@@ -131,6 +147,7 @@ def changelog_properties(source: str, schema: TableSchema) -> dict[str, str]:
     """Table properties of a change log: statistics for what windows, chunks and replays look for."""
     return {
         **_properties(source, schema, "changelog"),
+        SCHEMA_PROPERTY: json.dumps(schema.as_json()),
         "delta.dataSkippingStatsColumns": f"_cdc_op,{COMMIT_SCN},{ORDINAL},_cdc_window,_cdc_snapshot",
     }
 

@@ -9,8 +9,15 @@ from typing import Any
 from cdc_core.errors import LakeError, WindowOrderError
 from cdc_core.events.committed import read_committed
 from cdc_core.lake.carry import carried_view
-from cdc_core.lake.changes import change_facts, decoded_changes, window_view
+from cdc_core.lake.changes import (
+    ChangeFacts,
+    ObservedFacts,
+    change_facts,
+    decoded_changes,
+    window_view,
+)
 from cdc_core.lake.defaults import default_values
+from cdc_core.lake.evolution import check_mirror, settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.merge import merge_sql
 from cdc_core.lake.reduce import reduced_sql
@@ -53,52 +60,47 @@ def apply_window(
     session = work.open_session()
     if position is None:
         work.create_tables(session, schema)
-    work.require_mirror()
+    check_mirror(work, schema := settle_schema(work, session, schema), work.require_mirror())
     metadata = {"scn_low": window.scn_low, "window": window.key}
+    facts: ChangeFacts | None = None
     if not _has_window(work, session, window.scn_high, done.changelog_scn):
         changes = decoded_changes(
             session, manifest, schema, committed, redo_paths, transactions_paths, decode
         )
+        observed = ObservedFacts(changes, schema)
         work.append(
-            changes,
+            observed.frame,
             work.changelog,
             "appending a window to the change log",
             work.metadata("window", window.scn_high, **metadata),
             (work.window_app, window.scn_high),
         )
-    return merge_window(
-        work, session, schema, window.scn_high, metadata, covered_scn=covered_scn, started=started
-    )
+        facts = observed.get()
+    view = window_view(session, work.changelog, window.scn_high)
+    facts = facts or change_facts(session, view, schema)
+    source = reduced_view(work, session, view, schema, facts)
+    text = merge_sql(work.mirror, source, schema, absent=facts.absent, covered_scn=covered_scn)
+    with work.commit(
+        session,
+        "merging a window into the mirror",
+        work.metadata("window", window.scn_high, changes=facts.changes, **metadata),
+        (work.window_app, window.scn_high),
+    ):
+        counts = session.sql(text).collect()
+    return report(counts, facts.changes, started)
 
 
-def merge_window(
-    work: TableWork,
-    session: Any,
-    schema: TableSchema,
-    scn_high: int,
-    metadata: Mapping[str, object],
-    *,
-    covered_scn: int,
-    started: float,
-) -> ApplyReport:
-    """Merge a window that is in the change log into the mirror."""
-    view = window_view(session, work.changelog, scn_high)
-    facts = change_facts(session, view, schema)
+def reduced_view(
+    work: TableWork, session: Any, view: str, schema: TableSchema, facts: ChangeFacts
+) -> str:
+    """A view with one row per key of a window's changes."""
     defaults = default_values(schema, facts.absent)
     if facts.moved_absent:
         view = carried_view(session, view, schema, facts.absent, defaults, work.mirror)
     reduced = reduced_sql(view, schema, absent=facts.absent, defaults=defaults)
     with translated("reducing a window", **work.facts()):
         session.sql(reduced).createOrReplaceTempView("reduced")
-    text = merge_sql(work.mirror, "reduced", schema, absent=facts.absent, covered_scn=covered_scn)
-    with work.commit(
-        session,
-        "merging a window into the mirror",
-        work.metadata("window", scn_high, changes=facts.changes, **metadata),
-        (work.window_app, scn_high),
-    ):
-        counts = session.sql(text).collect()
-    return report(counts, facts.changes, started)
+    return "reduced"
 
 
 def report(counts: list[Any], changes: int, started: float) -> ApplyReport:

@@ -76,11 +76,11 @@ class Transaction:
         old = self.source.rows[rid]
         new = {**old, **changes}
         self.source.rows[rid] = new
-        sets = ",".join(f'"{c}" = {literal(v)}' for c, v in changes.items())
+        sets = ", ".join(f'"{c}" = {literal(v)}' for c, v in changes.items())
         sql = (
             f"update {self.source.schema.table.sql} set {sets} where {where(self.source.seen(old))}"
         )
-        back = ",".join(f'"{c}" = {literal(old[c])}' for c in changes)
+        back = ", ".join(f'"{c}" = {literal(old[c])}' for c in changes)
         undo = (
             f"update {self.source.schema.table.sql} set {back} where {where(self.source.seen(new))}"
         )

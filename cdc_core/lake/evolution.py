@@ -1,0 +1,181 @@
+"""How do both Delta tables of a captured table follow its definition?
+
+Only columns at the end are followed, as ALTER TABLE … ADD makes them. Adding one takes several commits, so the change log's
+properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
+it there. The default of a new column goes into the mirror's existing rows in a commit with its own transaction identifier,
+before any later change is merged.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cdc_core.errors import SchemaMismatchError
+from cdc_core.lake.defaults import default_values
+from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.tables import (
+    ADDED_PROPERTY,
+    SCHEMA_PROPERTY,
+    check_names,
+    column_ddl,
+    columns_of,
+    delta,
+    delta_type,
+    name,
+    spark_type,
+    text,
+)
+from cdc_core.lake.work import TableWork
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_type
+
+
+def known_schema(log: DeltaLog | None) -> TableSchema | None:
+    """The newest version of the table that the change log's properties name; None without a change log."""
+    if log is None or SCHEMA_PROPERTY not in log.properties:
+        return None
+    return TableSchema.from_json(json.loads(log.properties[SCHEMA_PROPERTY]))
+
+
+def added_columns(log: DeltaLog | None) -> dict[str, str]:
+    """Columns that were added after the table was created, with the SQL of their defaults."""
+    added: dict[str, str] = json.loads(log.properties.get(ADDED_PROPERTY, "{}")) if log else {}
+    return added
+
+
+def is_settled(work: TableWork, schema: TableSchema) -> bool:
+    """Do both tables have all columns of ``schema``, with nothing left to finish? Needs no Spark.
+
+    Raises:
+        SchemaMismatchError: The versions differ in more than columns at the end.
+    """
+    log, mirror = read_log(work.changelog), read_log(work.mirror)
+    known = known_schema(log)
+    if known is None or mirror is None or _newer(known, schema) is not known:
+        return False
+    return all(
+        column in mirror.columns
+        and (default.startswith("CAST(NULL ") or _column_app(work, column) in mirror.transactions)
+        for column, default in added_columns(log).items()
+    )
+
+
+def _column_app(work: TableWork, column: str) -> str:
+    return f"redolake/{work.source}/{work.table.path}/column/{column}"
+
+
+def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSchema:
+    """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version.
+
+    Raises:
+        SchemaMismatchError: The versions differ in more than columns at the end.
+    """
+    log = read_log(work.changelog)
+    known = known_schema(log)
+    if log is None or known is None:
+        return schema
+    newest = _newer(known, schema)
+    added = added_columns(log)
+    if newest is not known:
+        check_names(newest)
+        fresh = newest.column_names[len(known.columns) :]
+        added = {**added, **default_values(newest, fresh)}
+        _alter(
+            work,
+            session,
+            work.changelog,
+            f"SET TBLPROPERTIES ({text(SCHEMA_PROPERTY)} = {text(json.dumps(newest.as_json()))}, "
+            f"{text(ADDED_PROPERTY)} = {text(json.dumps(added))})",
+        )
+    if added:
+        _reach(work, session, newest, added)
+    return newest
+
+
+def _newer(known: TableSchema, other: TableSchema) -> TableSchema:
+    """The one of two versions that has more columns; every column that both have must be the same."""
+    if known.key != other.key:
+        raise _mismatch(known, "the key is another one", f"{known.key} became {other.key}")
+    for old, new in zip(known.columns, other.columns, strict=False):
+        if old.name != new.name:
+            raise _mismatch(
+                known,
+                "columns were renamed, dropped or reordered",
+                f"{old.name} became {new.name}",
+            )
+        if arrow_type(old) != arrow_type(new):
+            raise _mismatch(
+                known,
+                "a column has another type",
+                f"{old.name}: {old.data_type} became {new.data_type}",
+            )
+    return other if len(other.columns) > len(known.columns) else known
+
+
+def _mismatch(schema: TableSchema, what: str, where: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"the table's definition cannot be followed: {what}",
+        hint="Only columns added at the end are followed. Move both Delta tables aside and take a new snapshot of the table.",
+        table=schema.table,
+        change=where,
+    )
+
+
+def _reach(work: TableWork, session: Any, schema: TableSchema, added: dict[str, str]) -> None:
+    """Bring both tables to ``schema``, each step only if it is not done yet."""
+    mirror = work.require_mirror()
+    missing = [column for column in added if column not in mirror.columns]
+    _reach_changelog(work, session, schema, added, missing)
+    if missing:
+        ddl = ", ".join(column_ddl(schema, schema.column(column)) for column in missing)
+        _alter(work, session, work.mirror, f"ADD COLUMNS ({ddl})")
+    for column, default in added.items():
+        app = _column_app(work, column)
+        if app in mirror.transactions or default.startswith("CAST(NULL "):
+            continue
+        metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
+        with work.commit(session, "filling a new column's default", metadata, (app, 1)):
+            session.sql(f"UPDATE {delta(work.mirror)} SET {name(column)} = {default}")
+
+
+def _reach_changelog(
+    work: TableWork, session: Any, schema: TableSchema, added: dict[str, str], missing: list[str]
+) -> None:
+    """The change log's structs get their fields before the mirror gets its columns, and are looked at only until then."""
+    if not missing:
+        return
+    kinds = dict(columns_of(schema))
+    frame = session.sql(f"SELECT after FROM {delta(work.changelog)} LIMIT 0")
+    there = set(frame.schema["after"].dataType.names)
+    fields = [
+        f"{image}.{name(column)} {spark_type(kinds[column])}"
+        for column in added
+        if column not in there
+        for image in ("before", "after")
+    ]
+    if fields:
+        _alter(work, session, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
+
+
+def _alter(work: TableWork, session: Any, path: str, change: str) -> None:
+    metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "schema"})
+    with work.commit(session, "altering a Delta table", metadata):
+        session.sql(f"ALTER TABLE {delta(path)} {change}")
+
+
+def check_mirror(work: TableWork, schema: TableSchema, log: DeltaLog) -> None:
+    """The mirror must have the columns and types that windows are merged into.
+
+    Raises:
+        SchemaMismatchError: Someone else changed the mirror.
+    """
+    wrong = [
+        column for column, kind in columns_of(schema) if log.columns.get(column) != delta_type(kind)
+    ]
+    if wrong:
+        raise SchemaMismatchError(
+            "the mirror lacks columns, or has them with other types",
+            hint="Rebuild the mirror from its change log.",
+            **work.facts(columns=", ".join(wrong)),
+        )

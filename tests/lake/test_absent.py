@@ -1,0 +1,91 @@
+"""Columns that a change does not carry, and changes of key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cdc_core.errors import DecodeError, LakeError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def filled(open_lake: Any, source: Any, row: Any) -> Any:
+    """Orders 1 to 9 by a first snapshot; the next window begins behind it."""
+    tx = source.begin()
+    source.ids = {i: tx.insert(row(i, f"name {i}", note=f"note {i}")) for i in range(1, 10)}
+    tx.commit()
+    lake = open_lake()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    return lake
+
+
+def test_lobs_follow_their_row_through_changes_of_key(
+    filled: Any, source: Any, row: Any, mirror: Any
+) -> None:
+    """A chain of keys, a LOB set before, between and after, keys that rows share until the statement ends, swaps."""
+    ids = source.ids
+    tx = source.begin()
+    tx.update(ids[1], {"ID": 101})  # the LOB comes from the mirror, over a chain
+    tx.update(ids[1], {"ID": 102, "NAME": "moved twice"})
+    tx.update(ids[2], {"NOTE": "set before"})
+    tx.update(ids[2], {"ID": 201})
+    tx.update(ids[3], {"ID": 301})
+    tx.update(ids[3], {"NOTE": "set after"})
+    tx.commit()
+    tx = source.begin()
+    tx.update(ids[1], {"ID": 103})  # another transaction goes on with the chain
+    for i in (4, 5, 6):  # update orders set id = id + 1 where id between 4 and 6; 7 was deleted
+        if i == 4:
+            tx.delete(ids[7])
+        tx.update(ids[i], {"ID": i + 1})
+    fresh = tx.insert(row(50, note=None), shown="A" * 18)
+    tx.update(fresh, {"NOTE": "inline lob"})
+    gone = tx.insert(row(51), shown="A" * 18)
+    tx.delete(gone)
+    tx.commit()
+    tx = source.begin()
+    tx.update(ids[8], {"ID": -1})
+    tx.update(ids[9], {"ID": 8})
+    tx.update(ids[8], {"ID": 9})
+    tx.delete(fresh)
+    tx.insert(row(50, "again"))
+    tx.commit()
+    window = source.cut()
+    window.apply(filled)
+    assert mirror(source.schema) == source.state(window.scn_high)
+    version = filled.mirror_version_at(source.schema.table, window.scn_high)
+    assert window.replay(filled).skipped
+    assert filled.mirror_version_at(source.schema.table, window.scn_high) == version
+
+
+def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
+    filled: Any, source: Any, row: Any, mirror: Any, make_source: Any
+) -> None:
+    """An update without its LOB needs the row in the mirror; a change of key without it needs the old row there."""
+    before = mirror(source.schema, hidden=True)
+    ghost = source.new_row_id()
+    source.rows[ghost] = row(70)
+    tx = source.begin()
+    tx.update(ghost, {"NAME": "nobody knows me"})
+    tx.commit()
+    one = source.cut()
+    with pytest.raises(LakeError, match=r"the mirror does not have its row.*new snapshot"):
+        one.apply(filled)
+    assert mirror(source.schema, hidden=True) == before
+
+    again = make_source(source.schema)
+    again.scn, again.low, again.folder = source.scn, source.scn, source.folder
+    again.rows[ghost] = row(71)
+    again.rows["AAABother"] = row(1)
+    tx = again.begin()
+    tx.delete("AAABother")
+    tx.update(ghost, {"ID": 1})  # key 1 is in the mirror, but its note is another row's
+    tx.commit()
+    two = again.cut()
+    with pytest.raises((DecodeError, LakeError), match="does not carry all columns"):
+        two.apply(filled)
+    assert mirror(source.schema, hidden=True) == before

@@ -1,0 +1,121 @@
+"""Old windows again, in any order; crashes between the two commits; damage."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from cdc_core.errors import LandingDamagedError, WindowOrderError
+
+pytestmark = pytest.mark.spark
+
+
+def _random_work(source: Any, row: Any, rng: random.Random, transactions: int) -> None:
+    """Interleaved transactions of inserts, updates, deletes, re-inserts, changes of key and savepoints, each on own keys."""
+    for _ in range(transactions):
+        tx = source.begin()
+        points = []
+        for _ in range(rng.randint(1, 12)):
+            mine = list(source.rows)
+            used = {r["ID"] for r in source.rows.values()}
+            action = rng.choice(
+                ["insert", "insert", "update", "update", "delete", "key", "save", "undo"]
+            )
+            free = next(i for i in (rng.randint(1, 200) for _ in range(1000)) if i not in used)
+            if action == "insert" or not mine:
+                tx.insert(row(free, f"n{rng.randint(0, 99)}", note=rng.choice([None, "a", "ü'"])))
+            elif action == "update":
+                some = rng.choice(
+                    [
+                        {"NAME": f"u{rng.randint(0, 99)}"},
+                        {"NOTE": "lob"},
+                        {"AMOUNT": Decimal(rng.randint(0, 99))},
+                    ]
+                )
+                tx.update(rng.choice(mine), some)
+            elif action == "delete":
+                tx.delete(rng.choice(mine))
+            elif action == "key":
+                tx.update(rng.choice(mine), {"ID": free})
+            elif action == "save":
+                points.append(tx.savepoint())
+            elif points:
+                tx.rollback_to(points.pop())
+        if rng.random() < 0.15:
+            tx.rollback()
+        else:
+            tx.commit()
+
+
+def test_random_load_replays_crashes_and_damage(
+    open_lake: Any, source: Any, row: Any, mirror: Any, delta_version: Any, tmp_path: Path
+) -> None:
+    rng = random.Random(7)
+    lake = open_lake()
+    _random_work(source, row, rng, 12)
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    windows = []
+    for crash_at in (0, 2, 0):
+        _random_work(source, row, rng, 25)
+        window = source.cut()
+        windows.append(window)
+        if crash_at:
+            calls = iter(range(1, 10))
+
+            def fence(calls: Any = calls, crash_at: int = crash_at) -> None:
+                if next(calls) == crash_at:
+                    raise KeyboardInterrupt
+
+            with pytest.raises(KeyboardInterrupt):
+                window.apply(lake, fence=fence)  # the change log has it, the mirror not
+            position = lake.position(source.schema.table)
+            assert (position.changelog_scn, position.mirror_scn) == (
+                window.scn_high,
+                windows[0].scn_high,
+            )
+        window.apply(lake)
+        assert mirror(source.schema) == source.state(window.scn_high)
+
+    before, version = mirror(source.schema, hidden=True), delta_version(source.schema)
+    for window in rng.sample(windows, 2):
+        assert window.replay(lake).skipped
+    assert (mirror(source.schema, hidden=True), delta_version(source.schema)) == (before, version)
+    for window in windows:
+        at = lake.mirror_version_at(source.schema.table, window.scn_high)
+        assert mirror(source.schema, at) == source.state(window.scn_high)
+
+    table = DeltaTable(str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path))
+    table.update({"NAME": "'damaged'"})
+    table.delete('"ID" < 10')
+    assert windows[1].replay(lake).rows_inserted > 0
+    lake.rebuild_mirror(source.schema.table, source.schema)
+    assert mirror(source.schema, hidden=True) == before
+
+
+def test_a_window_that_was_not_applied_is_not_replayed(
+    open_lake: Any, source: Any, row: Any
+) -> None:
+    tx = source.begin()
+    tx.insert(row(1))
+    tx.commit()
+    with pytest.raises(WindowOrderError, match="only a window that was applied"):
+        source.cut().replay(open_lake())
+
+
+def test_a_damaged_landing_file_stops_the_window(open_lake: Any, source: Any, row: Any) -> None:
+    tx = source.begin()
+    tx.insert(row(1))
+    tx.commit()
+    window = source.cut()
+    Path(window.redo_paths[0]).write_bytes(b"PAR1 and nothing else PAR1")
+    with pytest.raises(LandingDamagedError, match="missing or cannot be read"):
+        window.apply(open_lake())
+    Path(window.transactions_paths[0]).unlink()
+    with pytest.raises(LandingDamagedError, match="transactions file"):
+        window.apply(open_lake())
