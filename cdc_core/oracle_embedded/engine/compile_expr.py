@@ -101,8 +101,15 @@ class ExpressionCompiler(CompilerBase):
         printed = ".".join(f'"{part}"' for part in node.name)
         raise ora(904, printed, offset=node.pos)
 
+    def variable(self, name: str) -> Sql | None:
+        """A PL/SQL variable; SQL outside of blocks has none."""
+        return None
+
     def _pseudo(self, node: ast.Column, scope: Scope) -> Sql | None:
         *qualifier, name = node.name
+        variable = None if qualifier else self.variable(name)
+        if variable is not None:
+            return variable
         if name == "ROWID" or name == "ORA_ROWSCN":
             source = self.rowid_source(tuple(qualifier), scope, node.pos)
             if source is None:
@@ -110,8 +117,9 @@ class ExpressionCompiler(CompilerBase):
             return self.rowid_of(source) if name == "ROWID" else _rowscn(source)
         if name in ("NEXTVAL", "CURRVAL") and qualifier:
             return self.sequence_value(tuple(qualifier), name, node.pos)
-        if len(node.name) == 2 and node.name in self.environment.constants:
-            return _constant(self.environment.constants[node.name[0], node.name[1]])
+        plain = node.name[1:] if node.name[0] == "SYS" else node.name
+        if len(plain) == 2 and (plain[0], plain[1]) in self.environment.constants:
+            return _constant(self.environment.constants[plain[0], plain[1]])
         if qualifier:
             if qualifier in (["SYS"], ["STANDARD"]) or len(qualifier) <= 2:
                 return self._call_without_arguments(node, scope)

@@ -28,6 +28,7 @@ from cdc_core.oracle_embedded.engine.catalog import Definition, TableDef, UserDe
 from cdc_core.oracle_embedded.engine.constraints import ConstraintChecks
 from cdc_core.oracle_embedded.engine.dictionary import Dictionary
 from cdc_core.oracle_embedded.engine.errors import ora
+from cdc_core.oracle_embedded.engine.packages import BUILT_IN
 from cdc_core.oracle_embedded.engine.rows import Shape
 from cdc_core.oracle_embedded.engine.security import Security
 from cdc_core.oracle_embedded.engine.sequences import Sequences
@@ -78,7 +79,9 @@ class Database(ConstraintChecks):
         self.check_plans = {}
         self.constants: dict[tuple[str, str], int] = {}
         self.virtual_tables: dict[str, VirtualTable] = {}
-        self.procedures: dict[tuple[str, str], Procedure] = {}
+        self.procedures: dict[tuple[str, str], Procedure] = {
+            (procedure.package, procedure.name): procedure for procedure in BUILT_IN
+        }
         self.system_settings: set[str] = set()
         self.sessions: dict[int, Session] = {}
         self._system_hooks: dict[str, Callable[[EngineSession], None]] = {}

@@ -114,8 +114,7 @@ class QueryParser(ExpressionParser):
         items = [self._select_item()]
         while self.take_op(","):
             items.append(self._select_item())
-        if self.is_word("INTO") or self.is_word("BULK"):
-            raise ora(905, offset=self.token.start)
+        self._select_items_end()
         if not self.take_word("FROM"):
             raise self.error(923)
         sources = [self._from_item()]
@@ -133,6 +132,11 @@ class QueryParser(ExpressionParser):
         return ast.Select(
             tuple(items), distinct, tuple(sources), where, group, having, connect_by, pos=start
         )
+
+    def _select_items_end(self) -> None:
+        """What may follow a select list; in PL/SQL that is INTO."""
+        if self.is_word("INTO") or self.is_word("BULK"):
+            raise ora(905, offset=self.token.start)
 
     def _connect_by(self) -> ast.Expr | None:
         if self.is_word("START", "WITH"):

@@ -248,6 +248,10 @@ class QueryRows:
             at for at, column in enumerate(columns) if column.type in (OraType.CLOB, OraType.BLOB)
         ]
 
+    def keep_contents(self) -> None:
+        """Give out LOB contents themselves instead of handles."""
+        self._lobs = []
+
     def fetch(self, count: int) -> list[Sequence[Value]]:
         """Up to ``count`` further rows."""
         connection = self._connection

@@ -53,13 +53,13 @@ def run_statement(
         case StatementKind.PLSQL:
             from cdc_core.oracle_embedded.engine.plsql_run import run_block
 
-            return run_block(session, statement.node, binds, bind_metas)
+            return run_block(session, statement.sql, statement.node, binds, bind_metas)
         case StatementKind.DDL:
             from cdc_core.oracle_embedded.engine.ddl import run_ddl
 
             run_ddl(session, statement.node, statement.sql)
             return Outcome(StatementKind.DDL)
-    _run_other(session, statement.node)
+    run_other(session, statement.node)
     return Outcome(StatementKind.OTHER)
 
 
@@ -250,7 +250,8 @@ def return_meta(kind: SqlType, declared: BindMeta | None) -> BindMeta:
 # --- the rest --------------------------------------------------------------------------------------------------------
 
 
-def _run_other(session: Session, node: object) -> None:
+def run_other(session: Session, node: object) -> None:
+    """Transaction control and LOCK TABLE."""
     match node:
         case ast.Simple():
             session.control(node)
