@@ -22,6 +22,7 @@ from cdc_core.schema.table import TableSchema
 
 INSERT, DELETE, UPDATE, DDL = 1, 2, 3, 5
 _OPS = {INSERT: "c", DELETE: "d", UPDATE: "u"}
+_OP_LETTERS = pa.array([None, *(_OPS[code] for code in sorted(_OPS))])
 _NOT_EXECUTABLE = 2
 _WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
 _OPERATIONS = {
@@ -83,7 +84,7 @@ class ChangeDecoder:
         self._check_keys(decoded, batch)
         rows = batch.num_rows
         columns = {
-            "_cdc_op": pa.array([_OPS[code] for code in codes.to_pylist()], pa.string()),
+            "_cdc_op": _OP_LETTERS.take(codes),
             "_cdc_commit_scn": batch["commit_scn"],
             "_cdc_ordinal": batch["ordinal"],
             "_cdc_scn": batch["scn"],
@@ -106,27 +107,31 @@ class ChangeDecoder:
 
     def _refuse(self, batch: pa.RecordBatch) -> None:
         """Stop at the first row that is not a plain, executable change."""
-        columns = [batch[name].to_pylist() for name in ("operation_code", "status", "problem")]
-        for row, (code, status, problem) in enumerate(zip(*columns, strict=True)):
-            where = self._facts(batch, row)
-            if problem is not None:
-                raise DecodeError(_PROBLEMS[problem], hint=_WAY_OUT, **where)
-            if code == DDL:
-                raise SchemaMismatchError(
-                    "the table was truncated, which is not followed",
-                    hint="Take a new snapshot of the table.",
-                    **where,
-                )
-            if code not in _OPS:
-                raise DecodeError(
-                    f"operation {_OPERATIONS.get(code, code)} is not supported",
-                    hint=_WAY_OUT,
-                    **where,
-                )
-            if status == _NOT_EXECUTABLE:
-                raise DecodeError(
-                    "LogMiner could not translate a change (STATUS = 2)", hint=_WAY_OUT, **where
-                )
+        codes = batch["operation_code"]
+        plain = pc.is_in(codes, value_set=pa.array(list(_OPS), codes.type))
+        fine = pc.and_(plain, pc.fill_null(pc.not_equal(batch["status"], _NOT_EXECUTABLE), True))
+        fine = pc.and_(fine, pc.is_null(batch["problem"]))
+        row = pc.index(fine, False).as_py()
+        if row >= 0:
+            self._refuse_row(batch, row)
+
+    def _refuse_row(self, batch: pa.RecordBatch, row: int) -> None:
+        where = self._facts(batch, row)
+        code, problem = where["operation_code"], batch["problem"][row].as_py()
+        if problem is not None:
+            raise DecodeError(_PROBLEMS[problem], hint=_WAY_OUT, **where)
+        if code == DDL:
+            raise SchemaMismatchError(
+                "the table was truncated, which is not followed",
+                hint="Take a new snapshot of the table.",
+                **where,
+            )
+        if code not in _OPS:
+            name = _OPERATIONS.get(code, code) if isinstance(code, int) else code
+            raise DecodeError(f"operation {name} is not supported", hint=_WAY_OUT, **where)
+        raise DecodeError(
+            "LogMiner could not translate a change (STATUS = 2)", hint=_WAY_OUT, **where
+        )
 
     def _check_keys(self, decoded: Any, batch: pa.RecordBatch) -> None:
         """Every change names its row: no key column is NULL in an image that the change has."""

@@ -12,8 +12,8 @@ NUMBER(p, -s)                decimal128(p + s, 0)   int64 where p + s <= 18; ref
 NUMBER(p, s), s > p          decimal128(s, s)       refused where s > 38
 NUMBER, FLOAT                string                 canonical text (see ``canonical_number``): loses no digit
 BINARY_DOUBLE, BINARY_FLOAT  float64, float32
-CHAR, VARCHAR2, NCHAR,       string                 CHAR blank padded as stored; '' is NULL as in Oracle
-NVARCHAR2, CLOB
+CHAR, VARCHAR2, NCHAR,       string                 CHAR blank padded as stored; '' is NULL as in Oracle,
+NVARCHAR2, CLOB                                      but an empty CLOB is ''
 DATE, TIMESTAMP(0-6)         timestamp[us]          without zone
 TIMESTAMP(7-9)               string                 'YYYY-MM-DD HH24:MI:SS.FF9', always nine digits
 RAW                          binary

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdc_core.decode.values import canonical_number
 from cdc_core.landing.layout import chunk_folder
@@ -23,8 +22,6 @@ from cdc_core.snapshot.plan import ChunkRange, range_predicate, where_clause
 _LOG = logging.getLogger(__name__)
 
 FILE_ROWS_MAX = 2_000_000
-_CANONICAL = r"^(?:0|-?[1-9][0-9]*(?:\.[0-9]*[1-9])?|-?0\.[0-9]*[1-9])$"
-_BARE_POINT = r"^(-?)\."
 
 
 def read_chunk(
@@ -110,16 +107,6 @@ def chunk_query(
     return sql, {"scn": scn, **binds}
 
 
-def canonical_numbers(texts: pa.Array) -> pa.Array:
-    """Canonical number text (:func:`cdc_core.decode.values.canonical_number`), as whole columns where Oracle's print is so
-    but for the zero before the point."""
-    texts = pc.replace_substring_regex(texts, _BARE_POINT, r"\10.")
-    is_canonical = pc.match_substring_regex(texts, _CANONICAL).fill_null(True)
-    if pc.all(is_canonical).as_py():
-        return texts
-    return canonical_number(texts)
-
-
 def _driver_schema(wanted: pa.Schema) -> pa.Schema:
     """What the driver is asked for: the table's types, with 64-bit offsets for text and bytes."""
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
@@ -130,6 +117,6 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.
     columns = []
     for column, array, field in zip(schema.columns, batch.columns, wanted, strict=True):
         if is_number_text(column):
-            array = canonical_numbers(array.cast(pa.string()))
+            array = canonical_number(array.cast(pa.string()))
         columns.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
