@@ -115,7 +115,13 @@ class Reading:
         self._transactions: dict[int | None, layout.TransactionFacts] = {}
 
     def rows(self) -> Iterator[layout.Row]:
-        """All rows."""
+        """All rows; every file of the range must be there, whether it holds rows of the query or not."""
+        for added in self._mining.logs:
+            ended = added.log.next_change
+            if (ended is None or ended > self._mining.scn_low) and (
+                added.log.first_change <= self._mining.scn_high
+            ):
+                self._contents.check_log(added, self._watch)
         if self._filter.empty:
             return iter(())
         if self._committed:

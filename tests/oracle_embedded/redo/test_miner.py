@@ -156,6 +156,18 @@ def test_a_log_deleted_while_it_is_read_fails_the_fetch(logs: World) -> None:
     assert refusal(lambda: list(rows)) == 308
 
 
+def test_a_deleted_log_fails_a_query_that_wants_none_of_its_rows(logs: World) -> None:
+    add(logs, 1, 2)
+    logs.start("DICT_FROM_ONLINE_CATALOG")
+    logs.redo.delete_archived_log(1)
+    late = ("SCN", ">", num(first_change(logs, 2)))
+    assert refusal(lambda: logs.view("V$LOGMNR_CONTENTS", late)) == 308
+    logs.call("DBMS_LOGMNR.END_LOGMNR")
+    add(logs, 2)
+    logs.start("DICT_FROM_ONLINE_CATALOG")
+    assert logs.view("V$LOGMNR_CONTENTS", late)
+
+
 def test_an_online_log_that_was_written_over_fails_start_and_fetch(
     logs: World, people: TableVersion
 ) -> None:
