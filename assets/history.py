@@ -11,7 +11,9 @@ from typing import Any
 
 import dagster as dg
 
-from assets.translator import Translator
+from assets import metadata
+from assets.translator import Layer, Translator
+from assets.windows import lake_path
 from cdc_core.config import SourceConfig
 from cdc_core.identifiers import TableId
 from cdc_core.scn import ScnWindow
@@ -21,6 +23,9 @@ from cdc_core.status import ChunkKey
 
 WINDOWS_REPORTED_MAX = 2000
 """Newest windows whose history is reported; an event costs about 12 ms on SQLite."""
+
+
+_LAYERS: tuple[tuple[Layer, Layer], ...] = (("changelog", "oracle"), ("mirror", "changelog"))
 
 
 def add_partitions(
@@ -48,10 +53,14 @@ def report_history(
     for table in [config.table for config in config.tables]:
         position = states[table].mirror_scn if table in states else None
         taken = [r for r in captured if position is not None and r.window.scn_high <= position]
-        for key in (names.key("changelog", table), names.key("mirror", table)):
-            count += _report(
-                instance, key, {record.window.key: _of_applied(record) for record in taken}
-            )
+        for layer, upstream in _LAYERS:
+            values = {record.window.key: _of_applied(record) for record in taken}
+            if taken:  # columns and rows go to the newest only
+                schema = store.schema_at(names.source, table, taken[-1].window.scn_high)
+                values[taken[-1].window.key] |= metadata.of_schema(
+                    schema, names.key(upstream, table)
+                ) | metadata.of_rows(lake_path(config, layer, table))
+            count += _report(instance, names.key(layer, table), values)
         done = [chunk for chunk in _chunks(store, names, table) if chunk.state == "applied"]
         count += _report(
             instance,

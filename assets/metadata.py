@@ -6,15 +6,13 @@ never secrets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
+from cdc_core.lake.counting import count_rows
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.status import StepReport, TableApplied
-
-Metadata = Mapping[str, Any]
 
 
 def of_report(report: StepReport) -> dict[str, Any]:
@@ -65,6 +63,12 @@ def of_schema(schema: TableSchema | None, upstream: dg.AssetKey | None) -> dict[
             }
         )
     return values
+
+
+def of_rows(path: str) -> dict[str, Any]:
+    """Rows of the Delta table at ``path``, by its log; nothing where there is no table yet."""
+    rows = count_rows(path)
+    return {} if rows is None else {"dagster/row_count": rows}
 
 
 def column_schema(schema: TableSchema) -> dg.TableSchema:

@@ -17,7 +17,7 @@ import dagster as dg
 from assets import metadata
 from assets.opened import pipeline_of, told
 from assets.ports import SourcePipeline
-from assets.translator import Translator
+from assets.translator import Layer, Translator
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.identifiers import TableId
 from cdc_core.scn import ScnWindow
@@ -85,7 +85,8 @@ def lake_tables(config: SourceConfig, names: Translator) -> dg.AssetsDefinition:
             for table in tables
             if selected & {names.key("changelog", table), names.key("mirror", table)}
         ]
-        work = _Application(context, pipeline_of(context, names.resource_key), names, chosen)
+        pipeline = pipeline_of(context, names.resource_key)
+        work = _Application(context, pipeline, config, names, chosen)
         with told():
             for window in in_order(context.partition_keys):
                 work.take(window)
@@ -119,9 +120,14 @@ def landing_uri(config: SourceConfig) -> str:
     return f"s3://{config.landing.bucket}/{config.landing.prefix}"
 
 
-def lake_uri(config: SourceConfig, layer: str, table: TableId) -> str:
+def lake_path(config: SourceConfig, layer: str, table: TableId) -> str:
     """Where a Delta table is."""
-    path = f"{config.lake.path}/{config.name}/{layer}/{table.path}"
+    return f"{config.lake.path}/{config.name}/{layer}/{table.path}"
+
+
+def lake_uri(config: SourceConfig, layer: str, table: TableId) -> str:
+    """Where a Delta table is, as a URI."""
+    path = lake_path(config, layer, table)
     return path if "://" in path else f"file://{path}"
 
 
@@ -148,6 +154,7 @@ class _Application:
 
     context: dg.AssetExecutionContext
     pipeline: SourcePipeline
+    config: SourceConfig
     names: Translator
     tables: list[TableId]
 
@@ -166,15 +173,19 @@ class _Application:
         self._log(report)
 
     def results(self, last: ScnWindow) -> list[dg.MaterializeResult]:
-        """The end of the step: each chosen asset with its columns as of the last window."""
+        """The end of the step: each chosen asset with its columns as of the last window, and its rows."""
         done: list[dg.MaterializeResult] = []
         for table in self.tables:
             schema = self.pipeline.store.schema_at(self.names.source, table, last.scn_high)
-            for layer, upstream in (("changelog", "oracle"), ("mirror", "changelog")):
-                key = self.names.key(layer, table)  # type: ignore[arg-type]
+            layers: tuple[tuple[Layer, Layer], ...] = (
+                ("changelog", "oracle"),
+                ("mirror", "changelog"),
+            )
+            for layer, upstream in layers:
+                key = self.names.key(layer, table)
                 if key in self.context.selected_asset_keys:
-                    above = self.names.key(upstream, table)  # type: ignore[arg-type]
-                    values = metadata.of_schema(schema, above)
+                    values = metadata.of_schema(schema, self.names.key(upstream, table))
+                    values |= metadata.of_rows(lake_path(self.config, layer, table))
                     done.append(dg.MaterializeResult(asset_key=key, metadata=values))
         return done
 
@@ -192,7 +203,9 @@ class _Application:
             return {}
         return {"cdc/lag_seconds": round((datetime.now(UTC) - record.created).total_seconds(), 1)}
 
-    def _finished(self, layer: Any, table: TableId, window: ScnWindow, values: Any) -> None:
+    def _finished(
+        self, layer: Layer, table: TableId, window: ScnWindow, values: dict[str, Any]
+    ) -> None:
         key = self.names.key(layer, table)
         if key in self.context.selected_asset_keys:
             finished(self.context, key, window.key, values)
