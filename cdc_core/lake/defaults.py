@@ -29,10 +29,6 @@ def default_values(schema: TableSchema, columns: Iterable[str]) -> dict[str, str
 
 
 def _value(column: Column) -> Any:
-    if column.default is None:
-        return None
-    from cdc_core.decode.defaults import default_scalar
-
     scalar = default_scalar(column)
     return None if scalar is None else scalar.as_py()
 
