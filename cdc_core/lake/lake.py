@@ -232,9 +232,9 @@ class Lake:
         return self._work(table, generation, no_fence).position()
 
     def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
-        return TableWork(
-            self._config.path, self._source, table, generation, fence, self._open_session
-        )
+        root = self._config.path
+        root = root if "://" in root else str(Path(root).absolute())
+        return TableWork(root, self._source, table, generation, fence, self._open_session)
 
     def _open_session(self) -> Any:
         return start_session(self._config, runtime=self._runtime)

@@ -116,7 +116,7 @@ def _start(config: LakeConfig, runtime: Path) -> Any:
 
 
 def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[str, str]:
-    """Everything that Spark is started with; the user's ``spark_config`` wins over ours.
+    """Everything that Spark is started with; the user's ``spark_config`` wins over ours, its Java options are added.
 
     Raises:
         PreflightError: A jar is missing or damaged.
@@ -131,6 +131,8 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
     archive = class_archive(runtime, java)
     if archive.is_file():
         options.append(f"-XX:SharedArchiveFile={archive}")
+    users = dict(config.spark_config)
+    options.append(users.pop("spark.driver.extraJavaOptions", ""))
     return {
         "spark.app.name": "redolake",
         "spark.master": config.spark_master,
@@ -138,7 +140,7 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraClassPath": class_path,
-        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.driver.extraJavaOptions": " ".join(options).strip(),
         "spark.executorEnv.PYTHONPATH": str(Path(cdc_core.__file__).parent.parent),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -146,7 +148,7 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         **SESSION_SETTINGS,
-        **config.spark_config,
+        **users,
     }
 
 
