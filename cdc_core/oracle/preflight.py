@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from cdc_core.config import SourceConfig, TableConfig
@@ -11,6 +12,7 @@ from cdc_core.identifiers import TableId
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.scn import Scn
 
 VIEWS = (
     "V$DATABASE",
@@ -52,17 +54,15 @@ def check_source(session: OracleSession, config: SourceConfig) -> list[Finding]:
     Only failures to look are raised: a lost session, a database that is down.
     """
     findings = list(_check_views(session))
-    missing = {finding.problem.split()[-1] for finding in findings}
-    with session.in_root():
-        if "V$DATABASE" not in missing:
-            supplemental, found = _check_database(session)
-            findings += found
-        else:
-            supplemental = False
-        findings += _check_logminer(session)
+    blind = any(finding.problem.endswith("V$DATABASE") for finding in findings)
+    supplemental, scn = False, None
+    if not blind:
+        supplemental, scn, found = _check_database(session)
+        findings += found
+    findings += _check_logminer(session, in_root=not blind)
     logged = {TableId(owner, name) for owner, name in session.fetch_all(_ALL_COLUMN_GROUPS)}
     for table in config.tables:
-        findings += _check_table(session, table)
+        findings += _check_table(session, table, scn)
         if not supplemental and table.table not in logged:
             findings.append(
                 Finding(
@@ -87,9 +87,9 @@ def _check_views(session: OracleSession) -> Iterator[Finding]:
             )
 
 
-def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
-    """Whether all columns of all tables are logged, and what is wrong with the database."""
-    [(log_mode, minimal, everything, _scn)] = session.fetch_all(_DATABASE)
+def _check_database(session: OracleSession) -> tuple[bool, Scn, list[Finding]]:
+    """Whether all columns of all tables are logged, the present SCN, and what is wrong with the database."""
+    [(log_mode, minimal, everything, scn)] = session.fetch_all(_DATABASE)
     findings = []
     if log_mode != "ARCHIVELOG":
         findings.append(
@@ -105,10 +105,24 @@ def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
                 "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA",
             )
         )
-    return everything == "YES", findings
+    return everything == "YES", Scn(scn), findings
 
 
-def _check_logminer(session: OracleSession) -> Iterator[Finding]:
+def _check_logminer(session: OracleSession, *, in_root: bool) -> Iterator[Finding]:
+    with ExitStack() as stack:
+        try:
+            if in_root:
+                stack.enter_context(session.in_root())
+        except PreflightError:
+            yield Finding(
+                "the capture user may not work in CDB$ROOT, where LogMiner runs",
+                f"GRANT SET CONTAINER TO {session.user} CONTAINER = ALL (to a common user, C##…)",
+            )
+            return
+        yield from _probe_logminer(session)
+
+
+def _probe_logminer(session: OracleSession) -> Iterator[Finding]:
     try:
         session.execute_block(_LOGMINER_PROBE)
     except PreflightError as error:
@@ -121,7 +135,7 @@ def _check_logminer(session: OracleSession) -> Iterator[Finding]:
             raise
 
 
-def _check_table(session: OracleSession, config: TableConfig) -> Iterator[Finding]:
+def _check_table(session: OracleSession, config: TableConfig, scn: Scn | None) -> Iterator[Finding]:
     table = config.table
     try:
         schema = read_table_schema(session, config)
@@ -137,16 +151,15 @@ def _check_table(session: OracleSession, config: TableConfig) -> Iterator[Findin
             "Rename them, or leave the columns out under columns_exclude",
             table,
         )
-    yield from _check_rights(session, table)
+    yield from _check_rights(session, table, scn)
 
 
-def _check_rights(session: OracleSession, table: TableId) -> Iterator[Finding]:
-    [(scn,)] = session.fetch_all("SELECT CURRENT_SCN FROM V$DATABASE")
+def _check_rights(session: OracleSession, table: TableId, scn: Scn | None) -> Iterator[Finding]:
     probes: tuple[tuple[str, str, Binds], ...] = (
         ("SELECT", f"SELECT 1 FROM {table.sql} WHERE ROWNUM = 0", {}),
         ("FLASHBACK", f"SELECT 1 FROM {table.sql} AS OF SCN :scn WHERE ROWNUM = 0", {"scn": scn}),
     )
-    for privilege, sql, binds in probes:
+    for privilege, sql, binds in probes if scn is not None else probes[:1]:
         try:
             session.fetch_all(sql, binds)
         except PreflightError:

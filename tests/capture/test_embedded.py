@@ -1,0 +1,338 @@
+"""Windows through the driver: whole transactions, proved logs, and nothing but reading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from cdc_core.capture.logminer import capture_window, ledger_from_landing
+from cdc_core.capture.logs import read_logs
+from cdc_core.capture.positions import Start, current_scn, read_start, upper_bound
+from cdc_core.capture.windows import cut_windows
+from cdc_core.config import SourceConfig
+from cdc_core.errors import ConfigError, PreflightError, RedoUnavailableError, SchemaMismatchError
+from cdc_core.identifiers import TableId
+from cdc_core.landing.layout import window_folder
+from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
+from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.oracle.preflight import check_source
+from cdc_core.oracle.session import OracleSession, connect
+from cdc_core.oracle_embedded.database import ADMIN
+from cdc_core.schema.dictionary import read_table_schemas
+from cdc_core.scn import Scn, ScnWindow
+from cdc_core.snapshot.plan import plan_chunks
+from cdc_core.snapshot.read import read_chunk
+from cdc_core.state.records import SchemaVersion, SourceRecord
+from cdc_core.state.store import Store
+from tests.oracle.embedded import Oracle, running_oracle, wait_until
+
+EMP = TableId("DEMO", "EMP")
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))",
+            "CREATE TABLE OTHER (ID NUMBER(10) PRIMARY KEY)",
+            "INSERT INTO EMP VALUES (1, 'before')",
+        )
+        yield oracle
+
+
+@dataclass(slots=True)
+class Source:
+    """A source with its store and landing, that captures windows one after the other."""
+
+    oracle: Oracle
+    config: SourceConfig
+    session: OracleSession
+    landing: LandingStore
+    store: Store
+    start: Start
+
+    @classmethod
+    def begin(cls, oracle: Oracle, path: Path, *tables: str) -> Source:
+        config = oracle.config(path, *(tables or ("EMP",)))
+        session = oracle.capture_session(config)
+        store = Store.open(config.state.url)
+        start = read_start(session)
+        store.save_source(
+            SourceRecord(
+                "src",
+                snapshot_scn=start.snapshot_scn,
+                mining_low=start.mining_low,
+                resetlogs_change=start.resetlogs_change,
+            )
+        )
+        for schema in read_table_schemas(session, config.tables, scn=start.snapshot_scn):
+            store.save_schema_version(SchemaVersion("src", schema))
+        return cls(oracle, config, session, open_landing(config.landing), store, start)
+
+    def window(self) -> WindowManifest:
+        """Capture everything up to now as one window."""
+        last = self.store.windows("src", newest_first=True, limit=1)
+        low = last[0].window.scn_high if last else self.start.snapshot_scn
+        now = current_scn(self.session)
+        high = wait_until(now, lambda: upper_bound(self.session))
+        [record] = self.store.plan_windows("src", [ScnWindow(low, Scn(high))])
+        tables = [self.store.schema_at("src", config.table, low) for config in self.config.tables]
+        manifest, ledger = capture_window(
+            self.session,
+            source="src",
+            record=record,
+            tables=[schema for schema in tables if schema],
+            configs=self.config.tables,
+            ledger=self.store.open_transactions("src"),
+            landing=self.landing,
+            rows=100,
+            resetlogs_change=self.start.resetlogs_change,
+        )
+        assert ledger_from_landing(self.landing, manifest) == ledger
+        sha256 = digest_of(window_manifest_bytes(manifest))
+        self.store.record_captured("src", manifest, sha256, ledger)
+        return manifest
+
+    def rows(self, manifest: WindowManifest) -> list[dict[str, Any]]:
+        folder = window_folder("src", manifest.window)
+        paths = self.landing.local_paths(folder, manifest.redo_files)
+        return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+    def transactions(self, manifest: WindowManifest) -> list[dict[str, Any]]:
+        folder = window_folder("src", manifest.window)
+        [path] = self.landing.local_paths(folder, [manifest.transactions_file])
+        found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        return found
+
+
+def test_a_transaction_over_three_windows_is_whole_in_that_of_its_commit(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    long = oracle.owner()
+    long.cursor().execute("INSERT INTO EMP VALUES (100, 'before the snapshot')")
+    source = Source.begin(oracle, tmp_path)
+    assert source.start.mining_low < source.start.snapshot_scn
+
+    long.cursor().execute("UPDATE EMP SET NAME = 'in the first window' WHERE ID = 100")
+    oracle.run("INSERT INTO EMP VALUES (2, 'short')")
+    first = source.window()
+    assert (first.transactions_committed, first.transactions_open) == (1, 1)
+
+    long.cursor().execute("INSERT INTO EMP VALUES (101, 'in the second window')")
+    second = source.window()
+    assert (second.rows_by_table, second.tables_committed) == ({"DEMO.EMP": 1}, ())
+
+    long.commit()
+    third = source.window()
+    assert third.tables_committed == ("DEMO.EMP",)
+    [ended] = source.transactions(third)
+    assert (ended["state"], ended["rows"], ended["first_ordinal"] >> 40) == ("commit", 3, 0)
+    assert third.window.scn_low < ended["commit_scn"] <= third.window.scn_high
+    own = [row for one in (first, second) for row in source.rows(one) if row["xid"] == ended["xid"]]
+    assert [row["operation_code"] for row in own] == [1, 3, 1]
+    ordinals = [row["ordinal"] for one in (first, second) for row in source.rows(one)]
+    assert ordinals == sorted(set(ordinals))
+    assert source.store.open_transactions("src") == []
+
+
+def test_rollbacks_and_savepoints_are_told_apart(oracle: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(oracle, tmp_path)
+    with oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO EMP VALUES (10, 'undone')")
+        connection.rollback()
+        cursor.execute("INSERT INTO EMP VALUES (11, 'kept')")
+        cursor.execute("SAVEPOINT S")
+        cursor.execute("INSERT INTO EMP VALUES (12, 'undone')")
+        cursor.execute("ROLLBACK TO SAVEPOINT S")
+        connection.commit()
+    manifest = source.window()
+    assert (manifest.transactions_committed, manifest.transactions_rolled_back) == (1, 1)
+    states = {one["state"]: one for one in source.transactions(manifest)}
+    assert states["commit"]["has_rollback"]
+    kept = [row for row in source.rows(manifest) if row["xid"] == states["commit"]["xid"]]
+    assert [row["rollback"] for row in kept] == [False, False, True]
+
+
+def test_other_tables_do_not_land_and_idle_windows_are_empty(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    source = Source.begin(oracle, tmp_path)
+    oracle.run("INSERT INTO OTHER VALUES (1)")
+    manifest = source.window()
+    assert (manifest.rows_by_table, manifest.redo_files, manifest.tables_committed) == ({}, (), ())
+    idle = source.window()
+    assert idle.window.scn_low == manifest.window.scn_high
+
+
+def test_log_switches_within_a_window_lose_nothing(oracle: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(oracle, tmp_path)
+    with oracle.owner() as connection:
+        for number in range(5):
+            connection.cursor().execute(f"INSERT INTO EMP VALUES ({200 + number}, 'x')")
+            connection.commit()
+            oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+        connection.cursor().execute("INSERT INTO EMP VALUES (299, 'x')")
+        connection.commit()
+    logs = read_logs(source.session, source.start.mining_low)
+    high = wait_until(current_scn(source.session), lambda: upper_bound(source.session))
+    assert len(cut_windows(source.start.snapshot_scn, Scn(high), logs, 1)) >= 5
+    manifest = source.window()
+    assert manifest.rows_by_table == {"DEMO.EMP": 6}
+    assert len(manifest.logs) >= 6
+
+
+def test_a_deleted_log_stops_the_window(oracle: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(oracle, tmp_path)
+    oracle.run("INSERT INTO EMP VALUES (300, 'x')")
+    for _ in range(5):
+        oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    needed = [
+        log for log in read_logs(source.session, source.start.mining_low) if log.state == "archived"
+    ]
+    oracle.database.redo.delete_archived_log(min(log.sequence for log in needed))
+    with pytest.raises(RedoUnavailableError, match="deleted"):
+        source.window()
+
+
+def test_logs_that_are_not_archived_yet_are_read_online(oracle: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(oracle, tmp_path)
+    oracle.database.redo.hold_archiver(held=True)
+    oracle.run("INSERT INTO EMP VALUES (310, 'x')")
+    oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    oracle.run("INSERT INTO EMP VALUES (311, 'x')")
+    assert source.window().rows_by_table == {"DEMO.EMP": 2}
+
+
+def test_a_database_opened_with_resetlogs_stops_the_window(oracle: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(oracle, tmp_path)
+    source.window()
+    oracle.database.redo.open_resetlogs()
+    oracle.run("INSERT INTO EMP VALUES (320, 'x')")
+    with pytest.raises(RedoUnavailableError, match="RESETLOGS"):
+        source.window()
+
+
+def test_an_added_column_is_followed_and_a_dropped_one_is_not(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    source = Source.begin(oracle, tmp_path)
+    oracle.run("INSERT INTO EMP VALUES (400, 'old form')")
+    oracle.run("ALTER TABLE EMP ADD (NOTE VARCHAR2(20) DEFAULT 'n')")
+    oracle.run("INSERT INTO EMP VALUES (401, 'new form', 'note')")
+    oracle.run("CREATE INDEX EMP_NAME ON EMP (NAME)")
+    oracle.run("COMMENT ON TABLE EMP IS 'x'")
+    manifest = source.window()
+    [change] = manifest.schema_changes
+    assert change.schema.column("NOTE").default == "'n'"
+    assert manifest.schemas == (change.schema,)
+    assert source.store.schema_at("src", EMP, Scn(change.scn)) == change.schema
+    before, after = (row for row in source.rows(manifest) if row["operation_code"] == 1)
+    assert before["scn"] < change.scn < after["scn"]
+
+    oracle.run("ALTER TABLE EMP DROP COLUMN NAME")
+    with pytest.raises(SchemaMismatchError, match="NAME"):
+        source.window()
+
+
+def test_truncation_stops_the_window(oracle: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(oracle, tmp_path)
+    oracle.run("TRUNCATE TABLE EMP")
+    with pytest.raises(SchemaMismatchError, match="without redo"):
+        source.window()
+
+
+def test_long_statements_land_in_one_piece(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run(
+        "CREATE TABLE LONGER (ID NUMBER(10) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000))"
+    )
+    source = Source.begin(oracle, tmp_path, "LONGER")
+    with oracle.owner() as connection:
+        rows = [(n, f"{n}" + "a" * 3900, "é" * 1900) for n in range(150)]
+        connection.cursor().executemany("INSERT INTO LONGER VALUES (:1, :2, :3)", rows)
+        connection.commit()
+    manifest = source.window()
+    landed = source.rows(manifest)
+    assert len(landed) == 150
+    assert all(row["sql_redo"].endswith("é');") and "a" * 3900 in row["sql_redo"] for row in landed)
+
+
+def test_only_queries_session_settings_and_logminer_calls_are_sent(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    source = Source.begin(oracle, tmp_path)
+    check_source(source.session, source.config)
+    oracle.run("INSERT INTO EMP VALUES (500, 'x')")
+    oracle.run("ALTER TABLE EMP ADD (NOTE VARCHAR2(20))")
+    source.window()
+    [schema] = read_table_schemas(source.session, source.config.tables)
+    scn = current_scn(source.session)
+    for by in ("key", "rowid"):
+        config = source.config.snapshot.model_copy(update={"chunk_by": by, "chunk_rows": 1})
+        for number, chunk in enumerate(plan_chunks(source.session, schema, scn=scn, config=config)):
+            read_chunk(
+                source.session, schema, chunk, source="src", snapshot_id=by, number=number, scn=scn,
+                condition=None, landing=source.landing, rows=100,
+            )  # fmt: skip
+    assert len(oracle.sent) > 40
+    strange = [sql for sql in oracle.sent if not _ALLOWED.fullmatch(sql) or _REFUSED.search(sql)]
+    assert strange == []
+
+
+_ALLOWED = re.compile(
+    r"\s*SELECT\s.*"
+    r"|ALTER SESSION SET\s.*"
+    r"|BEGIN SYS\.DBMS_LOGMNR\.(?:ADD_LOGFILE|START_LOGMNR|END_LOGMNR)\([^;]*\); END;",
+    re.DOTALL,
+)
+_REFUSED = re.compile(r"\bFOR\s+UPDATE\b|\bLOCK\s+TABLE\b|;.*;.*;", re.IGNORECASE | re.DOTALL)
+
+
+# --- bad set-ups --------------------------------------------------------------------------------
+
+
+def test_preflight_finds_everything_at_once(tmp_path: Path) -> None:
+    with running_oracle(logging=False) as oracle:
+        oracle.run("CREATE TABLE KEYLESS (ID NUMBER(10))", "CREATE TABLE FINE (ID NUMBER(10) PRIMARY KEY)")  # fmt: skip
+        config = oracle.config(tmp_path, "KEYLESS", "FINE", "NOWHERE")
+        with oracle.capture_session(config) as session:
+            findings = check_source(session, config)
+        problems = [one for one in findings if one.is_problem]
+        text = "\n".join(f"{one.problem}: {one.remedy}" for one in problems)
+        assert "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA" in text
+        assert 'ALTER TABLE "DEMO"."FINE" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS' in text
+        assert 'ALTER TABLE "DEMO"."KEYLESS" ADD PRIMARY KEY' in text
+        assert "DEMO.NOWHERE" in text
+
+        oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", user=ADMIN)
+        oracle.run("ALTER TABLE FINE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
+        config = oracle.config(tmp_path, "FINE")
+        with oracle.capture_session(config) as session:
+            assert not [one for one in check_source(session, config) if one.is_problem]
+
+
+def test_a_user_without_grants_is_told_each_of_them(oracle: Oracle, tmp_path: Path) -> None:
+    config = oracle.config(tmp_path, "EMP", oracle={"dsn": oracle.server.dsn, "user": "DEMO", "password": "owner"})  # fmt: skip
+    with connect(config.oracle) as session:
+        problems = [one.remedy for one in check_source(session, config) if one.is_problem]
+    assert "GRANT SELECT ON SYS.V_$ARCHIVED_LOG TO DEMO" in problems
+    assert any("GRANT LOGMINING" in remedy for remedy in problems)
+
+
+def test_a_wrong_password_is_said_without_it(oracle: Oracle, tmp_path: Path) -> None:
+    config = oracle.config(tmp_path, "EMP", oracle={"dsn": oracle.server.dsn, "user": "DEMO", "password": "nosecret"})  # fmt: skip
+    with pytest.raises(ConfigError) as caught:
+        connect(config.oracle)
+    assert "nosecret" not in str(caught.value)
+
+
+def test_a_table_without_key_is_refused(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE KEYLESS (ID NUMBER(10), V VARCHAR2(5))")
+    with pytest.raises(PreflightError, match=r'ALTER TABLE "DEMO"\."KEYLESS" ADD PRIMARY KEY'):
+        Source.begin(oracle, tmp_path, "KEYLESS")

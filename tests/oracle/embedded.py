@@ -1,0 +1,83 @@
+"""An embedded Oracle for tests: a server on loopback, its owner's connection, and a capture session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import oracledb
+
+from cdc_core.config import SourceConfig
+from cdc_core.oracle.session import OracleSession, connect
+from cdc_core.oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
+from cdc_core.oracle_embedded.server import EmbeddedServer
+
+PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner"}
+
+
+@dataclass(slots=True)
+class Oracle:
+    """A running database."""
+
+    database: OpenDatabase
+    server: EmbeddedServer
+    sent: list[str] = field(default_factory=list)
+
+    def owner(self) -> Any:
+        """A new connection of the schema owner."""
+        return oracledb.connect(user=OWNER, password="owner", dsn=self.server.dsn)
+
+    def run(self, *statements: str, user: str = OWNER) -> None:
+        """Run statements in one transaction and commit."""
+        with oracledb.connect(
+            user=user, password=PASSWORDS[user], dsn=self.server.dsn
+        ) as connection:
+            for statement in statements:
+                connection.cursor().execute(statement)
+            connection.commit()
+
+    def config(self, path: Path, *tables: str, **more: Any) -> SourceConfig:
+        """A source of this database with local folders below ``path``."""
+        return SourceConfig.model_validate(
+            {
+                "name": "src",
+                "oracle": {"dsn": self.server.dsn, "user": CAPTURE, "password": "capture"},
+                "tables": [{"name": f"{OWNER}.{name}"} for name in tables],
+                "landing": {"type": "local", "path": str(path / "landing")},
+                "lake": {"path": str(path / "lake")},
+                "state": {"url": f"sqlite:///{path / 'state.db'}"},
+                **more,
+            }
+        )
+
+    def capture_session(self, config: SourceConfig) -> OracleSession:
+        """A session as capture opens it; its statements go to ``sent``."""
+        return connect(config.oracle, on_statement=self.sent.append)
+
+
+@contextmanager
+def running_oracle(*, logging: bool = True) -> Iterator[Oracle]:
+    """A fresh database for the block, with supplemental logging unless told otherwise."""
+    database = open_database(passwords=PASSWORDS)
+    try:
+        with EmbeddedServer(database.engine) as server:
+            oracle = Oracle(database, server)
+            if logging:
+                oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
+            yield oracle
+    finally:
+        database.close()
+
+
+def wait_until(scn: int, current: Any) -> int:
+    """Wait until ``current()`` has passed ``scn``; returns what it gave."""
+    for _ in range(100):
+        found: int = current()
+        if found >= scn:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"SCN {scn} was not passed")

@@ -1,0 +1,261 @@
+"""Chunks through the driver: every row once, as of the SCN, with exact values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cdc_core.capture.positions import current_scn
+from cdc_core.config import SnapshotConfig, SourceConfig
+from cdc_core.errors import ConfigError, SchemaMismatchError
+from cdc_core.landing.layout import chunk_folder
+from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, read_chunk_manifest
+from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.table import TableSchema
+from cdc_core.scn import Scn
+from cdc_core.snapshot.conditions import checked_condition
+from cdc_core.snapshot.plan import ChunkRange, plan_chunks
+from cdc_core.snapshot.read import read_chunk
+from cdc_core.snapshot.signals import read_signal_table
+from cdc_core.state.records import SignalRecord
+from cdc_core.state.store import Store
+from tests.oracle.embedded import Oracle, running_oracle
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as oracle:
+        yield oracle
+
+
+_STAMP = "TO_TIMESTAMP(:1, 'YYYY-MM-DD HH24:MI:SS.FF6')"
+
+
+class Reader:
+    """Snapshots one table of a database and reads back what landed."""
+
+    def __init__(self, oracle: Oracle, path: Path, table: str, **more: Any) -> None:
+        self.config: SourceConfig = oracle.config(path, table, **more)
+        self.session: OracleSession = oracle.capture_session(self.config)
+        self.landing: LandingStore = open_landing(self.config.landing)
+        self.scn = current_scn(self.session)
+
+    def schema(self) -> TableSchema:
+        return read_table_schema(self.session, self.config.tables[0], scn=self.scn)
+
+    def plan(
+        self, rows: int = 100, by: Literal["key", "rowid"] = "key", condition: str | None = None
+    ) -> list[ChunkRange]:
+        config = SnapshotConfig(chunk_rows=rows, chunk_by=by)
+        return plan_chunks(
+            self.session, self.schema(), scn=self.scn, config=config, condition=condition
+        )
+
+    def read(
+        self, chunk: ChunkRange, number: int = 0, condition: str | None = None
+    ) -> tuple[ChunkManifest, pa.Table]:
+        schema = self.schema()
+        manifest = read_chunk(
+            self.session, schema, chunk, source="src", snapshot_id="s", number=number, scn=self.scn,
+            condition=condition, landing=self.landing, rows=1000,
+        )  # fmt: skip
+        folder = chunk_folder("src", schema.table, "s", number)
+        assert read_chunk_manifest(self.landing.read(folder, MANIFEST_NAME), where="") == manifest
+        paths = self.landing.local_paths(folder, manifest.files)
+        return manifest, pa.concat_tables([pq.read_table(path) for path in paths])
+
+    def read_all(self, ranges: list[ChunkRange], condition: str | None = None) -> list[pa.Table]:
+        return [self.read(one, at, condition)[1] for at, one in enumerate(ranges)]
+
+
+def fill(oracle: Oracle, ddl: str, sql: str, rows: list[Any]) -> None:
+    with oracle.owner() as connection:
+        connection.cursor().execute(ddl)
+        if rows:
+            connection.cursor().executemany(sql, rows)
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "values"),
+    [
+        pytest.param("K_NUMBER", "K NUMBER(10)", list(range(-300, 700)), id="number"),
+        pytest.param("K_FLOAT", "K NUMBER", [Decimal(n) / 8 for n in range(1000)], id="fraction"),
+        pytest.param("K_TEXT", "K VARCHAR2(20)", [f"{n:x}é'\"%" for n in range(1000)], id="text"),
+        pytest.param("K_CHAR", "K CHAR(6)", [f"{n:x}" for n in range(1000)], id="char"),
+        pytest.param(
+            "K_DATE", "K DATE", [datetime(1999, 1 + n % 12, 1 + n % 28, n % 24, n // 24) for n in range(1000)],
+            id="date",
+        ),
+        pytest.param(
+            "K_STAMP", "K TIMESTAMP(6)", [f"2024-01-01 00:00:{n // 60:02}.{n:06}" for n in range(1000)],
+            id="timestamp",
+        ),
+        pytest.param("K_RAW", "K RAW(4)", [n.to_bytes(4, "little") for n in range(1000)], id="raw"),
+    ],
+)  # fmt: skip
+def test_every_row_is_in_one_chunk_whatever_the_keys_type(
+    oracle: Oracle, tmp_path: Path, name: str, key: str, values: list[Any]
+) -> None:
+    distinct = sorted(set(values))
+    fill(
+        oracle,
+        f"CREATE TABLE {name} ({key} PRIMARY KEY)",
+        f"INSERT INTO {name} VALUES ({_STAMP if 'TIMESTAMP' in key else ':1'})",
+        [(value,) for value in distinct],
+    )
+    reader = Reader(oracle, tmp_path, name)
+    ranges = reader.plan(100)
+    tables = reader.read_all(ranges)
+    assert len(ranges) == -(-len(distinct) // 100)
+    assert [table.num_rows for table in tables[:-1]] == [100] * (len(ranges) - 1)
+    keys = [value for table in tables for value in table.column("K").to_pylist()]
+    assert len(keys) == len(set(keys)) == len(distinct)
+
+
+@pytest.fixture(scope="module")
+def wide(oracle: Oracle) -> str:
+    """A table with a key of two columns in another order than the table's."""
+    fill(
+        oracle,
+        "CREATE TABLE WIDE (B VARCHAR2(5), V NUMBER(10,2), A NUMBER(5), PRIMARY KEY (A, B))",
+        "INSERT INTO WIDE VALUES (:1, :2, :3)",
+        [(f"b{n % 7}", Decimal(n) / 100, n // 7) for n in range(1000)],
+    )
+    return "WIDE"
+
+
+@pytest.mark.parametrize("by", ["key", "rowid"])
+def test_a_table_with_a_composite_key_is_cut_without_gap_or_overlap(
+    oracle: Oracle, tmp_path: Path, wide: str, by: Literal["key", "rowid"]
+) -> None:
+    reader = Reader(oracle, tmp_path, wide)
+    ranges = reader.plan(120, by)
+    assert len(ranges) > 3
+    assert (ranges[0].low, ranges[-1].high) == (None, None)
+    tables = reader.read_all(ranges)
+    assert sum(table.num_rows for table in tables) == 1000
+    assert len({(row["A"], row["B"]) for table in tables for row in table.to_pylist()}) == 1000
+
+
+def test_chunks_show_the_table_as_of_their_scn(oracle: Oracle, tmp_path: Path) -> None:
+    rows = [(n, n) for n in range(250)]
+    fill(oracle, "CREATE TABLE MOVING (ID NUMBER(5) PRIMARY KEY, V NUMBER(5))", "INSERT INTO MOVING VALUES (:1, :2)", rows)  # fmt: skip
+    reader = Reader(oracle, tmp_path, "MOVING")
+    oracle.run("DELETE FROM MOVING WHERE ID > 5", "UPDATE MOVING SET V = -1")
+    oracle.run("INSERT INTO MOVING VALUES (1000, 0)")
+    tables = reader.read_all(reader.plan(100))
+    assert sorted(row for table in tables for row in table.column("V").to_pylist()) == list(
+        range(250)
+    )
+
+
+def test_an_empty_table_is_one_empty_chunk_with_the_schema(oracle: Oracle, tmp_path: Path) -> None:
+    fill(oracle, "CREATE TABLE EMPTY (ID NUMBER(5) PRIMARY KEY, T VARCHAR2(5))", "", [])
+    reader = Reader(oracle, tmp_path, "EMPTY")
+    for by in ("key", "rowid"):
+        [chunk] = reader.plan(100, by)  # type: ignore[arg-type]
+        assert (chunk.low, chunk.high) == (None, None)
+    manifest, table = reader.read(ChunkRange.whole())
+    assert (manifest.rows, len(manifest.files)) == (0, 1)
+    assert table.schema.types == [pa.int64(), pa.string()]
+
+
+def test_values_are_exact_in_every_type(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run(
+        "CREATE TABLE EXACT_VALUES (ID NUMBER(5) PRIMARY KEY, N NUMBER, P NUMBER(38), S NUMBER(10,2), M NUMBER(5,-2),"
+        " D DATE, T TIMESTAMP(6), T9 TIMESTAMP(9), R RAW(10), F BINARY_DOUBLE, C CLOB, H CHAR(4), V VARCHAR2(20))",
+        "INSERT INTO EXACT_VALUES VALUES (1, 0.1234567890123456789012345678901234567890,"
+        " 12345678901234567890123456789012345678, -0.05, 123449, DATE '2013-02-28',"
+        " TIMESTAMP '2013-02-28 23:59:59.999999', TIMESTAMP '2013-02-28 23:59:59.123456789', HEXTORAW('00FF'), 0.1,"
+        " 'long é', 'ab', 'x''y')",
+        "INSERT INTO EXACT_VALUES (ID, N, C) VALUES (2, -1E-130, NULL)",
+    )
+    _, table = Reader(oracle, tmp_path, "EXACT_VALUES").read(ChunkRange.whole())
+    first, second = sorted(table.to_pylist(), key=lambda row: row["ID"])
+    assert first == {
+        "ID": 1,
+        "N": "0.123456789012345678901234567890123456789",
+        "P": Decimal("12345678901234567890123456789012345678"),
+        "S": Decimal("-0.05"),
+        "M": 123400,
+        "D": datetime(2013, 2, 28),
+        "T": datetime(2013, 2, 28, 23, 59, 59, 999999),
+        "T9": "2013-02-28 23:59:59.123456789",
+        "R": b"\x00\xff",
+        "F": 0.1,
+        "C": "long é",
+        "H": "ab  ",
+        "V": "x'y",
+    }
+    assert second["N"] == "-0." + "0" * 129 + "1"
+    assert {name for name, value in second.items() if value is not None} == {"ID", "N"}
+
+
+def test_a_condition_limits_plan_and_rows(oracle: Oracle, tmp_path: Path, wide: str) -> None:
+    reader = Reader(oracle, tmp_path, wide)
+    condition = checked_condition("A < 10 OR B = 'b3'", reader.schema())
+    tables = reader.read_all(reader.plan(100, condition=condition), condition)
+    rows = [row for table in tables for row in table.to_pylist()]
+    assert len(tables) == 3
+    assert len(rows) == sum(n // 7 < 10 or n % 7 == 3 for n in range(1000))
+    assert all(row["A"] < 10 or row["B"] == "b3" for row in rows)
+
+
+def test_a_table_altered_after_the_scn_asks_for_a_new_snapshot(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    fill(oracle, "CREATE TABLE ALTERED (ID NUMBER(5) PRIMARY KEY)", "", [])
+    reader = Reader(oracle, tmp_path, "ALTERED")
+    schema = reader.schema()
+    oracle.run("ALTER TABLE ALTERED ADD (V NUMBER(5))")
+    reader.schema = lambda: schema  # type: ignore[method-assign]
+    with pytest.raises(SchemaMismatchError, match="new snapshot"):
+        reader.read(ChunkRange.whole())
+
+
+def test_a_table_that_is_not_there_is_named_with_near_names(
+    oracle: Oracle, tmp_path: Path, wide: str
+) -> None:
+    with pytest.raises(ConfigError, match=r"Near names:.*DEMO\.WIDE"):
+        Reader(oracle, tmp_path, "WIDTH").schema()
+
+
+def test_a_signal_table_is_read_once(oracle: Oracle, tmp_path: Path, wide: str) -> None:
+    oracle.run(
+        "CREATE TABLE SIGNALS (ID VARCHAR2(42) PRIMARY KEY, TYPE VARCHAR2(32), DATA VARCHAR2(2048))",
+        "INSERT INTO SIGNALS VALUES ('a', 'execute-snapshot', '{\"data-collections\": [\"DEMO.WIDE\"]}')",
+        "INSERT INTO SIGNALS VALUES ('b', 'execute-snapshot', 'no json')",
+        "INSERT INTO SIGNALS VALUES ('c-open', 'snapshot-window-open', '{}')",
+        "INSERT INTO SIGNALS VALUES ('d', 'log', NULL)",
+    )
+    reader = Reader(oracle, tmp_path, wide, signals={"table": "DEMO.SIGNALS"})
+    with Store.open(reader.config.state.url) as store:
+        found = read_signal_table(reader.session, reader.config, store)
+        assert found[0] == SignalRecord(
+            "a", "src", "execute-snapshot", {"data-collections": ["DEMO.WIDE"]}, "oracle"
+        )
+        assert [(one.id, one.state) for one in found] == [
+            ("a", "pending"),
+            ("b", "rejected"),
+            ("d", "pending"),
+        ]
+        for one in found:
+            store.add_signal(one)
+        assert read_signal_table(reader.session, reader.config, store) == []
+    with pytest.raises(ConfigError, match=r"signals\.table"):
+        read_signal_table(reader.session, oracle.config(tmp_path, wide), store)
+
+
+def test_scns_are_numbers_and_grow(oracle: Oracle, tmp_path: Path, wide: str) -> None:
+    reader = Reader(oracle, tmp_path, wide)
+    assert Scn(0) < reader.scn <= current_scn(reader.session)
