@@ -418,10 +418,21 @@ class PackageConstant:
 class RedoProvider(Protocol):
     """What the redo side adds to the engine. Built by ``redo.open_redo(database)``."""
 
-    sink: RedoSink
-    virtual_tables: Sequence[VirtualTable]
-    procedures: Sequence[Procedure]
-    constants: Sequence[PackageConstant]
+    @property
+    def sink(self) -> RedoSink:
+        """Where changes are reported."""
+
+    @property
+    def virtual_tables(self) -> Sequence[VirtualTable]:
+        """V$ views."""
+
+    @property
+    def procedures(self) -> Sequence[Procedure]:
+        """DBMS_LOGMNR and friends."""
+
+    @property
+    def constants(self) -> Sequence[PackageConstant]:
+        """Their constants."""
 
 
 class DatabaseView(Protocol):

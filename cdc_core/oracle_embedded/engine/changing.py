@@ -69,12 +69,12 @@ class ChangeRunner:
         while True:
             transaction = session.need_transaction()
             start = transactions.seq
-            self.writer = RowWriter(
-                transactions,
-                transaction,
-                session.database.checker(session),
-                shapes=session.database.shapes,
-            )
+            if self.writer is None or self.writer.transaction is not transaction:
+                checker = session.database.checker(session)
+                self.writer = RowWriter(
+                    transactions, transaction, checker, shapes=session.database.shapes
+                )
+            self.writer.pending.clear()
             self._change = Change()
             self._binds = binds
             try:

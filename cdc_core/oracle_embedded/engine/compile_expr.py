@@ -101,7 +101,7 @@ class ExpressionCompiler(CompilerBase):
         printed = ".".join(f'"{part}"' for part in node.name)
         raise ora(904, printed, offset=node.pos)
 
-    def variable(self, name: str) -> Sql | None:
+    def variable(self, _name: str) -> Sql | None:
         """A PL/SQL variable; SQL outside of blocks has none."""
         return None
 

@@ -160,10 +160,10 @@ class AggregateCompiler(ExpressionCompiler):
                 "ORDER BY " + ", ".join(self.order_key(item, scope) for item in window.order)
             )
         if window.frame:
-            parts.append(self._frame(window, scope))
+            parts.append(self._frame(window))
         return f"OVER ({' '.join(parts)})"
 
-    def _frame(self, window: ast.Window, scope: Scope) -> str:
+    def _frame(self, window: ast.Window) -> str:
         words = []
         for part in window.frame:
             if isinstance(part, str):

@@ -40,11 +40,11 @@ class CallContext:
     now_utc: int = field(default_factory=temporal.now)
     user: str = ""
     schema: str = ""
-    userenv: Callable[[str], str | None] = lambda name: None
-    next_value: Callable[[int], int] = lambda identifier: 0
-    current_value: Callable[[int], int] = lambda identifier: 0
-    scn_time: Callable[[int], float | None] = lambda scn: None
-    time_scn: Callable[[float], int | None] = lambda moment: None
+    userenv: Callable[[str], str | None] = lambda _name: None
+    next_value: Callable[[int], int] = lambda _identifier: 0
+    current_value: Callable[[int], int] = lambda _identifier: 0
+    scn_time: Callable[[int], float | None] = lambda _scn: None
+    time_scn: Callable[[float], int | None] = lambda _moment: None
     current_scn: Callable[[], int] = lambda: 0
     error: BaseException | None = None
 

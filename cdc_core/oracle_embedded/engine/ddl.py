@@ -230,9 +230,14 @@ def _create_sequence(run: DdlRun, node: nodes.CreateSequence) -> None:
         last = database.sequences.last_number(found)
         changed = replace(
             found,
+            increment=int(options.get("increment", found.increment)),
+            minimum=int(options.get("minimum", found.minimum)),
+            maximum=int(options.get("maximum", found.maximum)),
+            cycle=bool(options.get("cycle", found.cycle)),
+            cache=int(options.get("cache", found.cache)),
+            order=bool(options.get("order", found.order)),
             changed=run.now,
-            **{key: value for key, value in options.items() if key not in ("start", "restart")},
-        )  # type: ignore[arg-type]
+        )
         run.put(changed)
         database.sequences.restart(
             found.object_id,

@@ -104,7 +104,7 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
         run.session.database.check_new_type(table, column, spec.type)
         changed = replace(changed, type=spec.type)
     if spec.has_default:
-        check_default(run, spec.default_text or "NULL", table, replace(spec, type=changed.type))
+        check_default(run, spec.default_text or "NULL", replace(spec, type=changed.type))
         text = spec.default_text
         changed = replace(
             changed, default_text=None if text is not None and text.upper() == "NULL" else text

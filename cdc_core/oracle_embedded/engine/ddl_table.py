@@ -66,7 +66,7 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
         raise ora(972)
     default, nullable = spec.default_text, spec.nullable is not False
     if default is not None:
-        check_default(run, default, table, spec)
+        check_default(run, default, spec)
     if spec.identity is not None:
         default = _identity(run, table, spec)
         nullable = False
@@ -91,7 +91,7 @@ def _identity(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> str:
     return f'"{table.owner}"."{name}".nextval'
 
 
-def check_default(run: DdlRun, default: str, table: TableDef, spec: nodes.ColumnSpec) -> None:
+def check_default(run: DdlRun, default: str, spec: nodes.ColumnSpec) -> None:
     """Refuse a default that does not compile, or refers to columns."""
     from cdc_core.oracle_embedded.engine.compile_base import Scope
     from cdc_core.oracle_embedded.engine.parse_query import QueryParser

@@ -415,7 +415,7 @@ def _full_year(number: int, upper: str, digits: int, this_year: int) -> int:
         elif number >= 50 > this_year % 100:
             century -= 1
         return century * 100 + number
-    base = 10 ** {"YYY": 3, "YY": 2, "Y": 1}[upper]
+    base = {"YYY": 1000, "YY": 100, "Y": 10}[upper]
     return this_year // base * base + number
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from cdc_core.oracle_embedded.engine.context import CallContext
 
 Implementation = Callable[..., Any]
+Entries = tuple[tuple[str, Implementation, int], ...]
+Overloads = tuple[tuple[str, Implementation, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from cdc_core.oracle_embedded.engine.context import CallContext
 from cdc_core.oracle_embedded.engine.errors import ora
 from cdc_core.oracle_embedded.engine.formats_date import print_date, read_date
 from cdc_core.oracle_embedded.engine.formats_number import read_number
-from cdc_core.oracle_embedded.engine.functions import register
+from cdc_core.oracle_embedded.engine.functions import Implementation, register
 from cdc_core.oracle_embedded.engine.literals import interval_nanos
 from cdc_core.oracle_embedded.values import (
     binary_float_from_float,
@@ -85,7 +85,7 @@ def to_number(context: CallContext, text: str, model: str) -> bytes:
     )
 
 
-def _print(setting: str) -> object:
+def _print(setting: str) -> Implementation:
     def run(context: CallContext, value: bytes) -> str:
         return print_date(value, context.nls[setting], session_zone=context.time_zone)
 
@@ -153,7 +153,7 @@ def _clob_number(context: CallContext, text: str) -> bytes:
     return text_to_number(context, text)
 
 
-_PLAIN = (
+_PLAIN: tuple[tuple[str, Implementation], ...] = (
     ("cv_text_double", _text_to_double),
     (
         "cv_text_float",
@@ -178,7 +178,7 @@ _PLAIN = (
     ("cv_bool_number", lambda value: numbers.encode(value[-1])),
     ("cv_number_bool", lambda value: bytes((int(value != b"\x80"),))),
 )
-_WITH_CONTEXT = (
+_WITH_CONTEXT: tuple[tuple[str, Implementation], ...] = (
     ("cv_text_number", text_to_number),
     ("cv_clob_number", _clob_number),
     ("cv_number_text", number_to_text),
@@ -217,7 +217,7 @@ _WITH_CONTEXT = (
 for _name, _run in _PLAIN:
     register(_name, _run, 1)
 for _name, _run in _WITH_CONTEXT:
-    register(_name, _run, 1, with_context=True)  # type: ignore[arg-type]
+    register(_name, _run, 1, with_context=True)
 register("o_to_date", to_date, 2, with_context=True)
 register("o_to_timestamp", to_timestamp, 2, with_context=True)
 register("o_to_tz", to_zoned, 2, with_context=True)

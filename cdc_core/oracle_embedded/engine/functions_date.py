@@ -10,7 +10,7 @@ from cdc_core.oracle_embedded.engine import numbers, temporal
 from cdc_core.oracle_embedded.engine.context import CallContext
 from cdc_core.oracle_embedded.engine.formats_date import DAYS, print_date
 from cdc_core.oracle_embedded.engine.formats_number import print_number
-from cdc_core.oracle_embedded.engine.functions import register
+from cdc_core.oracle_embedded.engine.functions import Entries, register
 from cdc_core.oracle_embedded.values import (
     date_from_fields,
     fields_from_date,
@@ -125,7 +125,7 @@ def truncate_date(value: bytes, model: str) -> bytes:
 
 def _round_date(value: bytes, model: str) -> bytes:
     low = truncate_date(value, model)
-    year, month, day, *_ = fields_from_date(value)
+    _, month, day, *_ = fields_from_date(value)
     match model.upper():
         case "SYYYY" | "YYYY" | "YEAR" | "SYEAR" | "YYY" | "YY" | "Y":
             return temporal.add_months(low, 12) if month >= 7 else low
@@ -247,7 +247,7 @@ def _tz_offset(context: CallContext, zone: str) -> str:
     return f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02d}:{abs(offset) % 60:02d}"
 
 
-for _name, _run, _arguments in (
+_FIRST_ENTRIES: Entries = (
     ("o_date_diff", _date_difference, 2),
     ("o_ts_diff", _timestamp_difference, 2),
     ("o_plus_days", _plus_days, 3),
@@ -268,9 +268,10 @@ for _name, _run, _arguments in (
     ("o_from_tz", temporal.zoned_from_local, 2),
     ("o_at_zone", temporal.at_zone, 2),
     ("o_extract_utc", lambda value: value[:11], 1),
-):
+)
+for _name, _run, _arguments in _FIRST_ENTRIES:
     register(_name, _run, _arguments)
-for _name, _run, _arguments in (
+_SECOND_ENTRIES: Entries = (
     ("o_format_date", _format_date, 2),
     ("o_format_date", _format_date, 3),
     ("o_format_number", _format_number, 2),
@@ -283,9 +284,10 @@ for _name, _run, _arguments in (
     ("o_localtimestamp", _local_timestamp, 0),
     ("o_localtimestamp", _local_timestamp, 1),
     ("o_session_zone", lambda context: context.time_zone, 0),
-    ("o_database_zone", lambda context: "+00:00", 0),
+    ("o_database_zone", lambda _context: "+00:00", 0),
     ("o_scn_to_timestamp", _timestamp_from_scn, 1),
     ("o_timestamp_to_scn", _scn_from_timestamp, 1),
     ("o_tz_offset", _tz_offset, 1),
-):
-    register(_name, _run, _arguments, with_context=True)  # type: ignore[arg-type]
+)
+for _name, _run, _arguments in _SECOND_ENTRIES:
+    register(_name, _run, _arguments, with_context=True)

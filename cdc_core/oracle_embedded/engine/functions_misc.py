@@ -10,7 +10,7 @@ from cdc_core.oracle_embedded.api import OracleError
 from cdc_core.oracle_embedded.engine import numbers, rowids
 from cdc_core.oracle_embedded.engine.catalog import SCN_MAX
 from cdc_core.oracle_embedded.engine.context import CallContext
-from cdc_core.oracle_embedded.engine.functions import register
+from cdc_core.oracle_embedded.engine.functions import Entries, register
 from cdc_core.oracle_embedded.engine.numbers import whole
 
 _HASH_MAX = 4294967295
@@ -103,7 +103,7 @@ def _bitand(left: bytes, right: bytes) -> bytes:
     return numbers.encode(whole(left) & whole(right))
 
 
-for _name, _run, _arguments in (
+_FIRST_ENTRIES: Entries = (
     ("o_raw_concat", lambda a, b: a + b, 2),
     ("o_raw_length", lambda value: numbers.encode(len(value)), 1),
     ("o_raw_substr", _raw_substr, 2),
@@ -127,9 +127,10 @@ for _name, _run, _arguments in (
     ("o_vsize", lambda value: numbers.encode(len(_bytes(value))), 1),
     ("o_bitand", _bitand, 2),
     ("o_fit_float", numbers.fit_float, 2),
-):
+)
+for _name, _run, _arguments in _FIRST_ENTRIES:
     register(_name, _run, _arguments)
-for _name, _run, _arguments in (
+_SECOND_ENTRIES: Entries = (
     ("o_sys_context", _sys_context, 2),
     ("o_sys_context", _sys_context, 3),
     ("o_userenv", lambda context, name: context.userenv(name.upper()), 1),
@@ -137,7 +138,8 @@ for _name, _run, _arguments in (
     ("o_uid", lambda context: numbers.encode(int(context.userenv("SESSION_USERID") or 0)), 0),
     ("o_current_scn", lambda context: numbers.encode(context.current_scn()), 0),
     ("o_rowscn", _rowscn, 1),
-):
+)
+for _name, _run, _arguments in _SECOND_ENTRIES:
     register(_name, _run, _arguments, with_context=True)
 for _name in ("o_nextval", "o_currval"):
     _method = "next_value" if _name == "o_nextval" else "current_value"

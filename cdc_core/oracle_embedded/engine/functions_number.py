@@ -7,7 +7,13 @@ from decimal import Decimal
 
 from cdc_core.oracle_embedded.engine import numbers
 from cdc_core.oracle_embedded.engine.errors import ora
-from cdc_core.oracle_embedded.engine.functions import AGGREGATES, WINDOWS, register
+from cdc_core.oracle_embedded.engine.functions import (
+    AGGREGATES,
+    WINDOWS,
+    Entries,
+    Implementation,
+    register,
+)
 from cdc_core.oracle_embedded.values import (
     binary_float_from_float,
     double_from_float,
@@ -18,7 +24,7 @@ from cdc_core.oracle_embedded.values import (
 _LIMIT_MAX = (1 << 62) - 1
 
 
-def _double_arithmetic(operation: str) -> object:
+def _double_arithmetic(operation: str) -> Implementation:
     def run(left: bytes, right: bytes) -> bytes:
         a, b = float_from_double(left), float_from_double(right)
         match operation:
@@ -238,7 +244,7 @@ class Single:
         return self.held
 
 
-for _name, _run, _arguments in (
+_FIRST_ENTRIES: Entries = (
     ("o_add", numbers.add, 2),
     ("o_sub", numbers.subtract, 2),
     ("o_mul", numbers.multiply, 2),
@@ -275,8 +281,9 @@ for _name, _run, _arguments in (
     ("cv_float_number", lambda value: number_from_double(double_from_float(float_from_binary_float(value))), 1),
     ("cv_number_float", lambda value: binary_float_from_float(float(numbers.decode(value))), 1),
     ("o_fit", lambda value, precision, scale: numbers.fit(value, precision, scale), 3),
-):  # fmt: skip
-    register(_name, _run, _arguments)  # type: ignore[arg-type]
+)  # fmt: skip
+for _name, _run, _arguments in _FIRST_ENTRIES:
+    register(_name, _run, _arguments)
 
 AGGREGATES["o_single"] = (Single, 1)
 for _name, _cls in (

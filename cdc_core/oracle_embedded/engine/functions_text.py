@@ -7,7 +7,7 @@ from functools import cmp_to_key, lru_cache
 
 from cdc_core.oracle_embedded.api import OracleError
 from cdc_core.oracle_embedded.engine import numbers
-from cdc_core.oracle_embedded.engine.functions import AGGREGATES, register
+from cdc_core.oracle_embedded.engine.functions import AGGREGATES, Entries, Overloads, register
 from cdc_core.oracle_embedded.engine.numbers import whole
 
 _TEXT_MAX = 4000
@@ -225,7 +225,7 @@ def _regexp_like(text: str | None, pattern: str | None, options: str | None) -> 
 def _regexp_replace(text: str | None, pattern: str | None, *rest: str | bytes | None) -> str | None:
     if text is None or pattern is None:
         return text
-    new, start, nth, options = [*rest, *[None] * (4 - len(rest))]
+    new, start, nth, options = (*rest, None, None, None, None)[:4]
     begin = whole(start) - 1 if isinstance(start, bytes) else 0
     occurrence = whole(nth) if isinstance(nth, bytes) else 0
     expression = _compiled(pattern, str(options or ""))
@@ -346,7 +346,7 @@ class ListAggregate:
         return 0
 
 
-for _name, _run, _arguments in (
+_FIRST_ENTRIES: Entries = (
     ("o_upper", str.upper, 1), ("o_lower", str.lower, 1), ("o_initcap", _initcap, 1),
     ("o_upper", lambda text, _: text.upper(), 2), ("o_lower", lambda text, _: text.lower(), 2),
     ("o_substr", substr, 2), ("o_substr", substr, 3), ("o_substrb", _substrb, 2), ("o_substrb", _substrb, 3),
@@ -363,16 +363,18 @@ for _name, _run, _arguments in (
     ("o_soundex", _soundex, 1), ("o_reverse", lambda text: text[::-1], 1), ("o_unistr", unistr, 1),
     ("o_asciistr", _asciistr, 1), ("o_cast_text", cast_text, 4), ("o_padded_order", _padded_order, 2),
     ("o_pad", lambda text, size: text.ljust(size), 2), ("o_same", lambda value: value, 1),
-):  # fmt: skip
+)  # fmt: skip
+for _name, _run, _arguments in _FIRST_ENTRIES:
     register(_name, _run, _arguments)
-for _name, _run, _counts in (
+_SECOND_OVERLOADS: Overloads = (
     ("o_replace", _replace, (2, 3)),
     ("o_regexp_like", _regexp_like, (3,)),
     ("o_regexp_replace", _regexp_replace, (2, 3, 4, 5, 6)),
     ("o_regexp_substr", _regexp_substr, (2, 3, 4, 5, 6)),
     ("o_regexp_instr", _regexp_instr, (2, 3, 4, 5, 6)),
     ("o_regexp_count", _regexp_count, (2, 3, 4)),
-):
+)
+for _name, _run, _counts in _SECOND_OVERLOADS:
     for _count in _counts:
         register(_name, _run, _count, takes_nulls=True)
 AGGREGATES["o_listagg"] = (ListAggregate, -1)

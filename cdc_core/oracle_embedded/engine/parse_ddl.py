@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cdc_core.oracle_embedded.api import OracleError
 from cdc_core.oracle_embedded.engine import ast
-from cdc_core.oracle_embedded.engine import ddl_nodes as ddl
+from cdc_core.oracle_embedded.engine import ddl_nodes as nodes
 from cdc_core.oracle_embedded.engine.errors import unsupported
 from cdc_core.oracle_embedded.engine.parse_alter import AlterParser
 
@@ -66,7 +66,7 @@ class DdlParser(AlterParser):
                     "LOG",
                     "CASCADE",
                 )
-                return ddl.Truncate(name)
+                return nodes.Truncate(name)
             case "GRANT" | "REVOKE":
                 return self._grant(revoke=word == "REVOKE")
             case "COMMENT":
@@ -74,7 +74,7 @@ class DdlParser(AlterParser):
             case "RENAME":
                 old = self.name()
                 self.need_word("TO")
-                return ddl.RenameTable(old, self.identifier())
+                return nodes.RenameTable(old, self.identifier())
         raise unsupported(word, self.tokens[0].start)
 
     def _need_table(self) -> None:
@@ -107,16 +107,16 @@ class DdlParser(AlterParser):
         if self.take_word("VIEW"):
             return self._view(replacing)
         if self.take_word("SEQUENCE"):
-            return ddl.CreateSequence(self.name(), self._sequence_options())
+            return nodes.CreateSequence(self.name(), self._sequence_options())
         public = self.take_word("PUBLIC")
         if self.take_word("SYNONYM"):
             name = self.name()
             self.need_word("FOR")
-            return ddl.CreateSynonym(name, self.name(), public, replacing)
+            return nodes.CreateSynonym(name, self.name(), public, replacing)
         if self.take_word("USER"):
             return self._user()
         if self.take_word("ROLE"):
-            return ddl.CreateUser(self.identifier(), None, role=True)
+            return nodes.CreateUser(self.identifier(), None, role=True)
         if self.token.text in (
             "PROCEDURE",
             "FUNCTION",
@@ -132,11 +132,11 @@ class DdlParser(AlterParser):
             raise unsupported(f"CREATE {self.token.text}", self.token.start)
         raise OracleError(901, "invalid CREATE command", self.token.start)
 
-    def _table(self) -> ddl.CreateTable:
+    def _table(self) -> nodes.CreateTable:
         name = self.name()
-        columns: list[ddl.ColumnSpec] = []
-        constraints: list[ddl.ConstraintSpec] = []
-        groups: list[ddl.LogGroupSpec] = []
+        columns: list[nodes.ColumnSpec] = []
+        constraints: list[nodes.ConstraintSpec] = []
+        groups: list[nodes.LogGroupSpec] = []
         names: tuple[str, ...] = ()
         if self.is_op("("):
             if self._has_untyped_columns():
@@ -151,7 +151,7 @@ class DdlParser(AlterParser):
                 raise OracleError(1027, "bind variables not allowed for data definition operations")
         elif not columns:
             raise self.error(902 if names else 906)
-        return ddl.CreateTable(
+        return nodes.CreateTable(
             name, tuple(columns), tuple(constraints), tuple(groups), query, names
         )
 
@@ -160,9 +160,9 @@ class DdlParser(AlterParser):
 
     def _elements(
         self,
-        columns: list[ddl.ColumnSpec],
-        constraints: list[ddl.ConstraintSpec],
-        groups: list[ddl.LogGroupSpec],
+        columns: list[nodes.ColumnSpec],
+        constraints: list[nodes.ConstraintSpec],
+        groups: list[nodes.LogGroupSpec],
     ) -> None:
         self.need_op("(")
         while True:
@@ -215,7 +215,7 @@ class DdlParser(AlterParser):
             if not depth:
                 return
 
-    def _index(self, *, unique: bool) -> ddl.CreateIndex:
+    def _index(self, *, unique: bool) -> nodes.CreateIndex:
         name = self.name()
         self.need_word("ON", code=969)
         table = self.name()
@@ -230,9 +230,9 @@ class DdlParser(AlterParser):
                 break
         self.need_op(")")
         self.storage_clauses()
-        return ddl.CreateIndex(name, table, tuple(columns), unique)
+        return nodes.CreateIndex(name, table, tuple(columns), unique)
 
-    def _view(self, replacing: bool) -> ddl.CreateView:
+    def _view(self, replacing: bool) -> nodes.CreateView:
         name = self.name()
         columns = self.names() if self.is_op("(") else ()
         self.need_word("AS")
@@ -243,9 +243,9 @@ class DdlParser(AlterParser):
         text = self.source_text(start)
         if self.take_word("WITH", "READ", "ONLY") or self.take_word("WITH", "CHECK", "OPTION"):
             text = text.strip()
-        return ddl.CreateView(name, columns, text, query, replacing)
+        return nodes.CreateView(name, columns, text, query, replacing)
 
-    def _user(self) -> ddl.CreateUser:
+    def _user(self) -> nodes.CreateUser:
         name = self.identifier()
         if not self.take_word("IDENTIFIED", "BY"):
             raise OracleError(1935, "missing user or role name", self.token.start)
@@ -254,11 +254,11 @@ class DdlParser(AlterParser):
             raise OracleError(988, "missing or invalid password(s)", token.start)
         password = self.sql[token.start : token.stop].strip('"')
         locked = self.user_options()
-        return ddl.CreateUser(name, password, locked)
+        return nodes.CreateUser(name, password, locked)
 
     # --- DROP, GRANT, COMMENT ----------------------------------------------------------------------------------------
 
-    def _drop(self) -> ddl.Drop:
+    def _drop(self) -> nodes.Drop:
         public = self.take_word("PUBLIC")
         kind = self.take_any("TABLE", "VIEW", "INDEX", "SEQUENCE", "SYNONYM", "USER", "ROLE")
         if kind is None:
@@ -276,9 +276,9 @@ class DdlParser(AlterParser):
         name = self.name()
         cascade = self.take_word("CASCADE", "CONSTRAINTS") or self.take_word("CASCADE")
         self._skip_words("PURGE", "FORCE")
-        return ddl.Drop(kind, ("PUBLIC", *name) if public else name, cascade)
+        return nodes.Drop(kind, ("PUBLIC", *name) if public else name, cascade)
 
-    def _grant(self, *, revoke: bool) -> ddl.Grant:
+    def _grant(self, *, revoke: bool) -> nodes.Grant:
         privileges = [self._privilege()]
         while self.take_op(","):
             privileges.append(self._privilege())
@@ -293,7 +293,7 @@ class DdlParser(AlterParser):
             "WITH", "ADMIN", "GRANT", "OPTION", "CONTAINER", "CURRENT", "ALL"
         ) or self.take_op("="):
             continue
-        return ddl.Grant(tuple(privileges), target, tuple(users), revoke)
+        return nodes.Grant(tuple(privileges), target, tuple(users), revoke)
 
     def _grantee(self) -> str:
         return "PUBLIC" if self.take_word("PUBLIC") else self.identifier()
@@ -313,7 +313,7 @@ class DdlParser(AlterParser):
             raise unsupported("privileges on columns", self.token.start)
         return " ".join(words)
 
-    def _comment(self) -> ddl.Comment:
+    def _comment(self) -> nodes.Comment:
         self.need_word("ON")
         kind = self.take_any("TABLE", "COLUMN")
         if kind is None:
@@ -322,4 +322,4 @@ class DdlParser(AlterParser):
             )
         name = self.name()
         self.need_word("IS")
-        return ddl.Comment(kind, name, self.text())
+        return nodes.Comment(kind, name, self.text())

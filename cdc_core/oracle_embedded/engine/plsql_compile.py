@@ -38,9 +38,9 @@ class BlockCompiler(SessionCompiler):
         super().__init__(session, runner.types)
         self.runner = runner
 
-    def variable(self, name: str) -> Sql | None:
+    def variable(self, _name: str) -> Sql | None:
         """A PL/SQL variable."""
-        match name:
+        match _name:
             case "TRUE":
                 return Sql("x'01'", types.BOOLEAN, nullable=False, constant=True)
             case "FALSE":
@@ -65,7 +65,7 @@ class BlockCompiler(SessionCompiler):
                 )
             case "SQLERRM" if self.runner.handling is not None:
                 return self.value(ast.String(str(self.runner.handling)), Scope())
-        position = self.runner.names.get(name)
+        position = self.runner.names.get(_name)
         if position is None:
             return None
         kind = self.runner.types[position]

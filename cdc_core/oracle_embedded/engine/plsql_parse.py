@@ -8,6 +8,7 @@ from cdc_core.oracle_embedded.api import OracleError
 from cdc_core.oracle_embedded.engine import ast, plsql_nodes
 from cdc_core.oracle_embedded.engine.catalog import TableDef
 from cdc_core.oracle_embedded.engine.parse_statement import StatementParser
+from cdc_core.oracle_embedded.engine.types import SqlType
 
 if TYPE_CHECKING:
     from cdc_core.oracle_embedded.engine.plsql_nodes import Block, Node, Variable
@@ -27,7 +28,21 @@ _SQL_WORDS = (
     "SET",
 )
 _NOT_HERE = frozenset(
-    "OPEN FETCH CLOSE CURSOR FORALL GOTO PIPE PRAGMA TYPE FUNCTION PROCEDURE SUBTYPE CASE".split()
+    [
+        "OPEN",
+        "FETCH",
+        "CLOSE",
+        "CURSOR",
+        "FORALL",
+        "GOTO",
+        "PIPE",
+        "PRAGMA",
+        "TYPE",
+        "FUNCTION",
+        "PROCEDURE",
+        "SUBTYPE",
+        "CASE",
+    ]
 )
 _TEXT_MAX = 32767
 
@@ -147,7 +162,7 @@ class BlockParser(StatementParser):
         self._semicolon()
         return plsql_nodes.Variable(name, kind, value, constant)
 
-    def _variable_type(self) -> ast.SqlType:
+    def _variable_type(self) -> SqlType:
         at = self.at
         while self.tokens[at + 1].text == ".":
             at += 2

@@ -320,7 +320,7 @@ class BlockRunner:
 
     def _test(self, node: ast.Expr) -> bool:
         value, _ = self.evaluate(node, "bool")
-        return value == b"\x01"
+        return bool(value == b"\x01")
 
     # --- SQL ---------------------------------------------------------------------------------------------------------
 

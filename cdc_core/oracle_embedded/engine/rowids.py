@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from cdc_core.oracle_embedded.api import Value
 from cdc_core.oracle_embedded.values import parts_from_rowid, rowid_from_parts
@@ -36,7 +37,17 @@ def packed(data_object: int, rid: int) -> bytes:
 
 def printed(data_object: int, rid: int) -> str:
     """The eighteen characters of a ROWID."""
-    return rowid_from_parts(data_object, rid >> 38, rid >> 16 & 0x3FFFFF, rid & 0xFFFF)
+    return _block_text(data_object, rid >> 16) + _slot_text(rid & 0xFFFF)
+
+
+@lru_cache(maxsize=4096)
+def _block_text(data_object: int, file_and_block: int) -> str:
+    return rowid_from_parts(data_object, file_and_block >> 22, file_and_block & 0x3FFFFF, 0)[:15]
+
+
+@lru_cache(maxsize=1024)
+def _slot_text(slot: int) -> str:
+    return rowid_from_parts(0, 0, 0, slot)[15:]
 
 
 def text_from_packed(value: bytes) -> str:

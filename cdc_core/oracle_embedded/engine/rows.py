@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from cdc_core.oracle_embedded.api import OracleError, RowOp, Value
 from cdc_core.oracle_embedded.engine.catalog import SCN_MAX, Constraint, TableDef
@@ -76,7 +77,7 @@ class RowWriter:
         rid = rows.store.place(table.object_id, row_bytes(row))
         sqlite = rows.store.begin()
         sqlite.execute(shape.insert, (rid, self.transaction.mark, *_bound(shape, table.ids, row)))
-        self._log(table, rid, RowOp.INSERT, 0, None)
+        rows.log(self.transaction, table.object_id, rid, RowOp.INSERT, 0, None)
         rows.report(self.transaction, table, rid, RowOp.INSERT, None, values)
         return rid
 
@@ -97,7 +98,9 @@ class RowWriter:
             shape.updates[columns] = statement
         values = _bound(shape, columns, list(new.values()))
         rows.store.begin().execute(statement, (self.transaction.mark, *values, rid))
-        self._log(table, rid, RowOp.UPDATE, hid, ",".join(map(str, columns)))
+        rows.log(
+            self.transaction, table.object_id, rid, RowOp.UPDATE, hid, ",".join(map(str, columns))
+        )
         rows.report(self.transaction, table, rid, RowOp.UPDATE, old, new)
         self._check_keys_later(table, rid, old, merged, columns)
 
@@ -106,9 +109,7 @@ class RowWriter:
     ) -> None:
         for name, key in table.unique_keys:
             if any(item in columns and old[item] != merged[item] for item in key):
-                self.pending.append(
-                    lambda name=name, key=key: self._check_unique(table, name, key, merged, rid)
-                )  # type: ignore[misc]
+                self.pending.append(partial(self._check_unique, table, name, key, merged, rid))
                 self._check_children_later(table, key, old)
         for foreign in table.foreign_keys:
             if any(item in columns for item in foreign.columns):
@@ -120,7 +121,7 @@ class RowWriter:
         rows.note_change(self.transaction, table)
         hid = self._keep_past(table, rid)
         rows.store.begin().execute(f"DELETE FROM t{table.object_id} WHERE rid = ?", (rid,))
-        self._log(table, rid, RowOp.DELETE, hid, None)
+        rows.log(self.transaction, table.object_id, rid, RowOp.DELETE, hid, None)
         rows.report(self.transaction, table, rid, RowOp.DELETE, old, None)
         for _, key in table.unique_keys:
             self._check_children_later(table, key, old)
@@ -132,14 +133,6 @@ class RowWriter:
             (self.transaction.mark, rid),
         )
         return cursor.lastrowid or 0
-
-    def _log(self, table: TableDef, rid: int, op: RowOp, hid: int, columns: str | None) -> None:
-        rows = self.transactions
-        rows.seq += 1
-        rows.store.begin().execute(
-            "INSERT INTO undo VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (rows.seq, self.transaction.number, table.object_id, rid, int(op), hid, columns),
-        )
 
     def finish(self) -> None:
         """Run the checks of the end of a statement."""
@@ -213,7 +206,7 @@ class RowWriter:
         child = [values[internal_id] for internal_id in key.columns]
         if any(value is None for value in child):
             return
-        self.pending.append(lambda: self._check_parent(table, key, child))
+        self.pending.append(partial(self._check_parent, table, key, child))
 
     def _check_parent(self, table: TableDef, key: Constraint, child: list[Value]) -> None:
         parent = self.transactions.store.catalog.by_id(key.referenced)
@@ -246,9 +239,7 @@ class RowWriter:
                     and foreign.referenced_constraint in constraint
                 ):
                     self.pending.append(
-                        lambda child=child, foreign=foreign: self._check_children(
-                            table, columns, child, foreign, key
-                        )  # type: ignore[misc]
+                        partial(self._check_children, table, columns, child, foreign, key)
                     )
 
     def _check_children(

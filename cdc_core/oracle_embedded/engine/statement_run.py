@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cdc_core.oracle_embedded.api import (
     BindMeta,
@@ -116,7 +116,7 @@ def _locking_query(
     with session.database.store.lock:
         while True:
             transaction = session.need_transaction()
-            found = _all_rows(open_query(session, plan, binds, columns))
+            found: list[Any] = list(_all_rows(open_query(session, plan, binds, columns)))
             try:
                 kept = []
                 for row in found:
@@ -127,7 +127,6 @@ def _locking_query(
                     ]
                     try:
                         for table, rid in keys:
-                            assert isinstance(rid, int)
                             transactions.claim(transaction, table, [rid])
                     except Busy:
                         if query.for_update.skip_locked:
@@ -145,7 +144,6 @@ def _locking_query(
                 continue
             for _, keys in kept:
                 for table, rid in keys:
-                    assert isinstance(rid, int)
                     transactions.lock_rows(transaction, table, [rid])
             transaction.changes += 1
             lobs = [

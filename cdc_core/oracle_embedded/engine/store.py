@@ -55,8 +55,9 @@ class Store:
         self.now = now
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
-        self.writer = self._connect(autocommit=True)
+        self.writer = self._connect()
         self.sink: RedoSink | None = None
+        self.before_flush: Callable[[], None] = lambda: None
         self._pool: list[Connection] = []
         self._pool_lock = threading.Lock()
         self._depth = 0
@@ -103,11 +104,11 @@ class Store:
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def _connect(self, *, autocommit: bool) -> Connection:
+    def _connect(self) -> Connection:
         context = CallContext()
         sqlite = sqlite3.connect(
             self.path,
-            isolation_level=None if autocommit else "",
+            isolation_level=None,
             check_same_thread=False,
             cached_statements=512,
         )
@@ -123,7 +124,7 @@ class Store:
         with self._pool_lock:
             if self._pool:
                 return self._pool.pop()
-        return self._connect(autocommit=True)
+        return self._connect()
 
     def give_back(self, connection: Connection) -> None:
         """End the connection's SQLite transaction and keep it for the next query."""
@@ -153,6 +154,7 @@ class Store:
                 self.begin()
             if self._depth:
                 return
+            self.before_flush()
             if self.sink is not None:
                 self.sink.flush()
             self.clock.save()
@@ -218,6 +220,7 @@ class Store:
 
     def flush_exact(self) -> None:
         """The last flush: afterwards no SCN is taken any more."""
+        self.before_flush()
         if self.sink is not None:
             self.sink.flush()
         self._save_segments()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from cdc_core.oracle_embedded.api import OracleError, RowChange, RowOp, TransactionInfo, Value
 from cdc_core.oracle_embedded.engine.catalog import SCN_MAX, TableDef
 from cdc_core.oracle_embedded.engine.errors import ora
+from cdc_core.oracle_embedded.engine.rowids import printed
 from cdc_core.oracle_embedded.engine.store import Store
 
 _UNDO_SEGMENTS = 10
@@ -70,6 +71,8 @@ class Transactions:
         self._last_purge = store.now()
         row = store.writer.sqlite.execute("SELECT max(seq) FROM undo").fetchone()
         self.seq = int(row[0] or 0)
+        self._unwritten: list[tuple[int, int, int, int, int, int, str | None]] = []
+        store.before_flush = self.write_undo
 
     # --- begin and end -----------------------------------------------------------------------------------------------
 
@@ -135,6 +138,7 @@ class Transactions:
         """Make the changes permanent; gives the commit SCN."""
         scn = self.store.clock.next()
         if transaction.begun:
+            self.write_undo()
             sqlite = self.store.begin()
             mark = transaction.mark
             chosen = "FROM undo WHERE seq >= ? AND tx = ? AND oid = ?"
@@ -172,6 +176,21 @@ class Transactions:
                 )
         self._end(transaction)
         self.store.flush()
+
+    def log(
+        self, transaction: Transaction, oid: int, rid: int, op: RowOp, hid: int, columns: str | None
+    ) -> None:
+        """Note how to undo a change; written to SQLite before anything reads it or is flushed."""
+        self.seq += 1
+        self._unwritten.append((self.seq, transaction.number, oid, rid, int(op), hid, columns))
+
+    def write_undo(self) -> None:
+        """Write the notes that are still in memory."""
+        if self._unwritten:
+            self.store.begin().executemany(
+                "INSERT INTO undo VALUES (?, ?, ?, ?, ?, ?, ?)", self._unwritten
+            )
+            self._unwritten.clear()
 
     def abandon(self, transaction: Transaction) -> None:
         """End the transaction that carried a DDL statement."""
@@ -224,6 +243,7 @@ class Transactions:
 
     def undo_to(self, transaction: Transaction, seq: int) -> None:
         """Undo the changes after a point, newest first, and report each undoing to the redo."""
+        self.write_undo()
         sqlite = self.store.begin()
         rows = sqlite.execute(
             "SELECT seq, oid, rid, op, hid, cols FROM undo WHERE seq > ? AND tx = ? ORDER BY seq DESC",
@@ -289,8 +309,6 @@ class Transactions:
         scn = self.store.clock.next()
         sink = self.store.sink
         if sink is not None:
-            from cdc_core.oracle_embedded.engine.rowids import printed
-
             rowid = printed(table.data_object_id, rid)
             sink.change(
                 RowChange(

@@ -1,0 +1,126 @@
+"""Queries over tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cdc_core.oracle_embedded.api import OracleError
+
+
+@pytest.fixture
+def staff(sql: Any) -> Any:
+    sql("create table dept (id number primary key, name varchar2(20))")
+    sql(
+        "create table emp (id number primary key, name varchar2(20), dept number, pay number(8,2), boss number, code char(4))"
+    )
+    sql.many("insert into dept values (:1, :2)", [(1, "sales"), (2, "lab"), (3, "empty")])
+    sql.many(
+        "insert into emp values (:1, :2, :3, :4, :5, :6)",
+        [
+            (1, "ann", 1, 100, 1, "a"),
+            (2, "bob", 1, 200, 1, "bb"),
+            (3, "cy", 2, 300, 1, "ccc"),
+            (4, "dee", 4, 50, 3, "dddd"),
+        ],
+    )
+    sql("update emp set boss = null where id = 1")
+    sql.session.commit()
+    return sql
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("select e.name, d.name from emp e join dept d on d.id = e.dept order by e.id", [("ann", "sales"), ("bob", "sales"), ("cy", "lab")]),
+        ("select e.name, d.name from emp e, dept d where e.dept = d.id(+) and e.id > 2 order by e.id", [("cy", "lab"), ("dee", None)]),
+        ("select d.name, count(e.id) from dept d left join emp e on e.dept = d.id group by d.name order by 2 desc, 1", [("sales", "2"), ("lab", "1"), ("empty", "0")]),
+        ("select count(*) from emp e full join dept d on e.dept = d.id", [("5",)]),
+        ("select dept, sum(pay), avg(pay), min(name), max(name) from emp group by dept having count(*) > 1", [("1", "300", "150", "ann", "bob")]),
+        ("select name from emp where dept in (select id from dept where name like 's%') order by name desc", [("bob",), ("ann",)]),
+        ("select name from dept d where not exists (select 1 from emp e where e.dept = d.id)", [("empty",)]),
+        ("select name from emp order by boss, id", [("bob",), ("cy",), ("dee",), ("ann",)]),
+        ("select name from emp order by boss desc nulls last, id", [("dee",), ("bob",), ("cy",), ("ann",)]),
+        ("select name from emp order by boss desc, id fetch first 1 row only", [("ann",)]),
+        ("select name from emp order by id offset 1 rows fetch next 2 rows only", [("bob",), ("cy",)]),
+        ("select name from (select name from emp order by pay desc) where rownum <= 2", [("cy",), ("bob",)]),
+        ("select * from (select a.*, rownum rn from (select name from emp order by id) a where rownum <= 3) where rn > 1", [("bob", "2"), ("cy", "3")]),
+        ("select count(*) from emp where rownum > 1", [("0",)]),
+        ("select dept from emp union select id from dept order by 1", [("1",), ("2",), ("3",), ("4",)]),
+        ("select dept from emp minus select id from dept", [("4",)]),
+        ("select dept from emp intersect select id from dept order by dept desc", [("2",), ("1",)]),
+        ("select distinct dept from emp where dept < 3 order by dept", [("1",), ("2",)]),
+        ("with big as (select * from emp where pay > 100) select count(*), max(name) from big", [("2", "cy")]),
+        ("with n (i) as (select 1 from dual union all select i + 1 from n where i < 4) select sum(i) from n", [("10",)]),
+        ("select name, row_number() over (partition by dept order by pay desc) from emp order by id", [("ann", "2"), ("bob", "1"), ("cy", "1"), ("dee", "1")]),
+        ("select name, sum(pay) over (order by id), lag(name) over (order by id) from emp order by id", [("ann", "100", None), ("bob", "300", "ann"), ("cy", "600", "bob"), ("dee", "650", "cy")]),
+        ("select ntile(2) over (order by id) from emp order by id", [("1",), ("1",), ("2",), ("2",)]),
+        ("select listagg(name, '-') within group (order by pay desc) from emp", [("cy-bob-ann-dee",)]),
+        ("select name from emp where code = 'bb'", [("bob",)]),
+        ("select code || '|' from emp where id = 2", [("bb  |",)]),
+        ("select name from emp where (dept, pay) in ((1, 200), (2, 300)) order by 1", [("bob",), ("cy",)]),
+        ("select name from emp where pay > all (select pay from emp where dept = 1)", [("cy",)]),
+        ("select name from emp where pay between 60 and 150 or name like '_e%'  order by 1", [("ann",), ("dee",)]),
+        ("select (select d.name from dept d where d.id = e.dept) from emp e where id = 3", [("lab",)]),
+        ("select count(distinct dept), count(boss), count(*) from emp", [("3", "3", "4")]),
+        ("select max(pay) from emp where 1 = 0", [(None,)]),
+        ("select id from emp where name = 'it''s' or id = '2'", [("2",)]),
+        ("select dept, id from emp e join (select 1 dept from dual) using (dept) order by id", [("1", "1"), ("1", "2")]),
+    ],
+)  # fmt: skip
+def test_a_query_gives_its_rows(staff: Any, query: str, rows: list[tuple[object, ...]]) -> None:
+    assert staff(query) == rows
+
+
+def test_a_view_is_its_query(staff: Any) -> None:
+    staff("create view rich as select name, pay * 12 yearly from emp where pay > 100")
+    assert staff("select name, yearly from rich order by 1") == [("bob", "2400"), ("cy", "3600")]
+    staff("create or replace view rich (who) as select name from emp where id = 4")
+    assert staff("select who from rich") == [("dee",)]
+
+
+def test_char_is_padded_against_text_but_not_against_varchar2(staff: Any) -> None:
+    assert staff("select id from emp where code = 'a'") == [("1",)]
+    assert staff("select id from emp where code = :1", "a") == []
+
+
+def test_rowid_ranges_cover_the_table(staff: Any) -> None:
+    staff.many(
+        "insert into emp (id, name) values (:1, :2)", [(n, f"name {n}") for n in range(10, 2000)]
+    )
+    extents = staff(
+        "select dbms_rowid.rowid_create(1, o.data_object_id, e.relative_fno, e.block_id, 0),"
+        " dbms_rowid.rowid_create(1, o.data_object_id, e.relative_fno, e.block_id + e.blocks - 1, 32767)"
+        " from user_extents e join user_objects o on o.object_name = e.segment_name"
+        " where e.segment_name = 'EMP' order by e.extent_id"
+    )
+    assert len(extents) > 1
+    counts = [
+        int(
+            staff.one(
+                "select count(*) from emp where rowid between chartorowid(:a) and chartorowid(:b)",
+                low,
+                high,
+            )
+        )
+        for low, high in extents
+    ]
+    assert sum(counts) == int(staff.one("select count(*) from emp"))
+    assert min(counts) > 0
+
+
+def test_rowid_finds_its_row(staff: Any) -> None:
+    rowid = staff.one("select rowid from emp where id = 3")
+    assert len(rowid) == 18
+    assert staff("select name from emp where rowid = :1", rowid) == [("cy",)]
+
+
+def test_a_lob_column_gives_a_handle(sql: Any) -> None:
+    sql("create table t (l clob, b blob)")
+    sql("insert into t values ('some text', hextoraw('00ff'))")
+    ((clob, blob),) = sql("select l, b from t")
+    assert sql.session.read_lob(clob)[1] == b"some text"
+    assert sql.session.read_lob(blob)[1] == b"\x00\xff"
+    with pytest.raises(OracleError, match="ORA-22922"):
+        sql.session.read_lob(b"no such handle")
