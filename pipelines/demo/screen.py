@@ -12,6 +12,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -131,10 +132,14 @@ def flight_time(now: datetime | None) -> str:
 
 def final_table(rows: Sequence[FinalRow], *, scn: int) -> Table:
     """The proof: every table compared at one SCN."""
-    table = Table(title=f"Oracle AS OF SCN {scn} against Delta Lake", title_justify="left")
-    table.add_column("table")
+    table = Table(
+        title=f"Oracle AS OF SCN {scn} against Delta Lake",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("table", no_wrap=True)
     for name in ("rows in Oracle", "rows in Delta", "differences", "changes applied", "seconds"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         colour = "red" if row.differences else "green"
         table.add_row(
