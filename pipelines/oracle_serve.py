@@ -136,12 +136,12 @@ def _locked(descriptor: int) -> bool:
 
 def _listening(database: OpenDatabase, port: int) -> EmbeddedServer:
     try:
-        server = EmbeddedServer(database.engine, port=port)
+        server = EmbeddedServer(database.engine, port=port, faults=database.faults)
         server.start()
     except OSError:
         if port == 0:
             raise
-        server = EmbeddedServer(database.engine, port=0)
+        server = EmbeddedServer(database.engine, port=0, faults=database.faults)
         server.start()
     return server
 
@@ -156,8 +156,9 @@ def _tell(server: EmbeddedServer, login: Login, *, as_json: bool) -> None:
 
 
 def _watch_parent(ended: threading.Event) -> None:
-    while sys.stdin.buffer.read(4096):
-        pass
+    # Not through sys.stdin: its lock would be held by this thread when the interpreter ends.
+    while os.read(sys.stdin.fileno(), 4096):
+        continue
     ended.set()
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdc_core.oracle_embedded.engine.core import Database
+from cdc_core.oracle_embedded.faults import PACKAGE as FAULTS
+from cdc_core.oracle_embedded.faults import FaultRegistry
 from cdc_core.oracle_embedded.redo import Redo, RedoSettings, open_redo
 
 ADMIN = "REDOLAKE_ADMIN"
@@ -29,10 +31,11 @@ _OWNER_PRIVILEGES = (
 
 @dataclass(frozen=True, slots=True)
 class OpenDatabase:
-    """An open database with its redo; ``close`` ends both."""
+    """An open database with its redo, and the faults that its server consults; ``close`` ends both."""
 
     engine: Database
     redo: Redo
+    faults: FaultRegistry
 
     def password(self, user: str) -> str:
         """Clear password of one of the first users."""
@@ -67,7 +70,7 @@ def open_database(
     engine = Database(data_dir, now=now)
     if engine.is_new:
         grants = [("SELECT", "SYS", view) for view in _CAPTURE_VIEWS]
-        grants += [("EXECUTE", "SYS", package) for package in ("DBMS_LOGMNR", "DBMS_LOGMNR_D")]
+        grants += [("EXECUTE", "SYS", package) for package in ("DBMS_LOGMNR", "DBMS_LOGMNR_D", FAULTS)]
         engine.create_user("PUBLIC", "", (), is_role=True)
         engine.create_user(ADMIN, secrets.token_urlsafe(12), ("DBA", "SYSDBA"))
         engine.create_user(CAPTURE, secrets.token_urlsafe(12), _CAPTURE_PRIVILEGES, grants)
@@ -77,4 +80,6 @@ def open_database(
     redo = open_redo(engine, settings=redo_settings)
     engine.attach(redo)
     engine.recover()
-    return OpenDatabase(engine, redo)
+    faults = FaultRegistry()
+    engine.add_procedures(faults.procedures())
+    return OpenDatabase(engine, redo, faults)

@@ -167,7 +167,7 @@ class Load:
             "ACCOUNTS",
             "c",
             "INSERT INTO ACCOUNTS (ID, BRANCH, OWNER_NAME, BALANCE, RATE, SCORE, OPENED, TOUCHED, STAMP, BIG)"
-            " VALUES (:1, :2, :3, :4, :5, :6, :7, TO_TIMESTAMP(:8, 'YYYY-MM-DD HH24:MI:SS.FF'), :9, :10)",
+            " VALUES (:1, :2, :3, :4, :5, TO_BINARY_DOUBLE(:6), :7, TO_TIMESTAMP(:8, 'YYYY-MM-DD HH24:MI:SS.FF'), :9, :10)",
             [
                 *key, self._text(), self._money(), self._rate(), self._double(), self._date(), self._stamp(), self._raw(),
                 self._big(),
@@ -313,8 +313,8 @@ class Load:
             ]
         )
 
-    def _double(self) -> float:
-        return self.random.choice([0.1, -2.5e-300, 1e300, 3.0, 0.0])
+    def _double(self) -> str:
+        return self.random.choice(["0.1", "-2.5E-100", "1.7E+120", "3", "0"])
 
     def _date(self) -> datetime:
         return EPOCH + timedelta(seconds=self.random.randrange(0, 10**9))

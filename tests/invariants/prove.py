@@ -141,7 +141,7 @@ class Prover:
         self.proof.not_reached.append(point)
 
     def _lost_connection(self) -> None:
-        self.server.lose_connection_at_fetch(2)
+        self.server.arm("LOST_CONNECTION", sql_contains="V$LOGMNR_CONTENTS", nth=2)
         code, _ = self._worker("run", check=False)
         self.say.print(f"  connection lost in a fetch: the run ended with exit code {code}")
         self.server.clear_faults()

@@ -30,8 +30,11 @@ class EmbeddedServer:
             "--json",
             "--data",
             str(self._data),
+            "--with-parent",
         ]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         line = json.loads(self._process.stdout.readline())
         self.dsn, self.user, self.password = line["dsn"], line["user"], line["password"]
@@ -50,3 +53,22 @@ class EmbeddedServer:
     def connect(self) -> oracledb.Connection:
         """A session of the schema owner."""
         return oracledb.connect(user=self.user, password=self.password, dsn=self.dsn)
+
+    def arm(self, kind: str, **arguments: object) -> None:
+        """Switch a fault on (:mod:`cdc_core.oracle_embedded.faults`)."""
+        given = {"kind": kind, **arguments}
+        call = ", ".join(f"{name} => :{name}" for name in given)
+        self._block(f"DBMS_REDOLAKE_FAULTS.ARM({call});", given)
+
+    def clear_faults(self) -> None:
+        """Switch all faults off."""
+        self._block("DBMS_REDOLAKE_FAULTS.DISARM_ALL;", {})
+
+    def _block(self, calls: str, binds: dict[str, object]) -> None:
+        with (
+            oracledb.connect(
+                user=self.capture_user, password=self.capture_password, dsn=self.dsn
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(f"BEGIN {calls} END;", binds)

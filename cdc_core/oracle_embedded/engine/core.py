@@ -101,10 +101,14 @@ class Database(ConstraintChecks):
         """Take over the redo side's sink, views and procedures, then roll back what a dead process left open."""
         self.store.sink = provider.sink
         self.virtual_tables.update({table.name.upper(): table for table in provider.virtual_tables})
-        for procedure in provider.procedures:
-            self.procedures[procedure.package.upper(), procedure.name.upper()] = procedure
+        self.add_procedures(provider.procedures)
         for constant in provider.constants:
             self.constants[constant.package.upper(), constant.name.upper()] = constant.value
+
+    def add_procedures(self, procedures: Sequence[Procedure]) -> None:
+        """Serve further packaged procedures."""
+        for procedure in procedures:
+            self.procedures[procedure.package.upper(), procedure.name.upper()] = procedure
 
     def recover(self) -> None:
         """Roll back the transactions of a process that died."""
