@@ -136,6 +136,8 @@ def final_table(rows: Sequence[FinalRow], *, scn: int) -> Table:
         title=f"Oracle AS OF SCN {scn} against Delta Lake",
         title_justify="left",
         box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     table.add_column("table", no_wrap=True)
     for name in ("rows in Oracle", "rows in Delta", "differences", "changes applied", "seconds"):
