@@ -148,7 +148,14 @@ class OracleSession:
                 sql, parameters=binds, size=rows, requested_schema=schema, fetch_decimals=True
             )
             for frame in frames:
-                yield from pa.table(frame).to_batches() or [_empty(frame)]
+                # Not pa.table(frame), which imports pandas to see whether it has one of its frames: that takes a second.
+                batches = pa.RecordBatchReader.from_stream(frame)
+                is_empty = True
+                for batch in batches:
+                    is_empty = False
+                    yield batch
+                if is_empty:
+                    yield pa.RecordBatch.from_pylist([], schema=batches.schema)
         except oracledb.Error as error:
             raise cdc_error(error) from error
 
@@ -235,8 +242,3 @@ def _exact(cursor: Any, metadata: Any) -> Any:
 def _number(text: str) -> Any:
     value = Decimal(text)
     return int(value) if value == value.to_integral_value() else value
-
-
-def _empty(frame: Any) -> pa.RecordBatch:
-    schema = pa.table(frame).schema
-    return pa.RecordBatch.from_pylist([], schema=schema)

@@ -9,7 +9,6 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from cdc_core.decode.values import canonical_number
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
@@ -117,6 +116,13 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.
     columns = []
     for column, array, field in zip(schema.columns, batch.columns, wanted, strict=True):
         if is_number_text(column):
-            array = canonical_number(array.cast(pa.string()))
+            array = _canonical_number(array.cast(pa.string()))
         columns.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _canonical_number(texts: pa.Array) -> pa.Array:
+    # The compiled decoder takes a second to import, and most tables have no column that needs it.
+    from cdc_core.decode.values import canonical_number
+
+    return canonical_number(texts)

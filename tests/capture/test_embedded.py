@@ -16,7 +16,13 @@ from cdc_core.capture.logs import read_logs
 from cdc_core.capture.positions import Start, current_scn, read_start, upper_bound
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig
-from cdc_core.errors import ConfigError, PreflightError, RedoUnavailableError, SchemaMismatchError
+from cdc_core.errors import (
+    ConfigError,
+    OracleUnavailableError,
+    PreflightError,
+    RedoUnavailableError,
+    SchemaMismatchError,
+)
 from cdc_core.identifiers import TableId
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
@@ -24,11 +30,12 @@ from cdc_core.landing.store import LandingStore, open_landing
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import OracleSession, connect
 from cdc_core.oracle_embedded.database import ADMIN
+from cdc_core.oracle_embedded.faults import Fault, FaultKind
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.scn import Scn, ScnWindow
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.state.records import SchemaVersion, SourceRecord
+from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord
 from cdc_core.state.store import Store
 from tests.oracle.embedded import Oracle, running_oracle, wait_until
 
@@ -82,6 +89,11 @@ class Source:
         now = current_scn(self.session)
         high = wait_until(now, lambda: upper_bound(self.session))
         [record] = self.store.plan_windows("src", [ScnWindow(low, Scn(high))])
+        return self.capture(record)
+
+    def capture(self, record: WindowRecord) -> WindowManifest:
+        """Capture and record a planned window."""
+        low = record.window.scn_low
         tables = [self.store.schema_at("src", config.table, low) for config in self.config.tables]
         manifest, ledger = capture_window(
             self.session,
@@ -336,3 +348,25 @@ def test_a_table_without_key_is_refused(oracle: Oracle, tmp_path: Path) -> None:
     oracle.run("CREATE TABLE KEYLESS (ID NUMBER(10), V VARCHAR2(5))")
     with pytest.raises(PreflightError, match=r'ALTER TABLE "DEMO"\."KEYLESS" ADD PRIMARY KEY'):
         Source.begin(oracle, tmp_path, "KEYLESS")
+
+
+@pytest.mark.parametrize("kind", [FaultKind.LOST_CONNECTION, FaultKind.ORA_ERROR])
+def test_a_window_that_fails_in_the_middle_can_be_captured_again(
+    oracle: Oracle, tmp_path: Path, kind: FaultKind
+) -> None:
+    source = Source.begin(oracle, tmp_path)
+    with oracle.owner() as connection:
+        rows = [(1000 + n, "x") for n in range(1000)]
+        connection.cursor().executemany("INSERT INTO EMP VALUES (:1, :2)", rows)
+        connection.commit()
+    fault = Fault(kind, sql_contains="V$LOGMNR_CONTENTS", nth=3, code=1291)
+    oracle.server.faults.arm(fault)
+    if kind is FaultKind.LOST_CONNECTION:
+        with pytest.raises(OracleUnavailableError):
+            source.window()
+        source.session = oracle.capture_session(source.config)
+        manifest = source.capture(source.store.windows("src")[0])
+    else:
+        manifest = source.window()
+    assert manifest.rows_by_table == {"DEMO.EMP": 1000}
+    assert manifest.transactions_committed == 1

@@ -14,11 +14,17 @@ import pytest
 
 from cdc_core.capture.positions import current_scn
 from cdc_core.config import SnapshotConfig, SourceConfig
-from cdc_core.errors import ConfigError, SchemaMismatchError
+from cdc_core.errors import (
+    ConfigError,
+    OracleUnavailableError,
+    SchemaMismatchError,
+    SnapshotTooOldError,
+)
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, read_chunk_manifest
 from cdc_core.landing.store import LandingStore, open_landing
 from cdc_core.oracle.session import OracleSession
+from cdc_core.oracle_embedded.faults import Fault, FaultKind
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.scn import Scn
@@ -259,3 +265,29 @@ def test_a_signal_table_is_read_once(oracle: Oracle, tmp_path: Path, wide: str) 
 def test_scns_are_numbers_and_grow(oracle: Oracle, tmp_path: Path, wide: str) -> None:
     reader = Reader(oracle, tmp_path, wide)
     assert Scn(0) < reader.scn <= current_scn(reader.session)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        pytest.param(
+            Fault(FaultKind.LOST_CONNECTION), OracleUnavailableError, id="connection-lost"
+        ),
+        pytest.param(Fault(FaultKind.ORA_ERROR, code=1555), SnapshotTooOldError, id="undo-gone"),
+    ],
+)
+def test_a_chunk_that_fails_in_the_middle_leaves_nothing_and_can_be_read_again(
+    oracle: Oracle, tmp_path: Path, wide: str, fault: Fault, error: type[Exception]
+) -> None:
+    reader = Reader(oracle, tmp_path, wide)
+    fault.sql_contains = "AS OF SCN"
+    schema = reader.schema()
+    oracle.server.faults.arm(fault)
+    with pytest.raises(error):
+        read_chunk(
+            reader.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=reader.scn,
+            condition=None, landing=reader.landing, rows=100,
+        )  # fmt: skip
+    assert not reader.landing.exists(chunk_folder("src", schema.table, "s", 0), MANIFEST_NAME)
+    again = Reader(oracle, tmp_path, wide)
+    assert again.read(ChunkRange.whole())[0].rows == 1000
