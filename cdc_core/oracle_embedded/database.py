@@ -70,7 +70,9 @@ def open_database(
     engine = Database(data_dir, now=now)
     if engine.is_new:
         grants = [("SELECT", "SYS", view) for view in _CAPTURE_VIEWS]
-        grants += [("EXECUTE", "SYS", package) for package in ("DBMS_LOGMNR", "DBMS_LOGMNR_D", FAULTS)]
+        grants += [
+            ("EXECUTE", "SYS", package) for package in ("DBMS_LOGMNR", "DBMS_LOGMNR_D", FAULTS)
+        ]
         engine.create_user("PUBLIC", "", (), is_role=True)
         engine.create_user(ADMIN, secrets.token_urlsafe(12), ("DBA", "SYSDBA"))
         engine.create_user(CAPTURE, secrets.token_urlsafe(12), _CAPTURE_PRIVILEGES, grants)

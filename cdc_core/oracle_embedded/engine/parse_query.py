@@ -6,6 +6,7 @@ from cdc_core.oracle_embedded.api import OracleError
 from cdc_core.oracle_embedded.engine import ast
 from cdc_core.oracle_embedded.engine.errors import ora, unsupported
 from cdc_core.oracle_embedded.engine.parse_expr import ExpressionParser
+from cdc_core.oracle_embedded.engine.stream import RESERVED
 
 _AFTER_FROM_ITEM = frozenset(
     [
@@ -302,7 +303,7 @@ class QueryParser(ExpressionParser):
         if self.is_word("AS") and self.ahead().text != "OF":
             raise self.error(933)
         if self.token.kind == "quoted" or (
-            self.token.kind == "word" and self.token.text not in _AFTER_FROM_ITEM
+            self.token.kind == "word" and self.token.text not in _AFTER_FROM_ITEM | RESERVED
         ):
             return self.identifier(code=933)
         return None

@@ -110,7 +110,7 @@ class RowWriter:
         for name, key in table.unique_keys:
             if any(item in columns and old[item] != merged[item] for item in key):
                 self.pending.append(partial(self._check_unique, table, name, key, merged, rid))
-                self._check_children_later(table, key, old)
+                self._check_children_later(table, key, old, deleting=False)
         for foreign in table.foreign_keys:
             if any(item in columns for item in foreign.columns):
                 self._check_parent_later(table, foreign, merged)
@@ -124,7 +124,7 @@ class RowWriter:
         rows.log(self.transaction, table.object_id, rid, RowOp.DELETE, hid, None)
         rows.report(self.transaction, table, rid, RowOp.DELETE, old, None)
         for _, key in table.unique_keys:
-            self._check_children_later(table, key, old)
+            self._check_children_later(table, key, old, deleting=True)
 
     def _keep_past(self, table: TableDef, rid: int) -> int:
         oid = table.object_id
@@ -225,7 +225,9 @@ class RowWriter:
             2291, f"integrity constraint ({table.owner}.{key.name}) violated - parent key not found"
         )
 
-    def _check_children_later(self, table: TableDef, columns: tuple[int, ...], old: Image) -> None:
+    def _check_children_later(
+        self, table: TableDef, columns: tuple[int, ...], old: Image, *, deleting: bool
+    ) -> None:
         constraint = {
             item.name for item in table.constraints if item.kind in "PU" and item.columns == columns
         }
@@ -239,7 +241,7 @@ class RowWriter:
                     and foreign.referenced_constraint in constraint
                 ):
                     self.pending.append(
-                        partial(self._check_children, table, columns, child, foreign, key)
+                        partial(self._check_children, table, columns, child, foreign, key, deleting)
                     )
 
     def _check_children(
@@ -249,6 +251,7 @@ class RowWriter:
         child: TableDef,
         foreign: Constraint,
         key: list[Value],
+        deleting: bool,
     ) -> None:
         sqlite = self.transactions.store.writer.sqlite
         still, still_params = self._matching(table, columns, key, "")
@@ -264,10 +267,10 @@ class RowWriter:
             if version > SCN_MAX and version != self.transaction.mark:
                 raise Busy(version - SCN_MAX)
             image = dict(zip(child.ids, values, strict=True))
-            if foreign.delete_rule == "CASCADE":
+            if deleting and foreign.delete_rule == "CASCADE":
                 self.transactions.claim(self.transaction, child, [rid])
                 self.delete(child, rid, image)
-            elif foreign.delete_rule == "SET NULL":
+            elif deleting and foreign.delete_rule == "SET NULL":
                 self.transactions.claim(self.transaction, child, [rid])
                 self.update(child, rid, image, dict.fromkeys(foreign.columns))
             else:

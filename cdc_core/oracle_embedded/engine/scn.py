@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 _SCN_FIRST = 1_500_000
 _RESERVE = 100_000
+_ENTRY_SECONDS = 1.0
 _MAP_ENTRIES_MAX = 200_000
 
 
@@ -45,7 +46,7 @@ class ScnClock:
         """Take the next SCN."""
         self.value += 1
         at = self._now()
-        if not self._times or at - self._times[-1] >= 1.0:
+        if not self._times or at - self._times[-1] >= _ENTRY_SECONDS:
             self._scns.append(self.value)
             self._times.append(at)
         return self.value
@@ -84,6 +85,13 @@ class ScnClock:
         return self._times[at] if at >= 0 and scn <= self.value else None
 
     def at_time(self, moment: float) -> int | None:
-        """The SCN that was current at a time; None if that is too old."""
+        """The last SCN of a time, to about a second; None if that is too old.
+
+        An entry of the map stands for the first SCN of a second; all SCNs up to the next entry belong to that second.
+        """
         at = bisect.bisect_right(self._times, moment) - 1
-        return self._scns[at] if at >= 0 else None
+        if at < 0:
+            return None
+        if moment < self._times[at] + _ENTRY_SECONDS:
+            return self._scns[at]
+        return self._scns[at + 1] - 1 if at + 1 < len(self._scns) else self.value

@@ -1,0 +1,251 @@
+"""DDL, rights, and the dictionary with its history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cdc_core.oracle_embedded.api import OracleError
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("create table t (a number, a number)", 957),
+        ("create table t (a nope)", 902),
+        ("create table t (a varchar2)", 906),
+        ("create table t (a varchar2(5000))", 910),
+        ("create table t (a number(39))", 1727),
+        ("create table t ()", 904),
+        ("create table old (a number)", 955),
+        ("create table t (a number primary key, b number primary key)", 2260),
+        ("create table t (a number references nope)", 942),
+        ("create table t (a number references old (v))", 2270),
+        ("create table t (a number check (b > 1))", 904),
+        ("create table t (a number default b)", 984),
+        ("create table t as select :1 x from dual", 1027),
+        ("alter table old add (id number)", 1430),
+        ("alter table old add (x number not null)", 1758),
+        ("alter table old modify (v varchar2(1))", 1441),
+        ("alter table old modify (id varchar2(10))", 1439),
+        ("alter table old modify (nope number)", 904),
+        ("alter table old drop column nope", 904),
+        ("alter table old rename column id to v", 957),
+        ("alter table old add constraint c check (id > 100)", 2293),
+        ("alter table old drop constraint nope", 2443),
+        ("alter table old nonsense", 1735),
+        ("alter session set nope = 1", 2248),
+        ("alter session set current_schema = nope", 1435),
+        ("alter session set nls_date_format = 'nope'", 1821),
+        ("alter session set container = cdb$root", 1031),
+        ("alter system switch logfile", 1031),
+        ("drop table nope", 942),
+        ("drop sequence nope", 2289),
+        ("drop index nope", 1418),
+        ("create index i on old (nope)", 904),
+        ("create user u identified by p", 1031),
+        ("create procedure p is begin null; end;", 3001),
+        ("create nonsense", 901),
+        ("grant select on old to nobody", 1917),
+        ("comment on table nope is 'x'", 942),
+    ],
+)
+def test_what_oracle_refuses_is_refused_with_its_code(sql: Any, statement: str, code: int) -> None:
+    sql("create table old (id number primary key, v varchar2(10))")
+    sql("insert into old values (1, 'value')")
+    sql.session.commit()
+    with pytest.raises(OracleError) as raised:
+        sql(statement)
+    assert raised.value.code == code
+    assert sql("select id, v from old") == [("1", "value")]
+
+
+def test_ddl_commits_what_was_open(sql: Any, connect: Any) -> None:
+    sql("create table t (id number)")
+    sql("insert into t values (1)")
+    sql("create table u (id number)")
+    assert not sql.session.in_transaction()
+    assert connect()("select id from t") == [("1",)]
+
+
+def test_ddl_does_not_wait_for_others(sql: Any, connect: Any) -> None:
+    sql("create table t (id number)")
+    other = connect()
+    other("insert into t values (1)")
+    with pytest.raises(OracleError, match="ORA-00054"):
+        sql("alter table t add (x number)")
+
+
+def test_columns_come_change_and_go(sql: Any) -> None:
+    sql("create table t (id number(3), v varchar2(5))")
+    sql("insert into t values (1, 'a')")
+    sql("alter table t add (n number default 7 not null, d varchar2(3))")
+    assert sql("select * from t") == [("1", "a", "7", None)]
+    sql("alter table t modify (id number(5), v varchar2(20) not null)")
+    sql("insert into t (id, v) values (12345, 'longer than five')")
+    sql("alter table t rename column v to w")
+    sql("alter table t drop column n")
+    assert sql("select * from t order by id") == [
+        ("1", "a", None),
+        ("12345", "longer than five", None),
+    ]
+    sql("rename t to t2")
+    assert sql.one("select count(*) from t2") == "2"
+
+
+def test_create_table_as_select_takes_rows_and_types(sql: Any) -> None:
+    sql("create table t as select 1 id, cast('x' as varchar2(7)) v, sysdate d from dual")
+    assert sql("select id, v from t") == [("1", "x")]
+    assert sql("select column_name, data_type, data_length from user_tab_columns order by column_id") == [
+        ("ID", "NUMBER", "22"), ("V", "VARCHAR2", "7"), ("D", "DATE", "7"),
+    ]  # fmt: skip
+
+
+def test_truncate_gives_a_new_data_object(sql: Any) -> None:
+    sql("create table t (id number)")
+    sql("insert into t values (1)")
+    ((object_id, before),) = sql(
+        "select object_id, data_object_id from user_objects where object_name = 'T'"
+    )
+    sql("truncate table t")
+    ((same, after),) = sql(
+        "select object_id, data_object_id from user_objects where object_name = 'T'"
+    )
+    assert object_id == same == before != after
+    assert sql.one("select count(*) from t") == "0"
+
+
+def test_the_dictionary_describes_tables(sql: Any) -> None:
+    sql(
+        "create table t (id number(10) constraint t_pk primary key, name varchar2(20 char) not null, amount number(12,2) default 0,"
+        " n number, c char(2), ts timestamp(3) with time zone, raw_col raw(16), big clob, f float, w nvarchar2(5))"
+    )
+    sql("create unique index t_i on t (name, id desc)")
+    sql("comment on column t.name is 'who'")
+    columns = sql(
+        "select column_name, data_type, data_length, data_precision, data_scale, nullable, char_length, char_used"
+        " from all_tab_cols where owner = 'DEMO' and table_name = 'T' order by column_id"
+    )
+    assert columns == [
+        ("ID", "NUMBER", "22", "10", "0", "N", "0", None),
+        ("NAME", "VARCHAR2", "80", None, None, "N", "20", "C"),
+        ("AMOUNT", "NUMBER", "22", "12", "2", "Y", "0", None),
+        ("N", "NUMBER", "22", None, None, "Y", "0", None),
+        ("C", "CHAR", "2", None, None, "Y", "2", "B"),
+        ("TS", "TIMESTAMP(3) WITH TIME ZONE", "13", None, "3", "Y", "0", None),
+        ("RAW_COL", "RAW", "16", None, None, "Y", "0", None),
+        ("BIG", "CLOB", "4000", None, None, "Y", "0", None),
+        ("F", "FLOAT", "22", "126", None, "Y", "0", None),
+        ("W", "NVARCHAR2", "10", None, None, "Y", "5", "C"),
+    ]
+    assert sql("select constraint_name, constraint_type from user_constraints where table_name = 'T' order by 2 desc") == [
+        ("T_PK", "P"), (sql.one("select constraint_name from user_constraints where constraint_type = 'C'"), "C"),
+    ]  # fmt: skip
+    assert sql("select index_name, uniqueness from user_indexes order by 1") == [
+        ("T_I", "UNIQUE"),
+        ("T_PK", "UNIQUE"),
+    ]
+    assert sql("select column_name, descend from user_ind_columns where index_name = 'T_I' order by column_position") == [
+        ("NAME", "ASC"), ("ID", "DESC"),
+    ]  # fmt: skip
+    assert sql.one("select comments from user_col_comments where column_name = 'NAME'") == "who"
+    assert sql.one("select data_default from user_tab_columns where column_name = 'AMOUNT'") == "0"
+
+
+def test_the_dictionary_can_be_read_as_of_an_scn(sql: Any) -> None:
+    sql("create table t (id number)")
+    scn = sql.scn()
+    sql("alter table t add (later varchar2(3))")
+    query = "select column_name from user_tab_columns{} where table_name = 'T' order by column_id"
+    assert sql(query.format("")) == [("ID",), ("LATER",)]
+    assert sql(query.format(f" as of scn {scn}")) == [("ID",)]
+
+
+def test_log_groups_are_shown(sql: Any) -> None:
+    sql("create table t (id number primary key, v number)")
+    sql("alter table t add supplemental log data (primary key, unique) columns")
+    sql("alter table t add supplemental log data (all) columns")
+    sql("alter table t add supplemental log group g (v) always")
+    with pytest.raises(OracleError, match="ORA-32588"):
+        sql("alter table t add supplemental log data (all) columns")
+    kinds = "select log_group_type from all_log_groups where owner = 'DEMO' and table_name = 'T' order by 1"
+    assert sql(kinds) == [
+        ("ALL COLUMN LOGGING",),
+        ("PRIMARY KEY LOGGING",),
+        ("UNIQUE KEY LOGGING",),
+        ("USER LOG GROUP",),
+    ]
+    sql("alter table t drop supplemental log data (all) columns")
+    sql("alter table t drop supplemental log group g")
+    assert sql(kinds) == [("PRIMARY KEY LOGGING",), ("UNIQUE KEY LOGGING",)]
+
+
+# --- rights ----------------------------------------------------------------------------------------------------------
+
+
+def test_tables_of_others_need_a_grant(sql: Any, connect: Any) -> None:
+    sql("create table t (id number)")
+    admin, capture = connect("REDOLAKE_ADMIN"), connect("C##REDOLAKE")
+    admin("create user reader identified by secret")
+    with pytest.raises(OracleError, match="ORA-01045"):
+        connect("READER")
+    admin("grant create session to reader")
+    reader = connect("READER")
+    with pytest.raises(OracleError, match="ORA-00942"):
+        reader("select * from demo.t")
+    sql("grant select on t to reader")
+    assert reader("select * from demo.t") == []
+    with pytest.raises(OracleError, match="ORA-01031"):
+        reader("insert into demo.t values (1)")
+    with pytest.raises(OracleError, match="ORA-01031"):
+        reader(f"select * from demo.t as of scn {sql.scn()}")
+    assert capture(f"select * from demo.t as of scn {sql.scn()}") == []
+    sql("revoke select on t from reader")
+    with pytest.raises(OracleError, match="ORA-00942"):
+        reader("select * from demo.t")
+
+
+def test_catalog_views_need_the_catalog_role(sql: Any, connect: Any) -> None:
+    with pytest.raises(OracleError, match="ORA-00942"):
+        sql("select * from dba_tables")
+    with pytest.raises(OracleError, match="ORA-00942"):
+        sql("select current_scn from v$database")
+    assert int(connect("C##REDOLAKE").one("select current_scn from v$database")) > 0
+
+
+def test_a_common_user_changes_the_container(sql: Any, connect: Any) -> None:
+    sql("create table t (id number)")
+    capture = connect("C##REDOLAKE")
+    assert capture("select * from demo.t") == []
+    capture("alter session set container = CDB$ROOT")
+    assert capture.one("select sys_context('userenv', 'con_name') from dual") == "CDB$ROOT"
+    with pytest.raises(OracleError, match="ORA-00942"):
+        capture("select * from demo.t")
+    capture("alter session set container = ORCLPDB1")
+    assert capture("select * from demo.t") == []
+    with pytest.raises(OracleError, match="ORA-65011"):
+        capture("alter session set container = nope")
+
+
+def test_synonyms_and_current_schema_lead_to_objects(sql: Any, connect: Any) -> None:
+    sql("create table t (id number)")
+    admin = connect("REDOLAKE_ADMIN")
+    admin("create public synonym everybodys for demo.t")
+    assert admin("select * from everybodys") == []
+    admin("alter session set current_schema = demo")
+    assert admin("select * from t") == []
+
+
+def test_session_formats_rule_conversions(sql: Any) -> None:
+    sql(
+        "alter session set nls_date_format = 'YYYY-MM-DD' nls_numeric_characters = ',.' time_zone = '+02:00'"
+    )
+    assert sql.one("select to_char(date '2024-02-29') || '/' || 1.5 from dual") == "2024-02-29/1,5"
+    assert sql.one("select to_date('2024-03-01') from dual") == "2024-03-01 00:00:00"
+    assert sql.one("select to_char(current_timestamp, 'TZH:TZM') from dual") == "+02:00"
+    assert sql.session.parameter("TIME_ZONE") == "+02:00"
+    assert (
+        sql.one("select value from nls_session_parameters where parameter = 'NLS_DATE_FORMAT'")
+        == "YYYY-MM-DD"
+    )

@@ -1,0 +1,108 @@
+"""Two clients that were not written here: the driver, and SQLAlchemy's dialect through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import oracledb
+import pytest
+import sqlalchemy as sa
+
+from cdc_core.oracle_embedded.database import OpenDatabase
+from cdc_core.oracle_embedded.server import EmbeddedServer
+
+
+@pytest.fixture
+def server(database: OpenDatabase) -> Iterator[EmbeddedServer]:
+    running = EmbeddedServer(database.engine)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def engine(database: OpenDatabase, server: EmbeddedServer) -> Iterator[Any]:
+    url = sa.URL.create(
+        "oracle+oracledb",
+        "DEMO",
+        database.password("DEMO"),
+        "127.0.0.1",
+        server.port,
+        query={"service_name": "ORCLPDB1"},
+    )
+    made = sa.create_engine(url)
+    yield made
+    made.dispose()
+
+
+def test_the_driver_changes_and_reads_rows(database: OpenDatabase, server: EmbeddedServer) -> None:
+    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
+    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute(
+            "create table t (id number(9) primary key, v varchar2(10), n number(10,2), l clob)"
+        )
+        cursor.executemany(
+            "insert into t values (:1, :2, :3, :4)",
+            [(n, f"v{n}", Decimal("1.25"), "lob") for n in range(300)],
+        )
+        assert cursor.rowcount == 300
+        connection.commit()
+        cursor.execute("select id, v, n, l from t where id < :most order by id", most=2)
+        rows = [(i, v, n, lob.read()) for i, v, n, lob in cursor]
+        assert rows == [(0, "v0", 1.25, "lob"), (1, "v1", 1.25, "lob")]
+        with pytest.raises(oracledb.IntegrityError, match="ORA-00001"):
+            cursor.execute("insert into t (id) values (1)")
+        frames = list(connection.fetch_df_batches("select id, v from t order by id", size=100))
+        assert sum(frame.num_rows() for frame in frames) == 300
+
+
+def test_sqlalchemy_reflects_and_queries(engine: Any) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql("create table parent (id number(9) primary key)")
+        connection.exec_driver_sql(
+            "create table child (id number(9) constraint child_pk primary key, parent number(9) constraint child_fk references parent,"
+            " name varchar2(30) not null constraint child_u unique, made date default sysdate, price number(8,2),"
+            " constraint child_c check (price > 0))"
+        )
+        connection.exec_driver_sql("create index child_i on child (parent, name)")
+        connection.exec_driver_sql("comment on table child is 'a child'")
+    inspector = sa.inspect(engine)
+    assert sorted(inspector.get_table_names()) == ["child", "parent"]
+    assert inspector.get_pk_constraint("child") == {
+        "constrained_columns": ["id"],
+        "name": "child_pk",
+    }
+    assert [item["referred_table"] for item in inspector.get_foreign_keys("child")] == ["parent"]
+    assert inspector.get_indexes("child")[0]["column_names"] == ["parent", "name"]
+    assert inspector.get_unique_constraints("child")[0]["column_names"] == ["name"]
+    assert inspector.get_check_constraints("child")[0]["sqltext"] == "price > 0"
+    assert inspector.get_table_comment("child") == {"text": "a child"}
+    child = sa.Table("child", sa.MetaData(), autoload_with=engine)
+    parent = child.c.parent.foreign_keys.copy().pop().column.table
+    shown = [repr(column.type).partition("(asdecimal")[0] for column in child.columns]
+    assert [name.split("(")[0] for name in shown] == [
+        "NUMBER",
+        "NUMBER",
+        "VARCHAR",
+        "DATE",
+        "NUMBER",
+    ]
+    assert (child.c.price.type.precision, child.c.price.type.scale) == (8, 2)
+    with engine.begin() as connection:
+        connection.execute(parent.insert(), [{"id": 1}, {"id": 2}])
+        connection.execute(
+            child.insert(),
+            [{"id": n, "parent": 1, "name": f"n{n}", "price": n} for n in range(1, 6)],
+        )
+        query = (
+            sa.select(child.c.name, sa.func.count().over())
+            .join(parent)
+            .where(child.c.price > 1)
+            .order_by(child.c.name.desc())
+            .limit(2)
+            .offset(1)
+        )
+        assert connection.execute(query).fetchall() == [("n4", 4), ("n3", 4)]
