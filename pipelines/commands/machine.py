@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Annotated
@@ -62,6 +63,8 @@ def demo(
 
     if scale not in SCALES:
         raise typer.BadParameter(f"write one of {', '.join(SCALES)}", param_hint="--scale")
+    if logging.getLogger("cdc_core").level == logging.INFO:
+        logging.getLogger("cdc_core").setLevel(logging.WARNING)  # the demo shows each step itself
     raise typer.Exit(run_demo(scale=scale, folder=folder, fresh=fresh))
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.markup import escape
 from typer.core import TyperGroup
 
@@ -76,13 +75,8 @@ def tell_error(error: CdcError) -> None:
 
 def set_up_logging(*, debug: bool) -> None:
     """One line per unit of work on standard error; decisions too with ``debug``."""
-    handler = RichHandler(
-        console=Console(stderr=True),
-        show_path=False,
-        show_level=debug,
-        highlighter=None,
-        log_time_format="%H:%M:%S",
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     logger = logging.getLogger("cdc_core")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.INFO)
