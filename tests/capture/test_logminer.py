@@ -26,7 +26,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
 from cdc_core.landing.store import LandingStore, open_landing
 from cdc_core.scn import Scn, ScnWindow
 from cdc_core.state.records import WindowRecord
-from tests.capture.test_rows import DEPT, EMP, X2, batch, row
+from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
 from tests.oracle.fake_session import FakeSession
 
 WINDOW = ScnWindow(Scn(100), Scn(200))
@@ -275,3 +275,16 @@ def test_a_later_ddl_is_not_mistaken_for_this_one(landing: LandingStore) -> None
     read = {"LAST_DDL_TIME": [("HR", "EMP")], **dictionary([]), "ALL_TAB_COLS": columns}
     with pytest.raises(SchemaMismatchError, match="altered after this SCN"):
         capture(FakeSession(answers(**read), ddl_rows("alter … add")), landing)
+
+
+def test_a_ddl_that_commits_behind_the_window_is_read_from_the_present_dictionary(
+    landing: LandingStore,
+) -> None:
+    info = "USER DDL (PlSql=0 RecDep=0)"
+    rows = [batch(row(START), row(DDL, scn=199, sql_redo="alter … add", info=info))]
+    read = dictionary([*COLUMNS, *ADDED])
+    session = FakeSession({"SELECT CURRENT_SCN": [(777,)], **answers(**read)}, rows)
+    manifest, ledger = capture(session, landing)
+    assert [change.scn for change in manifest.schema_changes] == [199]
+    assert {binds["scn"] for sql, binds in session.sent if "ALL_TAB_COLS" in sql} == {777}
+    assert [one.xid for one in ledger] == [X1.lower()]
