@@ -1,0 +1,57 @@
+"""The whole demo, killed in the middle and started again: five tables, no difference."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import sys
+from pathlib import Path
+from pipelines.demo import run
+run.SECONDS_PER_FLIGHT_HOUR["day"] = 0.2
+sys.exit(run.run_demo(folder=Path(sys.argv[1])))
+"""
+
+
+def _start(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: Path) -> None:
+    killed = _start(tmp_path)
+    assert killed.stdout is not None
+    for line in killed.stdout:
+        if line.startswith("chunk"):
+            break
+    killed.send_signal(signal.SIGKILL)
+    killed.wait(30)
+
+    ended = _start(tmp_path)
+    said, _ = ended.communicate()
+    assert ended.returncode == 0, said
+    assert "Going on where the demo stood" in said
+    assert "Every table equals Oracle." in said
+    assert "window (" in said
+    rows = [
+        line.split() for line in said.splitlines() if line.split()[:1] and line.split()[0].isupper()
+    ]
+    tables = {row[0]: row[1:] for row in rows if len(row) == 6}
+    assert set(tables) == {"AIRLINES", "AIRPORTS", "PLANES", "WEATHER", "FLIGHTS"}
+    for rows_oracle, rows_delta, differences, *_ in tables.values():
+        assert rows_oracle == rows_delta
+        assert differences == "0"
