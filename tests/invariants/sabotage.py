@@ -9,14 +9,14 @@ from typing import Any
 
 def _absent_as_null() -> None:
     """Rule 7 broken: every change is taken to carry every column, so an unchanged LOB becomes NULL in the mirror."""
-    from cdc_core.lake import windows
+    from cdc_core.lake import changes
 
-    original = windows.change_facts
+    original = changes._facts
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return replace(original(*args, **kwargs), absent=())
 
-    windows.change_facts = wrapped
+    changes._facts = wrapped
 
 
 def _mining_from_the_snapshot() -> None:

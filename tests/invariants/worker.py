@@ -105,7 +105,7 @@ def _in_fetch(killer: Killer) -> None:
 def _between_deltas(killer: Killer) -> None:
     from cdc_core.lake import windows
 
-    _before(windows, "merge_window", killer)
+    _before(windows, "window_view", killer)
 
 
 def _in_merge(killer: Killer) -> None:
