@@ -63,6 +63,7 @@ class Session:
         self.read_only_scn: int | None = None
         self.open_rows: set[QueryRows] = set()
         self.current_values: dict[int, int] = {}
+        self.prepared: dict[str, tuple[object, PreparedStatement]] = {}
         self.closed = False
         self._interrupted = threading.Event()
         self._running: Connection | None = None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cdc_core.oracle_embedded.engine.session import Session
 
 _PLANS_MAX = 8
+_PREPARED_MAX = 200
 
 
 @dataclass(slots=True)
@@ -79,6 +80,19 @@ def prepare(session: Session, sql: str) -> PreparedStatement:
     Raises:
         OracleError: What is wrong with it.
     """
+    state = (session.database.store.catalog.version, session.schema, session.container)
+    kept = session.prepared.get(sql)
+    if kept is not None and kept[0] == state:
+        return kept[1]
+    statement = _prepare(session, sql)
+    if statement.kind in (StatementKind.QUERY, StatementKind.DML):
+        if len(session.prepared) >= _PREPARED_MAX:
+            session.prepared.clear()
+        session.prepared[sql] = (state, statement)
+    return statement
+
+
+def _prepare(session: Session, sql: str) -> PreparedStatement:
     parsed = session.database.parsed(sql, parse_statement)
     if parsed.kind == StatementKind.PLSQL:
         from cdc_core.oracle_embedded.engine.plsql_parse import parse_block

@@ -242,6 +242,7 @@ class Store:
             f"CREATE TABLE h{oid} (hid INTEGER PRIMARY KEY, rid INTEGER, vf INTEGER, vt INTEGER{columns})"
         )
         sqlite.execute(f"CREATE INDEX h{oid}_vt ON h{oid} (vt)")
+        sqlite.execute(f"CREATE INDEX h{oid}_rid ON h{oid} (rid)")
         self.activity[oid] = Activity(self.clock.value)
         self.segments[oid] = Segment()
         self._dirty_segments.add(oid)
@@ -268,13 +269,15 @@ class Store:
         self._dirty_segments.add(oid)
 
     def create_index(self, oid: int, index_id: int, columns: Sequence[int]) -> None:
-        """Index current rows. Uniqueness is checked by the engine, at the end of a statement."""
+        """Index current and past rows. Uniqueness is checked by the engine, at the end of a statement."""
         names = ", ".join(f"c{internal_id}" for internal_id in columns)
         self.begin().execute(f"CREATE INDEX i{index_id} ON t{oid} ({names})")
+        self.begin().execute(f"CREATE INDEX ih{index_id} ON h{oid} ({names})")
 
     def drop_index(self, index_id: int) -> None:
         """Remove an index."""
         self.begin().execute(f"DROP INDEX IF EXISTS i{index_id}")
+        self.begin().execute(f"DROP INDEX IF EXISTS ih{index_id}")
 
     def place(self, oid: int, size: int) -> int:
         """The address of a new row."""
