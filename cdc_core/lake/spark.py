@@ -131,6 +131,10 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
     archive = class_archive(runtime, java)
     if archive.is_file():
         options.append(f"-XX:SharedArchiveFile={archive}")
+    if config.spark_master.startswith("local"):
+        # Runs on one machine are short: the second compiler takes more time than it gives back (measured: a third of the
+        # CPU of a first snapshot and four small windows). -XX:TieredStopAtLevel=4 in spark_config brings it back.
+        options.append("-XX:TieredStopAtLevel=1")
     users = dict(config.spark_config)
     options.append(users.pop("spark.driver.extraJavaOptions", ""))
     return {

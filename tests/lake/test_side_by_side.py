@@ -1,0 +1,86 @@
+"""Several tables at once, a repeat under a new generation, and what another writer's commit does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_core.errors import LakeError, WindowOrderError
+from cdc_core.identifiers import TableId
+from cdc_core.scn import Scn
+
+pytestmark = pytest.mark.spark
+
+
+def test_tables_are_merged_side_by_side(
+    open_lake: Any,
+    make_source: Callable[..., Any],
+    source: Any,
+    row: Any,
+    mirror: Any,
+    changelog: Any,
+) -> None:
+    """Identifiers and metadata are settings of a session: threads must not see each other's."""
+    lake = open_lake()
+    other_schema = type(source.schema)(
+        TableId("SHOP", "Other"), Scn(1), source.schema.columns, source.schema.key
+    )
+    other = make_source(other_schema)
+    other.folder = source.folder / "other"
+    windows = []
+    for one, rows in ((source, 3), (other, 5)):
+        tx = one.begin()
+        for i in range(rows):
+            tx.insert(row(i))
+        tx.commit()
+        windows.append(one.cut())
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda window: window.apply(lake), windows))
+    assert [report.rows_inserted for report in done] == [3, 5]
+    for one, window in zip((source, other), windows, strict=True):
+        assert mirror(one.schema) == one.state(window.scn_high)
+        assert lake.position(one.schema.table).mirror_scn == window.scn_high
+
+    # After a mirror was set back, its windows run under a new generation; the change log keeps them once.
+    first = windows[0]
+    before = len(changelog(source.schema))
+    assert lake.position(source.schema.table, 1).mirror_scn is None
+    first.apply(lake, generation=1)
+    assert len(changelog(source.schema)) == before
+    assert mirror(source.schema) == source.state(first.scn_high)
+
+    # What the store and Delta's log say must fit together.
+    with pytest.raises(LakeError, match="metadata store says"):
+        first.apply(lake, generation=2, position=first.scn_high)
+    overlapping = source.chunk().manifest  # only ticks the clock
+    source.low = first.manifest.window.scn_low + 1
+    assert overlapping.rows == 3
+    with pytest.raises(WindowOrderError, match="overlaps"):
+        source.cut().apply(lake)
+
+
+def test_names_that_delta_cannot_hold_are_refused(
+    open_lake: Any, make_source: Callable[..., Any], columns: Any, source: Any, tmp_path: Path
+) -> None:
+    from cdc_core.errors import SchemaMismatchError
+
+    schema = type(source.schema)(
+        TableId("SHOP", "ODD"),
+        Scn(1),
+        (
+            columns.number("ID", 9, 0),
+            columns.varchar("a b"),
+            columns.varchar("_CDC_OP"),
+            columns.varchar("id"),
+        ),
+        ("ID",),
+    )
+    odd = make_source(schema)
+    odd.folder = tmp_path / "odd"
+    with pytest.raises(SchemaMismatchError) as caught:
+        odd.chunk(scn=100).apply(open_lake())
+    assert caught.value.facts["columns"] == "'ID', 'a b', '_CDC_OP', 'id'"
