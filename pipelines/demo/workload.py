@@ -232,6 +232,8 @@ class LiveSystem:
         for batch in batches(all_events(flights, weather), seed=self.plan.seed):
             if batch.number > done:
                 yield batch
+            else:
+                self.progress.now = batch.at
 
     def _alter_when_due(self, connection: oracledb.Connection, now: datetime) -> None:
         if self._known_causes or now < self.plan.alters_at:

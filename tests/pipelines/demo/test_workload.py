@@ -95,6 +95,20 @@ def test_a_day_of_work_leaves_what_the_data_says_and_survives_interruptions(
         assert _content(connection) == straight
 
 
+def test_a_live_system_that_goes_on_tells_where_it_stands_before_its_first_work(
+    served: Served,
+) -> None:
+    """Whoever waits for the airport's clock must not wait for a system that waits itself."""
+    with _filled(served):
+        stop = threading.Event()
+        before = LiveSystem(lambda: _connect(served), PLAN, pace=_StopAfter(5, stop))
+        before.run(stop)
+        again = LiveSystem(lambda: _connect(served), PLAN, pace=_StopAfter(0, stop))
+        again.run(stop)
+        assert again.progress.now == before.progress.now
+        assert again.progress.transactions == 0
+
+
 class _StopAfter:
     """Ends the live system after some batches."""
 
