@@ -443,19 +443,3 @@ class LockTable:
     tables: tuple[FromTable, ...]
     mode: str
     wait: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class AlterSession:
-    """ALTER SESSION SET name = value …"""
-
-    settings: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlterSystem:
-    """ALTER SYSTEM or ALTER DATABASE with the rest of its words."""
-
-    target: str
-    words: str
-    settings: tuple[tuple[str, str], ...] = ()

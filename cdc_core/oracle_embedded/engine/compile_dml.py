@@ -10,7 +10,8 @@ from cdc_core.oracle_embedded.engine import ast, types
 from cdc_core.oracle_embedded.engine.catalog import ColumnDef, TableDef, ViewDef
 from cdc_core.oracle_embedded.engine.compile_base import Scope, Source, SourceColumn, table_source
 from cdc_core.oracle_embedded.engine.compile_from import columns_in
-from cdc_core.oracle_embedded.engine.compile_query import QueryCompiler, conjuncts_of
+from cdc_core.oracle_embedded.engine.compile_query import QueryCompiler
+from cdc_core.oracle_embedded.engine.compile_rownum import conjuncts_of
 from cdc_core.oracle_embedded.engine.errors import ora, unsupported
 from cdc_core.oracle_embedded.engine.parse_query import QueryParser
 from cdc_core.oracle_embedded.engine.plan import FIRST_SLOT, OutputColumn, Plan, Slot, Sql

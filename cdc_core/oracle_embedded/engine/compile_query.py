@@ -13,8 +13,10 @@ from cdc_core.oracle_embedded.engine.compile_base import (
     matches,
 )
 from cdc_core.oracle_embedded.engine.compile_expr import common_type
-from cdc_core.oracle_embedded.engine.compile_from import FromCompiler, children, columns_in
-from cdc_core.oracle_embedded.engine.compile_group import AGGREGATE_NAMES, sort_text
+from cdc_core.oracle_embedded.engine.compile_from import columns_in
+from cdc_core.oracle_embedded.engine.compile_group import sort_text
+from cdc_core.oracle_embedded.engine.compile_grouped import GroupedCompiler
+from cdc_core.oracle_embedded.engine.compile_rownum import FLIPPED, conjuncts_of
 from cdc_core.oracle_embedded.engine.errors import ora, unsupported
 from cdc_core.oracle_embedded.engine.plan import OutputColumn, Plan, Sql
 from cdc_core.oracle_embedded.engine.types import FAMILY_NAMES
@@ -25,11 +27,9 @@ _SET_WORDS = {
     "MINUS": "EXCEPT",
     "INTERSECT": "INTERSECT",
 }
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
-_LEVEL_MAX = 10_000_000
 
 
-class QueryCompiler(FromCompiler):
+class QueryCompiler(GroupedCompiler):
     """Compiles whole queries. ``top`` makes a plan out of one."""
 
     def top(self, node: ast.Query) -> Plan:
@@ -283,7 +283,7 @@ class QueryCompiler(FromCompiler):
             return
         for column, op, other in (
             (item.left, item.op, item.right),
-            (item.right, _FLIPPED[item.op], item.left),
+            (item.right, FLIPPED[item.op], item.left),
         ):
             if not isinstance(column, ast.Column) or isinstance(
                 other, ast.Row | ast.Scalar | ast.Column
@@ -305,113 +305,6 @@ class QueryCompiler(FromCompiler):
                 sources[0].virtual.filters.append((name, op, text))
 
     # --- ROWNUM and LEVEL --------------------------------------------------------------------------------------------
-
-    def _rownum_limit(self, conjuncts: list[ast.Expr], scope: Scope) -> tuple[str, list[ast.Expr]]:
-        """Turn conditions on ROWNUM into a row limit; gives the other conditions."""
-        limits, rest = [], []
-        for item in conjuncts:
-            if not any(column.name == ("ROWNUM",) for column in columns_in(item)):
-                rest.append(item)
-                continue
-            limits.extend(self._rownum_bounds(item, scope))
-        if not limits:
-            return "", rest
-        return " LIMIT " + (limits[0] if len(limits) == 1 else f"min({', '.join(limits)})"), rest
-
-    def _rownum_bounds(self, item: ast.Expr, scope: Scope) -> list[str]:
-        if isinstance(item, ast.Between) and not item.negated and _is_rownum(item.operand):
-            low = ast.Compare(">=", item.operand, item.low, pos=item.pos)
-            high = ast.Compare("<=", item.operand, item.high, pos=item.pos)
-            return self._rownum_bounds(low, scope) + self._rownum_bounds(high, scope)
-        if not isinstance(item, ast.Compare):
-            raise unsupported("this condition on ROWNUM", item.pos)
-        op, other = item.op, item.right
-        if not _is_rownum(item.left):
-            op, other = _FLIPPED[op], item.left
-        if any(_is_rownum(column) for column in columns_in(other)) or not (
-            _is_rownum(item.left) or _is_rownum(item.right)
-        ):
-            raise unsupported("this condition on ROWNUM", item.pos)
-        bound = self.convert(self.value(other, Scope(parent=scope)), "number", item.pos).text
-        one = "x'c102'"
-        match op:
-            case "<=":
-                return [f"ifnull(o_limit({bound}), 0)"]
-            case "<":
-                return [f"ifnull(o_limit_below({bound}), 0)"]
-            case "=":
-                return [f"ifnull({bound} = {one}, 0)"]
-            case ">=":
-                return [f"(CASE WHEN {bound} <= {one} THEN 4611686018427387903 ELSE 0 END)"]
-            case ">":
-                return [f"(CASE WHEN {bound} < {one} THEN 4611686018427387903 ELSE 0 END)"]
-        return [f"ifnull(o_limit_below({bound}), 0)"]
-
-    def _uses_rownum(self, node: ast.Select, order: tuple[ast.OrderItem, ...]) -> bool:
-        exprs = (
-            [item.expr for item in node.items]
-            + [item.expr for item in order]
-            + list(node.group or ())
-        )
-        return any(_is_rownum(column) for expr in exprs for column in columns_in(expr))
-
-    def _numbered(
-        self, source_text: str, where: str, limit: str, scope: Scope, numbered: bool
-    ) -> tuple[str, Scope]:
-        """Put FROM and WHERE into a subquery that numbers its rows, and rebind all names to it."""
-        alias = self.new_alias()
-        parts = []
-        sources = []
-        for at, source in enumerate(scope.sources):
-            columns = {}
-            for number, (key, column) in enumerate(source.columns.items()):
-                name = f"s{at}_{number}"
-                parts.append(f"{column.text} AS {name}")
-                columns[key] = replace(column, text=f"{alias}.{name}")
-                if source.virtual is not None:
-                    source.virtual.columns.add(column.name)
-            rowid = None
-            if source.use is not None:
-                parts.append(f"{source.rowid} AS r{at}")
-                parts.append(f"{source.rowscn} AS v{at}")
-                rowid = f"{alias}.r{at}"
-            sources.append(
-                replace(source, columns=columns, rowid=rowid, rowscn=f"{alias}.v{at}", virtual=None)
-            )
-        if numbered:
-            parts.append("row_number() OVER () AS rn")
-        level = None
-        if scope.level is not None:
-            parts.append(f"{scope.level} AS lv")
-            level = f"{alias}.lv"
-        text = f"(SELECT {', '.join(parts) or '1'} FROM {source_text}{where}{limit}) {alias}"
-        inner = Scope(sources, scope.parent, scope.ctes, level=level)
-        inner.rownum = f"o_int({alias}.rn)" if numbered else None
-        return text, inner
-
-    def _levels(self, node: ast.Select, scope: Scope, texts: list[str]) -> str:
-        """``CONNECT BY LEVEL <= n`` over a table of one row: a row generator."""
-        condition = node.connect_by
-        one_row = (
-            len(node.sources) == 1
-            and isinstance(node.sources[0], ast.FromTable)
-            and node.sources[0].name == ("DUAL",)
-        )
-        if not one_row or not isinstance(condition, ast.Compare) or condition.op not in ("<=", "<"):
-            raise unsupported("hierarchical queries", node.pos)
-        if condition.left not in (ast.Column(("LEVEL",)), ast.Column(("ROWNUM",))):
-            raise unsupported("hierarchical queries", node.pos)
-        bound = self.convert(
-            self.value(condition.right, Scope(parent=scope.parent)), "number", condition.pos
-        )
-        function = "o_limit" if condition.op == "<=" else "o_limit_below"
-        alias, work = self.new_alias(), self.new_alias("w")
-        scope.level = f"o_int({alias}.l)"
-        counted = (
-            f"(WITH RECURSIVE {work}(l) AS (SELECT 1 UNION ALL SELECT l + 1 FROM {work}"
-            f" WHERE l < min(ifnull({function}({bound.text}), 1), {_LEVEL_MAX})) SELECT l FROM {work}) {alias}"
-        )
-        return f"{texts[0]} JOIN {counted}"
 
     # --- select list -------------------------------------------------------------------------------------------------
 
@@ -490,87 +383,6 @@ class QueryCompiler(FromCompiler):
         return text
 
     # --- grouping ----------------------------------------------------------------------------------------------------
-
-    def _has_aggregate(self, node: ast.Expr) -> bool:
-        if (
-            isinstance(node, ast.Call)
-            and node.window is None
-            and node.name[-1] in AGGREGATE_NAMES
-            and len(node.name) == 1
-        ):
-            return True
-        return any(self._has_aggregate(child) for child in children(node))
-
-    def _check_grouped(
-        self, node: ast.Select, order: tuple[ast.OrderItem, ...], scope: Scope
-    ) -> None:
-        """Refuse columns that are neither grouped nor inside an aggregate."""
-        groups = {self._plain_text(item, scope) for item in node.group or ()}
-        code = 979 if node.group is not None else 937
-        aliases = {item.alias for item in node.items if item.alias}
-        for item in node.items:
-            if item.star is not None:
-                raise ora(code, offset=item.expr.pos)
-            self._check_member(item.expr, groups, scope, code)
-        if node.having is not None:
-            self._check_member(node.having, groups, scope, 979)
-        for key in order:
-            named = (
-                isinstance(key.expr, ast.Column)
-                and key.expr.name[-1] in aliases
-                and len(key.expr.name) == 1
-            )
-            if not named:
-                self._check_member(key.expr, groups, scope, code)
-
-    def _plain_text(self, node: ast.Expr, scope: Scope) -> str:
-        slots = len(self.plan.slots)
-        text = self.value(node, scope).text
-        del self.plan.slots[slots:]
-        return text
-
-    def _check_member(self, node: ast.Expr, groups: set[str], scope: Scope, code: int) -> None:
-        if isinstance(node, ast.Call) and node.window is None and node.name[-1] in AGGREGATE_NAMES:
-            return
-        if isinstance(node, ast.Column):
-            text = self._plain_text(node, scope)
-            local = any(
-                column.text == text
-                for source in scope.sources
-                for column in source.columns.values()
-            )
-            if local and text not in groups:
-                raise ora(code, offset=node.pos)
-            return
-        conditions = (
-            ast.Logical,
-            ast.Compare,
-            ast.Not,
-            ast.IsNull,
-            ast.Like,
-            ast.Between,
-            ast.In,
-            ast.Exists,
-            ast.Quantified,
-            ast.Row,
-        )
-        if groups and not isinstance(node, conditions) and self._plain_text(node, scope) in groups:
-            return
-        for child in children(node):
-            self._check_member(child, groups, scope, code)
-
-
-def conjuncts_of(where: ast.Expr | None) -> list[ast.Expr]:
-    """The conditions that AND joins."""
-    if where is None:
-        return []
-    if isinstance(where, ast.Logical) and where.op == "AND":
-        return [part for item in where.items for part in conjuncts_of(item)]
-    return [where]
-
-
-def _is_rownum(node: ast.Expr) -> bool:
-    return isinstance(node, ast.Column) and node.name == ("ROWNUM",)
 
 
 def _order_position(

@@ -21,6 +21,7 @@ from cdc_core.oracle_embedded.engine.catalog import (
     ViewDef,
 )
 from cdc_core.oracle_embedded.engine.ddl_alter import alter_table
+from cdc_core.oracle_embedded.engine.ddl_sequences import create_sequence
 from cdc_core.oracle_embedded.engine.ddl_session import alter_session, alter_system
 from cdc_core.oracle_embedded.engine.ddl_table import create_table
 from cdc_core.oracle_embedded.engine.ddl_users import create_user, drop_user, grant
@@ -28,8 +29,6 @@ from cdc_core.oracle_embedded.engine.errors import ora
 
 if TYPE_CHECKING:
     from cdc_core.oracle_embedded.engine.session import Session
-
-_SEQUENCE_LIMIT = 10**28 - 1
 
 
 @dataclass(slots=True)
@@ -91,11 +90,11 @@ def run_ddl(session: Session, node: object, text: str) -> None:
     Raises:
         OracleError: As Oracle would; the statement then leaves nothing behind.
     """
-    if isinstance(node, ast.AlterSession):
+    if isinstance(node, nodes.AlterSession):
         alter_session(session, node)
         return
     session.commit()
-    if isinstance(node, ast.AlterSystem):
+    if isinstance(node, nodes.AlterSystem):
         alter_system(session, node, text)
         return
     database = session.database
@@ -214,64 +213,6 @@ def _create_view(run: DdlRun, node: nodes.CreateView) -> None:
     created = existing.created if isinstance(existing, ViewDef) else run.now
     run.put(ViewDef(object_id, owner, name, node.text, names, None, created, run.now))
     run.about(owner, name, object_id)
-
-
-def _create_sequence(run: DdlRun, node: nodes.CreateSequence) -> None:
-    database = run.session.database
-    catalog = database.store.catalog
-    options = dict(node.options)
-    if node.alter:
-        owner = node.name[0] if len(node.name) > 1 else run.session.schema
-        found = catalog.find(owner, node.name[-1])
-        if not isinstance(found, SequenceDef):
-            raise ora(2289)
-        if "start" in options and not options.get("restart"):
-            raise OracleError(2283, "cannot alter starting sequence number")
-        last = database.sequences.last_number(found)
-        changed = replace(
-            found,
-            increment=int(options.get("increment", found.increment)),
-            minimum=int(options.get("minimum", found.minimum)),
-            maximum=int(options.get("maximum", found.maximum)),
-            cycle=bool(options.get("cycle", found.cycle)),
-            cache=int(options.get("cache", found.cache)),
-            order=bool(options.get("order", found.order)),
-            changed=run.now,
-        )
-        run.put(changed)
-        database.sequences.restart(
-            found.object_id,
-            int(options.get("start", changed.start)) if options.get("restart") else last,
-        )
-        run.about(owner, found.name, found.object_id)
-        return
-    owner, name = run.own_name(node.name, "CREATE SEQUENCE", "CREATE ANY SEQUENCE")
-    run.must_be_new(owner, name)
-    definition = sequence_from(catalog.new_id(), owner, name, options, run.now)
-    run.put(definition)
-    run.about(owner, name, definition.object_id)
-
-
-def sequence_from(
-    identifier: int, owner: str, name: str, options: dict[str, int | bool], now: float
-) -> SequenceDef:
-    """A sequence with Oracle's defaults for what the options leave out."""
-    increment = int(options.get("increment", 1))
-    if increment == 0:
-        raise OracleError(4002, "INCREMENT must be a non-zero integer")
-    minimum = int(options.get("minimum", 1 if increment > 0 else -_SEQUENCE_LIMIT))
-    maximum = int(options.get("maximum", _SEQUENCE_LIMIT if increment > 0 else -1))
-    start = int(options.get("start", minimum if increment > 0 else maximum))
-    if minimum >= maximum:
-        raise OracleError(4004, "MINVALUE must be less than MAXVALUE")
-    if start < minimum:
-        raise OracleError(4006, "START WITH cannot be less than MINVALUE")
-    if start > maximum:
-        raise OracleError(4008, "START WITH cannot be more than MAXVALUE")
-    return SequenceDef(
-        identifier, owner, name, start, increment, minimum, maximum, bool(options.get("cycle")),
-        int(options.get("cache", 20)), bool(options.get("order")), now, now,
-    )  # fmt: skip
 
 
 def _create_synonym(run: DdlRun, node: nodes.CreateSynonym) -> None:
@@ -448,7 +389,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     nodes.AlterTable: alter_table,
     nodes.CreateIndex: _create_index,
     nodes.CreateView: _create_view,
-    nodes.CreateSequence: _create_sequence,
+    nodes.CreateSequence: create_sequence,
     nodes.CreateSynonym: _create_synonym,
     nodes.CreateUser: create_user,
     nodes.Drop: _drop,

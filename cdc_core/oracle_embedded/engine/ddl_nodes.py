@@ -160,3 +160,19 @@ class RenameTable:
 
     name: Name
     new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSession:
+    """ALTER SESSION SET name = value …"""
+
+    settings: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSystem:
+    """ALTER SYSTEM or ALTER DATABASE with the rest of its words."""
+
+    target: str
+    words: str
+    settings: tuple[tuple[str, str], ...] = ()

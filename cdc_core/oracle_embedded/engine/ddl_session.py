@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_core.oracle_embedded.api import OracleError
-from cdc_core.oracle_embedded.engine import ast, temporal
+from cdc_core.oracle_embedded.engine import ddl_nodes as nodes
+from cdc_core.oracle_embedded.engine import temporal
 from cdc_core.oracle_embedded.engine.errors import ora
 from cdc_core.oracle_embedded.engine.formats_date import print_date
 from cdc_core.oracle_embedded.engine.lexer import normalise
@@ -54,7 +55,7 @@ _SYSTEM_WITHOUT_EFFECT = frozenset(
 _RETENTION_MAX = 2**31 - 1
 
 
-def alter_session(session: Session, node: ast.AlterSession) -> None:
+def alter_session(session: Session, node: nodes.AlterSession) -> None:
     """ALTER SESSION SET …
 
     Raises:
@@ -113,7 +114,7 @@ def _set_container(session: Session, value: str) -> None:
     session.container = name
 
 
-def alter_system(session: Session, node: ast.AlterSystem, text: str) -> None:
+def alter_system(session: Session, node: nodes.AlterSystem, text: str) -> None:
     """ALTER SYSTEM and ALTER DATABASE.
 
     Raises:

@@ -79,7 +79,7 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
 
 
 def _identity(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> str:
-    from cdc_core.oracle_embedded.engine.ddl import sequence_from
+    from cdc_core.oracle_embedded.engine.ddl_sequences import sequence_from
 
     if any(column.identity for column in table.columns):
         raise OracleError(30669, "table can have only one identity column")

@@ -6,7 +6,8 @@ from cdc_core.oracle_embedded.api import OracleError
 from cdc_core.oracle_embedded.engine import numbers, rowids, temporal
 from cdc_core.oracle_embedded.engine.context import CallContext
 from cdc_core.oracle_embedded.engine.errors import ora
-from cdc_core.oracle_embedded.engine.formats_date import print_date, read_date
+from cdc_core.oracle_embedded.engine.formats_date import print_date
+from cdc_core.oracle_embedded.engine.formats_date_read import read_date
 from cdc_core.oracle_embedded.engine.formats_number import read_number
 from cdc_core.oracle_embedded.engine.functions import Implementation, register
 from cdc_core.oracle_embedded.engine.literals import interval_nanos

@@ -6,7 +6,7 @@ import re
 
 from cdc_core.oracle_embedded.api import OracleError, OraType
 from cdc_core.oracle_embedded.engine import temporal, types
-from cdc_core.oracle_embedded.engine.formats_date import read_date
+from cdc_core.oracle_embedded.engine.formats_date_read import read_date
 from cdc_core.oracle_embedded.engine.types import SqlType
 from cdc_core.oracle_embedded.values import interval_ds_from_nanos, interval_ym_from_months
 

@@ -107,7 +107,7 @@ class DdlParser(AlterParser):
         if self.take_word("VIEW"):
             return self._view(replacing)
         if self.take_word("SEQUENCE"):
-            return nodes.CreateSequence(self.name(), self._sequence_options())
+            return nodes.CreateSequence(self.name(), self.sequence_options())
         public = self.take_word("PUBLIC")
         if self.take_word("SYNONYM"):
             name = self.name()

@@ -76,6 +76,7 @@ class BlockParser(StatementParser):
     def __init__(self, session: Session, sql: str) -> None:
         super().__init__(sql, distinct_binds=True)
         self.session = session
+        self._into: list[str | ast.Bind] = []
 
     def whole(self) -> Block:
         """Read the whole text."""
@@ -345,9 +346,9 @@ class BlockParser(StatementParser):
         into: tuple[str | ast.Bind, ...] = ()
         node: object
         if word in ("SELECT", "WITH"):
-            self._into: tuple[str | ast.Bind, ...] = ()
+            self._into.clear()
             node = self.query()
-            into = self._into
+            into = tuple(self._into)
             if not into:
                 raise compile_error(
                     self.sql, start, 428, "an INTO clause is expected in this SELECT statement"
@@ -372,7 +373,7 @@ class BlockParser(StatementParser):
     def _select_items_end(self) -> None:
         """SELECT … INTO: note the targets of the outermost query."""
         if self.take_word("INTO"):
-            self._into = self._targets()
+            self._into.extend(self._targets())
 
     def _primary(self) -> ast.Expr:
         token = self.token
