@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from cdc_core.oracle_embedded.engine import ast
@@ -18,16 +19,16 @@ ZONED = ("tz", "ltz")
 NUMERIC_RANK = {"number": 1, "float": 2, "double": 3}
 
 
-class ConditionCompiler(CompilerBase):
+class ConditionCompiler(CompilerBase, ABC):
     """Compiles conditions; values come from the subclass."""
 
+    @abstractmethod
     def value(self, node: ast.Expr, scope: Scope) -> Sql:
         """Compile an expression."""
-        raise NotImplementedError
 
+    @abstractmethod
     def subquery(self, query: ast.Query, scope: Scope) -> tuple[str, list[Sql], bool]:
         """A nested query: text, column expressions named c1…, and whether it gives one row at most."""
-        raise NotImplementedError
 
     def condition(self, node: ast.Expr, scope: Scope) -> str:
         """Compile a condition to a SQLite truth value."""

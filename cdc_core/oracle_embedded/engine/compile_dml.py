@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -69,9 +70,9 @@ class DmlCompiler(QueryCompiler):
             raise ora(1031, offset=node.pos)
         return found
 
+    @abstractmethod
     def may_change(self, table: TableDef, privilege: str) -> bool:
         """May the user change this table?"""
-        raise NotImplementedError
 
     # --- INSERT ------------------------------------------------------------------------------------------------------
 

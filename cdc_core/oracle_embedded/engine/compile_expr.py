@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from cdc_core.oracle_embedded.api import OracleError, OraType
@@ -29,9 +30,9 @@ class ExpressionCompiler(ConditionCompiler):
 
     # --- supplied by subclasses --------------------------------------------------------------------------------------
 
+    @abstractmethod
     def call(self, node: ast.Call, scope: Scope) -> Sql:
         """A function call."""
-        raise NotImplementedError
 
     # --- values ------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 
 from cdc_core.oracle_embedded.api import OracleError, VirtualTable
@@ -37,11 +38,11 @@ class FromCompiler(CallCompiler):
 
     flashback: Flashback | None = None
 
+    @abstractmethod
     def compile_query(
         self, node: ast.Query, parent: Scope | None
     ) -> tuple[str, list[OutputColumn], bool]:
         """A query: text with columns c1…, their types, and whether it gives one row at most."""
-        raise NotImplementedError
 
     def from_item(self, item: ast.FromItem, scope: Scope) -> str:
         """Add the item's sources to the scope and give its text."""
