@@ -1,0 +1,84 @@
+"""The demo's own steps that need no database: its clock, and the counting of changes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cdc_core.config import SourceConfig
+from cdc_core.lake.tables import mirror_path
+from pipelines.demo import run, settings
+from pipelines.demo.run import changes_applied
+from pipelines.demo.server import Served
+from pipelines.demo.workload import Plan
+
+SERVED = Served("127.0.0.1:1521/FREEPDB1", "NYC", "x", "REDOLAKE", "y", 1521)
+
+
+def test_flight_time_passes_at_a_steady_speed() -> None:
+    pace = run._Pace(0.2, holds_at=datetime.max)
+    moment = datetime(2013, 2, 1)
+    started = time.monotonic()
+    for hours in range(4):
+        pace(moment + timedelta(hours=hours))
+    assert 0.6 <= time.monotonic() - started < 1.5
+
+
+def test_the_airport_waits_for_the_snapshot_and_no_longer() -> None:
+    pace = run._Pace(0.0, holds_at=datetime(2013, 2, 1, 12))
+    pace(datetime(2013, 2, 1, 11))
+    waiting = threading.Thread(target=pace, args=(datetime(2013, 2, 1, 13),))
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    pace.go_on()
+    waiting.join(5)
+    assert not waiting.is_alive()
+
+
+@pytest.mark.parametrize("scale", settings.SCALES)
+def test_no_table_is_altered_before_the_snapshot_is_read(scale: str) -> None:
+    """Oracle cannot read a table as of before its DDL."""
+    plan = Plan.of_scale(scale)
+    assert plan.begins < run.holds_at(plan, scale) <= plan.alters_at
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> SourceConfig:
+    return settings.write_definitions(tmp_path, SERVED)
+
+
+def test_changes_are_counted_by_the_mirrors_own_commits(config: SourceConfig) -> None:
+    flights = config.tables[-1].table
+    log = Path(mirror_path(config.lake.path, config.name, flights)) / "_delta_log"
+    log.mkdir(parents=True)
+    kinds = [
+        ("chunk", {}),
+        ("window", {"changes": 40}),
+        ("window", {"changes": 2}),
+        ("other", {"changes": 9}),
+    ]
+    for version, (kind, facts) in enumerate(kinds):
+        said = json.dumps({"kind": kind, **facts})
+        line = json.dumps({"commitInfo": {"operation": "MERGE", "userMetadata": said}})
+        (log / f"{version:020d}.json").write_text(line + "\n")
+    assert changes_applied(config) == {
+        "NYC.AIRLINES": 0, "NYC.AIRPORTS": 0, "NYC.PLANES": 0, "NYC.WEATHER": 0, "NYC.FLIGHTS": 42,
+    }  # fmt: skip
+
+
+def test_an_interrupted_demo_says_that_it_can_go_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "_demo", interrupted)
+    assert run.run_demo(folder=tmp_path, console=Console()) == 130
+    assert "goes on from here" in capsys.readouterr().out
