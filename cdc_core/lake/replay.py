@@ -174,12 +174,17 @@ def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
 
 
 def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
-    """Rows of the history that touch a wanted key before or after."""
+    """Rows of the history that touch a wanted key before or after, each once; joins by equality alone, so they scale."""
     before, after = (
         " AND ".join(f"h.{image}.{name(key)} = w.{name(key)}" for key in schema.key)
         for image in ("before", "after")
     )
-    return f"SELECT h.* FROM {history} h LEFT SEMI JOIN {wanted} w ON ({before}) OR ({after})"
+    return f"""
+        SELECT h.* FROM {history} h LEFT SEMI JOIN {wanted} w ON {after}
+        UNION ALL
+        SELECT h.* FROM (SELECT h.* FROM {history} h LEFT SEMI JOIN {wanted} w ON {before}) h
+        LEFT ANTI JOIN {wanted} w ON {after}
+    """
 
 
 def _different_sql(work: TableWork, schema: TableSchema, covered_scn: int) -> str:
