@@ -105,12 +105,20 @@ def snapshots_sensor(
     def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline:
             _release(context, pipeline, config, names)
+            before = _rejected(pipeline, names)
             try:
                 taken = pipeline.take_signals()
             except TransientError as error:
                 return dg.SkipReason(str(error))
             for signal, chunks in taken:
                 context.log.info(f"signal {signal.id} taken: {len(chunks)} chunks")
+            refused = [
+                f"signal {name} was rejected: {reason}"
+                for name, reason in _rejected(pipeline, names).items()
+                if name not in before
+            ]
+            for text in refused:
+                context.log.warning(text)
             pending = pipeline.pending_chunks()
             if pending:
                 _show(context, pipeline, config, names)
@@ -125,10 +133,15 @@ def snapshots_sensor(
                 if pending
                 else "no chunk is asked for"
             )
-            return dg.SkipReason(why)
+            return dg.SkipReason("; ".join(refused) or why)
         return dg.SensorResult(run_requests=requests)
 
     return snapshots
+
+
+def _rejected(pipeline: SourcePipeline, names: Translator) -> dict[str, str]:
+    signals = pipeline.store.signals(names.source, states=("rejected",))
+    return {signal.id: signal.reason or "" for signal in signals}
 
 
 def _chunk_requests(

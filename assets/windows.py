@@ -21,7 +21,7 @@ from assets.translator import Layer, Translator
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.identifiers import TableId
 from cdc_core.scn import ScnWindow
-from cdc_core.status import StepReport, TableApplied
+from cdc_core.status import TableApplied
 
 
 def redo_windows(config: SourceConfig, names: Translator) -> dg.AssetsDefinition:
@@ -170,7 +170,6 @@ class _Application:
             one = applied.get(table, TableApplied(table, 0, 0, 0, 0, 0.0, skipped=True))
             self._finished("changelog", table, window, metadata.of_changelog(report, one))
             self._finished("mirror", table, window, metadata.of_mirror(report, one) | lag)
-        self._log(report)
 
     def results(self, last: ScnWindow) -> list[dg.MaterializeResult]:
         """The end of the step: each chosen asset with its columns as of the last window, and its rows."""
@@ -209,6 +208,3 @@ class _Application:
         key = self.names.key(layer, table)
         if key in self.context.selected_asset_keys:
             finished(self.context, key, window.key, values)
-
-    def _log(self, report: StepReport) -> None:
-        self.context.log.info(f"{report.kind} {report.key} rows={report.rows}")

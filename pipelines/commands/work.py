@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_core.errors import ConfigError, TransientError
+from cdc_core.identifiers import TableId
 from cdc_core.scn import ScnWindow
+from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.state.records import SignalRecord
 from pipelines.commands.shared import ConfigOption, TablesOption, opened, out, tables_of, tell_error
 
@@ -142,7 +144,10 @@ def execute_snapshot(
     if not table:
         raise ConfigError("no table was named", hint="Add --table OWNER.TABLE.")
     with opened(config, oracle=False) as pipeline:
-        tables = [str(parsed) for parsed in tables_of(table) or []]
+        parsed = tables_of(table) or []
+        if condition is not None:
+            _try_condition(pipeline, parsed, condition)
+        tables = [str(name) for name in parsed]
         data: dict[str, object] = {"data-collections": tables}
         if condition is not None:
             data["additional-conditions"] = [
@@ -160,6 +165,14 @@ def _check_condition(table: list[str] | None, condition: str | None) -> None:
         raise ConfigError(
             "a condition needs the table that it is about", hint="Add --table OWNER.TABLE."
         )
+
+
+def _try_condition(pipeline: Pipeline, tables: list[TableId], condition: str) -> None:
+    """Refuse a condition that the tables' last known columns do not fit, before it is sent."""
+    for table in tables:
+        versions = pipeline.store.schema_versions(pipeline.config.name, table)
+        if versions:
+            checked_condition(condition, versions[-1].schema)
 
 
 def _windows(pipeline: Pipeline, state: str) -> list[ScnWindow]:
