@@ -353,7 +353,14 @@ class RedoSink(Protocol):
         """The transaction was rolled back; its undoing changes were reported before."""
 
     def ddl(
-        self, transaction: TransactionInfo, scn: int, when: float, text: str, owner: str, table: str | None, object_id: int
+        self,
+        transaction: TransactionInfo,
+        scn: int,
+        when: float,
+        text: str,
+        owner: str,
+        table: str | None,
+        object_id: int,
     ) -> None:
         """A DDL statement as typed; it is its own committed transaction."""
 
@@ -378,7 +385,8 @@ class VirtualTable:
     name: str
     columns: Sequence[ColumnMeta]
     rows: Callable[
-        [EngineSession, Sequence[tuple[str, str, Value]], frozenset[str] | None], Iterator[Sequence[Value]]
+        [EngineSession, Sequence[tuple[str, str, Value]], frozenset[str] | None],
+        Iterator[Sequence[Value]],
     ]
 
 

@@ -15,9 +15,12 @@ from pipelines.config_file import config_path, load_config
 
 def setup() -> None:
     """Fetch what Spark needs (Delta's two jars; a Java if there is none), once. Safe to repeat."""
-    from pipelines.setup import set_up
+    from pipelines.setup import prepare, set_up
 
-    set_up(say=lambda line: out().print(line, soft_wrap=True))
+    def say(line: str) -> None:
+        out().print(line, soft_wrap=True)
+
+    prepare(java=set_up(say=say).java, say=say)
 
 
 def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
