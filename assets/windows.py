@@ -160,11 +160,12 @@ class _Application:
 
     def take(self, window: ScnWindow) -> None:
         """Apply the window, or replay it if the mirrors have it; report it for each chosen asset."""
+        lag: dict[str, float] = {}  # a replay would only say how old its window is
         if self._all_have(window):
             report = self.pipeline.replay_window(window, self.tables)
         else:
             report = self.pipeline.apply_window(window, self.tables)
-        lag = self._lag_seconds(window)
+            lag = self._lag_seconds(window)
         applied = {one.table: one for one in report.tables}
         for table in self.tables:
             one = applied.get(table, TableApplied(table, 0, 0, 0, 0, 0.0, skipped=True))

@@ -1,0 +1,129 @@
+"""The four uses with nothing stood in for: embedded Oracle, driver, LogMiner, Spark, Delta, Dagster."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.components import OracleCdc
+from assets.ports import SourcePipeline
+from assets.runs import RANGE_END_TAG, RANGE_START_TAG
+from cdc_core.config import SourceConfig
+from cdc_core.identifiers import TableId
+from cdc_core.lake.counting import count_rows
+from cdc_core.state.records import SignalRecord
+from cdc_core.steps import Pipeline
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+TABLE = TableId(OWNER, "ITEMS")
+
+
+class Site:
+    """A source, its definitions, and the ticks and runs that a daemon would make."""
+
+    def __init__(self, oracle: Oracle, config: SourceConfig, instance: dg.DagsterInstance) -> None:
+        self.oracle = oracle
+        self.config = config
+        self.instance = instance
+        self.component = OracleCdc(config, self.opened)
+        self.names = self.component.translator
+        self.defs = self.component.build_defs()
+        self.repository = self.defs.get_repository_def()
+
+    @contextmanager
+    def opened(self) -> Iterator[SourcePipeline]:
+        with Pipeline(self.config) as pipeline:
+            yield pipeline
+
+    def tick(self, sensor: str) -> list[dg.RunRequest]:
+        with dg.build_sensor_context(
+            instance=self.instance, repository_def=self.repository
+        ) as context:
+            found = self.repository.get_sensor_def(f"src_{sensor}_sensor").evaluate_tick(context)
+        return list(found.run_requests or [])
+
+    def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        if request.asset_selection:
+            assets = [self.repository.assets_defs_by_key[key] for key in request.asset_selection]
+            return dg.materialize(assets, instance=self.instance, tags=request.tags)
+        job = self.repository.get_job("src_windows")
+        return job.execute_in_process(instance=self.instance, tags=request.tags)
+
+    def run_all(self, sensor: str) -> int:
+        requests = self.tick(sensor)
+        assert all(self.run(request).success for request in requests)
+        return len(requests)
+
+    def mirror(self) -> Path:
+        return Path(self.config.lake.path) / "src" / "mirror" / TABLE.path
+
+    def differences(self) -> int:
+        with Pipeline(self.config) as pipeline:
+            return pipeline.reconcile().differences
+
+
+@pytest.fixture
+def site(spark_process: None, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Site]:
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE ITEMS (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(20), PRICE NUMBER(9,2))"
+        )
+        for number in range(300):
+            oracle.run(f"INSERT INTO ITEMS VALUES ({number}, 'item {number}', {number}.25)")
+        config = oracle.config(
+            tmp_path,
+            "ITEMS",
+            snapshot={"chunk_rows": 100},
+            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+        )
+        yield Site(oracle, config, instance)
+
+
+def test_the_four_uses(site: Site) -> None:
+    """First snapshot, scheduled windows, replay by hand, ad hoc snapshot by signal; equal to Oracle after each."""
+    planned = site.repository.get_job("src_start_snapshot").execute_in_process(
+        instance=site.instance
+    )
+    assert planned.success
+    assert site.run_all("snapshots") == 1, "one run over all chunks of the table"
+    assert count_rows(str(site.mirror())) == 300
+    assert site.tick("snapshots") == []
+
+    site.oracle.run(
+        "UPDATE ITEMS SET PRICE = PRICE + 1 WHERE ID < 50",
+        "DELETE FROM ITEMS WHERE ID >= 290",
+        "INSERT INTO ITEMS VALUES (1000, NULL, NULL)",
+    )
+    assert site.run_all("windows") == 1
+    assert site.differences() == 0
+    key = site.names.key("mirror", TABLE)
+    (window,) = site.instance.get_materialized_partitions(key)
+
+    versions = len(list((site.mirror() / "_delta_log").glob("*.json")))
+    tags = {RANGE_START_TAG: window, RANGE_END_TAG: window}
+    before = shutil.copytree(site.mirror(), site.mirror().with_name("before"))
+    assert site.run(dg.RunRequest(tags=tags)).success
+    assert count_rows(str(site.mirror())) == count_rows(str(before)) == 291
+    assert len(list((site.mirror() / "_delta_log").glob("*.json"))) <= versions + 1
+    assert site.differences() == 0, "a replay leaves the mirror as it was"
+
+    with Pipeline(site.config) as pipeline:
+        data = {
+            "data-collections": [str(TABLE)],
+            "additional-conditions": [{"data-collection": str(TABLE), "filter": "ID < 20"}],
+        }
+        pipeline.add_signal(SignalRecord("s1", "src", "execute-snapshot", data))
+    assert site.run_all("snapshots") == 1
+    assert site.tick("snapshots") == [], "the signal is taken once"
+    site.oracle.run("UPDATE ITEMS SET NAME = 'later' WHERE ID = 5")
+    assert site.run_all("windows") == 1, "windows go on"
+    assert site.differences() == 0
+
+    checked = site.repository.get_job("src_reconcile").execute_in_process(instance=site.instance)
+    assert [one.passed for one in checked.get_asset_check_evaluations()] == [True]
