@@ -72,7 +72,9 @@ def connect(
         )
         connection.call_timeout = config.call_timeout_seconds * 1000
     except oracledb.Error as error:
-        raise cdc_error(error) from error
+        told = cdc_error(error)
+        facts = {"dsn": config.dsn, "user": config.user, **told.facts}
+        raise type(told)(told.message, hint=told.hint, **facts) from error
     except (ValueError, TypeError) as error:
         raise ConfigError(
             "oracle.dsn is not a connect string", hint="Write host:port/service."
