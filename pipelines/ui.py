@@ -61,9 +61,13 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
             keys = window_keys(config, source.translator) | set(
                 snapshot_keys(config, source.translator)
             )
-            release_dead_runs(instance, store, config, keys)
+            released = release_dead_runs(instance, store, config, keys)
             added = add_partitions(instance, store, config, source.translator)
             events = report_history(instance, store, config, source.translator)
+        if released:
+            console.print(
+                f"Released {len(released)} runs whose process had died; the next ones go on"
+            )
         if added or events:
             console.print(f"Showing Dagster what was done: {added} partitions, {events} events")
         environ |= {HOME_ENV: str(home), CONFIG_ENV: str(config_file)}
