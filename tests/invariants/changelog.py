@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 KEYS = {"accounts": ("ID", "BRANCH"), "notes": ("NOTE_ID",), "events": ("EVENT_ID",)}
@@ -17,7 +18,8 @@ writes to EVENTS beside the record, so these are not counted."""
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """All rows of a Delta table, through delta-rs's own query engine."""
     builder = QueryBuilder().register("t", DeltaTable(str(path)))
-    return builder.execute("SELECT * FROM t").read_all().to_pylist()
+    rows: list[dict[str, Any]] = pa.table(builder.execute("SELECT * FROM t").read_all()).to_pylist()
+    return rows
 
 
 def check_changelog(folder: Path, committed: Counter[tuple[str, str]]) -> list[str]:
