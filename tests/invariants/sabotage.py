@@ -14,7 +14,7 @@ def _absent_as_null() -> None:
     original = changes._facts
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return replace(original(*args, **kwargs), absent=())
+        return replace(original(*args, **kwargs), absent=(), moved_absent=0)
 
     changes._facts = wrapped
 
