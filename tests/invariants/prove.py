@@ -163,9 +163,7 @@ class Prover:
         self.proof.replayed = json.loads(out[-1])["replayed"]
         _, out = self._worker("reconcile", "--scn", *map(str, scns))
         self.proof.comparisons = [json.loads(line) for line in out if line.startswith("{")]
-        self.proof.violations = check_changelog(
-            self.folder / "lake" / "proof" / "changelog", self.load.committed
-        )
+        self.proof.violations = check_changelog(self.folder / "lake" / "proof", self.load.committed)
 
     def _position(self) -> int:
         from cdc_core.state.store import Store
