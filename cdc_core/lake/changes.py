@@ -30,6 +30,7 @@ class ChangeFacts:
 
     changes: int
     absent: tuple[str, ...]
+    moved: int
     moved_absent: int
 
 
@@ -105,13 +106,14 @@ def _facts_sql(schema: TableSchema) -> dict[str, str]:
     return {
         "changes": "COUNT(*)",
         "absent": "ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_absent)))",
+        "moved": f"COUNT_IF({moved_sql(schema)})",
         "moved_absent": f"COUNT_IF({moved_sql(schema)} AND SIZE(_cdc_absent) > 0)",
     }
 
 
 def _facts(row: dict[str, Any], schema: TableSchema) -> ChangeFacts:
     present = tuple(column for column in schema.column_names if column in set(row["absent"]))
-    return ChangeFacts(row["changes"], present, row["moved_absent"])
+    return ChangeFacts(row["changes"], present, row["moved"], row["moved_absent"])
 
 
 def window_view(session: Any, changelog: str, scn_high: int, view: str = "changes") -> str:

@@ -18,7 +18,7 @@ from cdc_core.lake.defaults import default_values, sql_literal
 from cdc_core.lake.evolution import settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.merge import merge_sql
-from cdc_core.lake.reduce import reduced_sql
+from cdc_core.lake.reduce import last_change_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
     CHANGE_FIELDS,
@@ -112,7 +112,7 @@ def _merge_chunk(
     same = " AND ".join(f"r.{name(key)} = l.{name(key)}" for key in schema.key)
     with translated("reducing a chunk", **work.facts()):
         session.sql(chunk).createOrReplaceTempView("chunk")
-        reduced = reduced_sql("chunk", schema, absent=(), defaults={})
+        reduced = last_change_sql("chunk", schema)
         session.sql(
             f"SELECT r.* FROM ({reduced}) r LEFT ANTI JOIN ({later}) l ON {same}"
         ).createOrReplaceTempView("reduced")

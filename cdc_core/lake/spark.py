@@ -55,6 +55,12 @@ ERROR_MARK = "redolake-error:"
 _starting = threading.Lock()
 
 
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 def start_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
     """Start the JVM if this process has none yet, and return a session for one table's work.
 
@@ -73,6 +79,19 @@ def start_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
     for name, value in {**SESSION_SETTINGS, **_runtime_settings(config)}.items():
         session.conf.set(name, value)
     return session
+
+
+@contextmanager
+def interpreted(session: Any, *, small: bool) -> Iterator[None]:
+    """Let Spark interpret its plans for the block, if the work is small: compiling them would take longer than the work."""
+    if small:
+        for name, value in INTERPRETED.items():
+            session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in INTERPRETED:
+            session.conf.unset(name)
 
 
 def stop_spark() -> None:

@@ -20,12 +20,16 @@ from cdc_core.lake.defaults import default_values
 from cdc_core.lake.evolution import check_mirror, settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.merge import merge_sql
-from cdc_core.lake.reduce import reduced_sql
-from cdc_core.lake.spark import translated
+from cdc_core.lake.reduce import last_change_sql, reduced_sql
+from cdc_core.lake.spark import interpreted, translated
 from cdc_core.lake.tables import delta
 from cdc_core.lake.work import ApplyReport, TableWork
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.schema.table import TableSchema
+
+ONE_TASK_CHANGES_MAX = 20_000
+"""Up to so many changes are reduced in one task: the reduction's steps then need no shuffle between them, each of which costs
+more than the work."""
 
 SKIPPED = ApplyReport(0, 0, 0, 0, 0.0, True)
 
@@ -62,23 +66,30 @@ def apply_window(
         work.create_tables(session, schema)
     check_mirror(work, schema := settle_schema(work, session, schema), work.require_mirror())
     metadata = {"scn_low": window.scn_low, "window": window.key}
-    facts: ChangeFacts | None = None
-    if not _has_window(work, session, window.scn_high, done.changelog_scn):
-        changes = decoded_changes(
-            session, manifest, schema, committed, redo_paths, transactions_paths, decode
-        )
-        observed = ObservedFacts(changes, schema)
-        work.append(
-            observed.frame,
-            work.changelog,
-            "appending a window to the change log",
-            work.metadata("window", window.scn_high, **metadata),
-            (work.window_app, window.scn_high),
-        )
-        facts = observed.get()
-    view = window_view(session, work.changelog, window.scn_high)
-    facts = facts or change_facts(session, view, schema)
-    source = reduced_view(work, session, view, schema, facts)
+    small = (
+        committed.earlier == ()
+        and manifest.rows_by_table.get(str(work.table), 0) <= ONE_TASK_CHANGES_MAX
+    )
+    with interpreted(session, small=small):
+        facts: ChangeFacts | None = None
+        if not _has_window(work, session, window.scn_high, done.changelog_scn):
+            changes = decoded_changes(
+                session, manifest, schema, committed, redo_paths, transactions_paths, decode
+            )
+            observed = ObservedFacts(changes, schema)
+            work.append(
+                observed.frame,
+                work.changelog,
+                "appending a window to the change log",
+                work.metadata("window", window.scn_high, **metadata),
+                (work.window_app, window.scn_high),
+            )
+            facts = observed.get()
+        view = window_view(session, work.changelog, window.scn_high)
+        facts = facts or change_facts(session, view, schema)
+        if facts.changes <= ONE_TASK_CHANGES_MAX:
+            session.table(view).coalesce(1).createOrReplaceTempView(view)
+        source = reduced_view(work, session, view, schema, facts)
     text = merge_sql(work.mirror, source, schema, absent=facts.absent, covered_scn=covered_scn)
     with work.commit(
         session,
@@ -97,9 +108,13 @@ def reduced_view(
     defaults = default_values(schema, facts.absent)
     if facts.moved_absent:
         view = carried_view(session, view, schema, facts.absent, defaults, work.mirror)
-    reduced = reduced_sql(view, schema, absent=facts.absent, defaults=defaults)
+    if facts.moved or facts.absent:
+        reduced = reduced_sql(view, schema, absent=facts.absent, defaults=defaults)
+    else:
+        reduced = last_change_sql(view, schema)
     with translated("reducing a window", **work.facts()):
-        session.sql(reduced).createOrReplaceTempView("reduced")
+        # MERGE looks at its source several times; it shall plan and compute the reduction once.
+        session.sql(reduced).localCheckpoint().createOrReplaceTempView("reduced")
     return "reduced"
 
 
