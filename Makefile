@@ -33,7 +33,7 @@ bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENC
 	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS)
 
 prove: setup ## Load, kill, restart, replay: show that nothing is lost and nothing doubled (the long form)
-	@$(RUN)/python -m pytest tests/invariants -m "not oracle" -s $(PYTEST_ARGS)
+	@$(RUN)/python -m pytest tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
 
 doctor: setup ## Say what is there, what is missing and what mends it
 	@$(RUN)/redolake doctor

@@ -11,7 +11,7 @@ from tests.invariants.worker import KILL_POINTS
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_every_table_equals_oracle_after_a_kill_at_each_point_and_shuffled_replays() -> None:
     """One kill at each point, a lost connection, everything replayed in shuffled order, four SCNs compared."""
     proof = prove(2013, say=Console())
@@ -25,7 +25,7 @@ def test_every_table_equals_oracle_after_a_kill_at_each_point_and_shuffled_repla
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", ["absent column as NULL", "mining starts at the snapshot"])
 def test_the_prover_sees_a_broken_rule(name: str) -> None:
     """A proof that cannot fail proves nothing."""

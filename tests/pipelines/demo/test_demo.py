@@ -31,7 +31,8 @@ def _start(folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(900)
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
 def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: Path) -> None:
     killed = _start(tmp_path)
     assert killed.stdout is not None
