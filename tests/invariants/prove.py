@@ -60,6 +60,10 @@ class Proof:
         return bool(self.differences or self.violations or self.not_reached)
 
 
+class WorkerFailedError(AssertionError):
+    """A worker ended with an error where it should not."""
+
+
 class Prover:
     """One run in a folder of its own, against an embedded Oracle of its own."""
 
@@ -197,7 +201,7 @@ class Prover:
             f"  {' '.join(arguments)}: exit {done.returncode} after {time.monotonic() - started:.1f} s"
         )
         if check and done.returncode != 0:
-            raise AssertionError(f"the worker failed: {done.stderr[-3000:]}")
+            raise WorkerFailedError(f"the worker failed: {done.stderr[-3000:]}")
         if done.returncode not in (0, -signal.SIGKILL):
             self.say.print(done.stderr[-1500:], style="dim")
         return done.returncode, done.stdout.splitlines()
@@ -241,7 +245,14 @@ def prove(
             sabotage=sabotage,
             say=say or Console(quiet=True),
         )
-        return prover.run(wanted, settle_steps=10 if short else 200)
+        try:
+            return prover.run(wanted, settle_steps=10 if short else 200)
+        except WorkerFailedError as error:
+            if not sabotage:
+                raise
+            # The best outcome for a broken rule: the pipeline notices by itself and stops.
+            prover.proof.violations.append(f"the pipeline stopped by itself: {str(error)[-300:]}")
+            return prover.proof
 
 
 def show(proof: Proof, console: Console) -> None:
