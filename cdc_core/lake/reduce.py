@@ -114,8 +114,7 @@ FROM (
   SELECT {keys}, MAX(pos) AS pos, MAX_BY(NAMED_STRUCT('op', op, 'img', img), pos) AS last
   FROM (
     SELECT {key_images}, _cdc_op AS op, COALESCE(after, before) AS img,
-      NAMED_STRUCT('cs', _cdc_commit_scn, 'late', _cdc_ordinal = {CHUNK_ORDINAL}, 'there', _cdc_op <> 'd',
-        'o', _cdc_ordinal) AS pos
+      NAMED_STRUCT('cs', _cdc_commit_scn, 'o', _cdc_ordinal) AS pos
     FROM {changes}
   ) GROUP BY {keys}
 )
