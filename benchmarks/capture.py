@@ -13,7 +13,8 @@ from pathlib import Path
 
 from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Result, measured
-from cdc_core.capture.logs import best_copies, read_logs
+from cdc_core.capture.logs import cover, read_logs, read_threads
+from cdc_core.capture.positions import resetlogs_change
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.oracle.session import connect
 from cdc_core.scn import Scn, ScnWindow
@@ -61,7 +62,14 @@ def _driver_alone(airport: Airport, windows: list[ScnWindow]) -> tuple[int, floa
     low, counted = first.mining_low, 0
     with connect(config.oracle) as session, measured() as watch, session.in_root():
         for window in windows:
-            logs = best_copies(read_logs(session, Scn(low)))
+            found = read_logs(session, Scn(low))
+            logs = cover(
+                found,
+                read_threads(session),
+                Scn(low),
+                window.scn_high,
+                resetlogs_change=resetlogs_change(session),
+            )
             with mining(session, logs, Scn(low), window.scn_high):
                 batches = mined_batches(
                     session, tables, Scn(low), window.scn_high, rows=config.oracle.fetch_rows
