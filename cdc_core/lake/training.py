@@ -66,7 +66,7 @@ def _has_own_base(java: JavaHome) -> bool:
 
 def _make_base(java: JavaHome, base: Path) -> bool:
     """Archive the JDK's own classes; takes a second."""
-    command = [java.path / "bin" / "java", "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
+    command = [str(java.path / "bin" / "java"), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
     base.parent.mkdir(parents=True, exist_ok=True)
     base.unlink(missing_ok=True)
     try:

@@ -78,8 +78,14 @@ class Pipeline:
         condition: str | None = None,
         signal_id: str | None = None,
     ) -> list[ChunkKey]:
-        """Plan the first snapshot, or an ad hoc one (:func:`snapshots.start_snapshot`)."""
-        return snapshots.start_snapshot(self._ctx, tables, condition=condition, signal_id=signal_id)
+        """Plan the first snapshot, or an ad hoc one (:func:`snapshots.start_snapshot`); one condition for all tables."""
+        limited = [] if condition is None else self._ctx.configured(tables)
+        return snapshots.start_snapshot(
+            self._ctx,
+            tables,
+            conditions=dict.fromkeys(limited, condition or ""),
+            signal_id=signal_id,
+        )
 
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
         """Chunks that are not applied yet, in order."""

@@ -72,9 +72,11 @@ def _planned_before(ctx: Context, signal: SignalRecord) -> list[ChunkKey]:
 
 
 def _plan(ctx: Context, signal: SignalRecord, request: ExecuteSnapshot) -> list[ChunkKey]:
-    keys: list[ChunkKey] = []
-    for table in request.tables:
-        keys += start_snapshot(
-            ctx, [table], condition=request.condition_of(table), signal_id=signal.id
-        )
-    return keys
+    """All chunks of the signal in one transaction: found again whole by :func:`_planned_before`, or not at all."""
+    conditions = {table: request.condition_of(table) for table in request.tables}
+    return start_snapshot(
+        ctx,
+        list(request.tables),
+        conditions={table: text for table, text in conditions.items() if text is not None},
+        signal_id=signal.id,
+    )

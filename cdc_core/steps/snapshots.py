@@ -7,7 +7,7 @@ with a condition, while windows go on; the apply rule puts its rows right.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cdc_core.capture.positions import current_scn, read_start
@@ -51,16 +51,17 @@ def start_snapshot(
     ctx: Context,
     tables: list[TableId] | None = None,
     *,
-    condition: str | None = None,
+    conditions: Mapping[TableId, str] | None = None,
     signal_id: str | None = None,
 ) -> list[ChunkKey]:
-    """Plan the first snapshot of every table that has none yet, or an ad hoc one of ``tables``; return the chunks planned.
+    """Plan the first snapshot of every table that has none yet, and an ad hoc one of the other ``tables`` that are named.
 
-    The first snapshot is planned once: called again after a crash it goes on where it stood.
+    All chunks are planned in one transaction of the store, or none. The first snapshot is planned once: called again after a
+    crash it goes on where it stood. ``conditions`` limit tables to some of their rows.
 
     Raises:
         PreflightError: Something that the snapshot needs is missing in the database.
-        ConfigError: A table is not captured, or the condition cannot be trusted.
+        ConfigError: A table is not captured, or a condition cannot be trusted.
     """
     with ctx.lease("snapshot-plan", wait_seconds=30), ctx.oracle() as session:
         started = time.monotonic()
@@ -69,26 +70,23 @@ def start_snapshot(
         if source is None:
             source = _begin_source(session, ctx)
         fresh = [table for table in wanted if _is_new(ctx, table)]
+        again = [] if tables is None else [table for table in wanted if table not in fresh]
         _refuse_late_tables(ctx, fresh)
-        if fresh:
-            if condition is not None:
-                raise ConfigError(
-                    "a first snapshot cannot have a condition: the mirror would lack rows for ever",
-                    hint="Leave the condition out, or snapshot the table whole first.",
-                    tables=", ".join(map(str, fresh)),
-                )
-            keys = _plan_first(session, ctx, source, fresh, signal_id)
-        elif tables is None:
-            keys = []
-        else:
-            keys = _plan_ad_hoc(session, ctx, wanted, condition, signal_id)
-        if keys:
+        _refuse_conditions(fresh, conditions or {})
+        planned = _plan_first(session, ctx, source, fresh, signal_id)
+        planned += _plan_ad_hoc(session, ctx, again, conditions or {}, signal_id)
+        ctx.store.plan_chunks(planned)
+        _begin_tables(ctx, source, fresh)
+        if planned:
             ctx.reported(
                 StepReport(
-                    "snapshot-planned", keys[0].snapshot_id, seconds_since(started), rows=len(keys)
+                    "snapshot-planned",
+                    planned[0].snapshot_id,
+                    seconds_since(started),
+                    rows=len(planned),
                 )
             )
-        return keys
+        return [_key(record) for record in planned]
 
 
 def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:
@@ -234,46 +232,45 @@ def _refuse_late_tables(ctx: Context, fresh: Sequence[TableId]) -> None:
         )
 
 
+def _refuse_conditions(fresh: Sequence[TableId], conditions: Mapping[TableId, str]) -> None:
+    limited = [table for table in fresh if table in conditions]
+    if limited:
+        raise ConfigError(
+            "a first snapshot cannot have a condition: the mirror would lack rows for ever",
+            hint="Leave the condition out, or snapshot the table whole first.",
+            tables=", ".join(map(str, limited)),
+        )
+
+
 def _plan_first(
     session: OracleSession,
     ctx: Context,
     source: SourceRecord,
     tables: Sequence[TableId],
     signal_id: str | None,
-) -> list[ChunkKey]:
-    scn = source.snapshot_scn
-    assert scn is not None
-    keys: list[ChunkKey] = []
+) -> list[ChunkRecord]:
+    scn = _snapshot_scn(source)
+    planned: list[ChunkRecord] = []
     for table in tables:
-        keys += _plan_table(session, ctx, table, scn, f"s{scn}", None, signal_id)
-        ctx.store.save_table(
-            TableRecord(
-                ctx.source,
-                table,
-                state="snapshotting",
-                snapshot_id=f"s{scn}",
-                snapshot_scn=scn,
-                consistent_scn=scn,
-            )
-        )
-    return keys
+        planned += _plan_table(session, ctx, table, scn, None, signal_id)
+    return planned
 
 
 def _plan_ad_hoc(
     session: OracleSession,
     ctx: Context,
     tables: Sequence[TableId],
-    condition: str | None,
+    conditions: Mapping[TableId, str],
     signal_id: str | None,
-) -> list[ChunkKey]:
-    keys: list[ChunkKey] = []
+) -> list[ChunkRecord]:
+    planned: list[ChunkRecord] = []
     for table in tables:
         scn = current_scn(session)
-        while ctx.store.chunks(ctx.source, table, snapshot_id=f"s{scn}"):
+        while ctx.store.chunks(ctx.source, table, snapshot_id=_snapshot_id(scn)):
             time.sleep(0.2)
             scn = current_scn(session)
-        keys += _plan_table(session, ctx, table, scn, f"s{scn}", condition, signal_id)
-    return keys
+        planned += _plan_table(session, ctx, table, scn, conditions.get(table), signal_id)
+    return planned
 
 
 def _plan_table(
@@ -281,35 +278,54 @@ def _plan_table(
     ctx: Context,
     table: TableId,
     scn: Scn,
-    snapshot_id: str,
     condition: str | None,
     signal_id: str | None,
-) -> list[ChunkKey]:
-    planned = ctx.store.chunks(ctx.source, table, snapshot_id=snapshot_id)
-    if not planned:
-        schema = read_table_schema(session, ctx.config.table(table), scn=scn)
-        checked = None if condition is None else checked_condition(condition, schema)
-        ranges = plan_chunks(
-            session, schema, scn=scn, config=ctx.config.snapshot, condition=checked
+) -> list[ChunkRecord]:
+    """The chunks of one table as of one SCN: those of the store, else new ones, not stored yet."""
+    if known := ctx.store.chunks(ctx.source, table, snapshot_id=_snapshot_id(scn)):
+        return list(known)
+    schema = read_table_schema(session, ctx.config.table(table), scn=scn)
+    checked = None if condition is None else checked_condition(condition, schema)
+    ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot, condition=checked)
+    if not ctx.store.schema_versions(ctx.source, table):
+        ctx.store.save_schema_version(SchemaVersion(ctx.source, replace(schema, scn_from=scn)))
+    return [
+        ChunkRecord(
+            ctx.source,
+            table,
+            _snapshot_id(scn),
+            number,
+            scn,
+            chunk_range.as_json(),
+            condition=checked,
+            signal_id=signal_id,
         )
-        planned = [
-            ChunkRecord(
+        for number, chunk_range in enumerate(ranges)
+    ]
+
+
+def _begin_tables(ctx: Context, source: SourceRecord, fresh: Sequence[TableId]) -> None:
+    scn = _snapshot_scn(source)
+    for table in fresh:
+        ctx.store.save_table(
+            TableRecord(
                 ctx.source,
                 table,
-                snapshot_id,
-                number,
-                scn,
-                chunk_range.as_json(),
-                condition=checked,
-                signal_id=signal_id,
+                state="snapshotting",
+                snapshot_id=_snapshot_id(scn),
+                snapshot_scn=scn,
+                consistent_scn=scn,
             )
-            for number, chunk_range in enumerate(ranges)
-        ]
-        if not ctx.store.schema_versions(ctx.source, table):
-            first = SchemaVersion(ctx.source, replace(schema, scn_from=scn))
-            ctx.store.save_schema_version(first)
-        ctx.store.plan_chunks(planned)
-    return [_key(record) for record in planned]
+        )
+
+
+def _snapshot_scn(source: SourceRecord) -> Scn:
+    assert source.snapshot_scn is not None
+    return source.snapshot_scn
+
+
+def _snapshot_id(scn: Scn) -> str:
+    return f"s{scn}"
 
 
 def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord) -> ChunkManifest:

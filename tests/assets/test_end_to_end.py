@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,10 +77,14 @@ def site(spark_process: None, tmp_path: Path, instance: dg.DagsterInstance) -> I
         )
         for number in range(300):
             oracle.run(f"INSERT INTO ITEMS VALUES ({number}, 'item {number}', {number}.25)")
+        oracle.run(
+            "CREATE TABLE CDC_SIGNALS (ID VARCHAR2(42) PRIMARY KEY, TYPE VARCHAR2(32), DATA VARCHAR2(2048))"
+        )
         config = oracle.config(
             tmp_path,
             "ITEMS",
             snapshot={"chunk_rows": 100},
+            signals={"table": f"{OWNER}.CDC_SIGNALS"},
             lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         yield Site(oracle, config, instance)
@@ -123,6 +128,20 @@ def test_the_four_uses(site: Site) -> None:
     assert site.tick("snapshots") == [], "the signal is taken once"
     site.oracle.run("UPDATE ITEMS SET NAME = 'later' WHERE ID = 5")
     assert site.run_all("windows") == 1, "windows go on"
+    assert site.differences() == 0
+
+    data = json.dumps(data | {"additional-conditions": []})
+    site.oracle.run(
+        f"INSERT INTO CDC_SIGNALS VALUES ('from-oracle', 'execute-snapshot', '{data}')",
+        "INSERT INTO CDC_SIGNALS VALUES ('strange', 'execute-snapshot', '{}')",
+        "UPDATE ITEMS SET PRICE = 0 WHERE ID = 6",
+    )
+    assert site.run_all("snapshots") == 1, "a row of Oracle's signal table is a request too"
+    assert site.tick("snapshots") == [], "and is taken once"
+    with Pipeline(site.config) as pipeline:
+        states = {signal.id: signal.state for signal in pipeline.store.signals("src")}
+    assert states == {"s1": "done", "from-oracle": "done", "strange": "rejected"}
+    assert site.run_all("windows") == 1
     assert site.differences() == 0
 
     checked = site.repository.get_job("src_reconcile").execute_in_process(instance=site.instance)

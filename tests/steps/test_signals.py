@@ -1,0 +1,96 @@
+"""Signals through a pipeline on an embedded Oracle: all that one asks for is planned, or nothing. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.errors import ConfigError
+from cdc_core.identifiers import TableId
+from cdc_core.state.records import SignalRecord
+from cdc_core.steps import Pipeline
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+
+ONE, TWO = TableId(OWNER, "ONE"), TableId(OWNER, "TWO")
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            *(f"CREATE TABLE {table} (ID NUMBER(9) PRIMARY KEY)" for table in ("ONE", "TWO")),
+            *(f"INSERT INTO {table} VALUES (1)" for table in ("ONE", "TWO")),
+        )
+        yield running
+
+
+@pytest.fixture
+def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
+    with Pipeline(oracle.config(tmp_path, "ONE", "TWO")) as opened:
+        yield opened
+
+
+def signal(name: str, *tables: TableId, **filters: str) -> SignalRecord:
+    conditions = [
+        {"data-collection": f"{OWNER}.{table}", "filter": text} for table, text in filters.items()
+    ]
+    data = {"data-collections": [str(table) for table in tables]}
+    return SignalRecord(
+        name, "src", "execute-snapshot", data | {"additional-conditions": conditions}
+    )
+
+
+def planned_for(pipeline: Pipeline, name: str) -> list[tuple[TableId, str | None]]:
+    chunks = pipeline.store.chunks("src")
+    return sorted((one.table, one.condition) for one in chunks if one.signal_id == name)
+
+
+def test_a_signal_for_two_tables_plans_both_with_their_own_conditions(pipeline: Pipeline) -> None:
+    pipeline.start_snapshot()
+    pipeline.add_signal(signal("s1", ONE, TWO, TWO="ID > 0"))
+    [(taken, keys)] = pipeline.take_signals()
+    assert (taken.id, [key.table for key in keys]) == ("s1", [ONE, TWO])
+    assert planned_for(pipeline, "s1") == [(ONE, None), (TWO, "ID > 0")]
+
+
+def test_one_bad_condition_rejects_the_signal_whole(pipeline: Pipeline) -> None:
+    pipeline.start_snapshot()
+    pipeline.add_signal(signal("s1", ONE, TWO, TWO="DROP TABLE TWO"))
+    assert pipeline.take_signals() == []
+    assert planned_for(pipeline, "s1") == []
+    [record] = pipeline.store.signals("src")
+    assert (record.state, "condition" in (record.reason or "")) == ("rejected", True)
+
+
+def test_what_dies_while_planning_is_planned_once_afterwards(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.start_snapshot()
+    pipeline.add_signal(signal("s1", ONE, TWO))
+    with monkeypatch.context() as patched:
+        patched.setattr(type(pipeline.store), "finish_signal", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.take_signals()
+    before = planned_for(pipeline, "s1")
+    [(_, keys)] = pipeline.take_signals()
+    assert planned_for(pipeline, "s1") == before == [(ONE, None), (TWO, None)]
+    assert [key.table for key in keys] == [ONE, TWO]
+    assert pipeline.take_signals() == []
+
+
+def test_new_and_known_tables_in_one_request(pipeline: Pipeline) -> None:
+    """The new one gets its first snapshot, the known one an ad hoc snapshot."""
+    [first] = pipeline.start_snapshot([ONE])
+    keys = pipeline.start_snapshot([ONE, TWO])
+    assert [(key.table, key.snapshot_id == first.snapshot_id) for key in keys] == [
+        (TWO, True),
+        (ONE, False),
+    ]
+    with pytest.raises(ConfigError, match="not captured"):
+        pipeline.start_snapshot([TableId(OWNER, "THREE")])
+
+
+def _dies(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
