@@ -41,6 +41,8 @@ FIRST_DAY = date(2013, 1, 1)
 LAST_DAY_BEFORE = date(2013, 1, 31)
 LOAD_ROWS = 5_000
 DELAY_SHOWN_MINUTES = 15
+YOUNG = timedelta(days=AUDIT_AGE_DAYS) / 2
+"""Flights scheduled less than this ago are in no audit's hands."""
 CAUSES = ("late aircraft", "weather", "air traffic control", "crew", "l'avion n'est pas prêt")
 _COLUMN_EXISTS = 1430
 _NAME_EXISTS = 955
@@ -264,9 +266,18 @@ class LiveSystem:
         self.progress.changes += counts
 
     def _make_mistakes(self, cursor: oracledb.Cursor, batch: Batch) -> None:
-        """What someone does and takes back: rows deleted, changed and inserted that stay as they were."""
-        cursor.execute("UPDATE FLIGHTS SET DEP_DELAY = 999 WHERE CARRIER = 'HA'")
-        cursor.execute("DELETE FROM WEATHER WHERE OBSERVED < DATE '2013-01-01' + 1/4")
+        """What someone does and takes back: rows deleted, changed and inserted that stay as they were.
+
+        Only flights that are younger than those an audit may hold locked: it would never let go of them, waiting for us.
+        """
+        since = batch.at - YOUNG
+        cursor.execute(
+            "UPDATE FLIGHTS SET DEP_DELAY = 999 WHERE SCHED_DEP > :1 AND CARRIER IN ('AS', 'F9', 'HA')",
+            [since],
+        )
+        cursor.execute(
+            "DELETE FROM WEATHER WHERE ORIGIN = 'JFK' AND OBSERVED < DATE '2013-01-01' + 1/4"
+        )
         values = ["ZZ", f"Mistake {batch.number}", 0, None]
         cursor.setinputsizes(*tables.AIRLINES.binds)
         cursor.execute(tables.AIRLINES.insert_sql, values)

@@ -22,7 +22,7 @@ from pipelines.demo.events import (
     is_retimed,
 )
 from pipelines.demo.flights import Flight, read_flights, read_weather
-from pipelines.demo.workload import Plan
+from pipelines.demo.workload import YOUNG, Plan
 
 FIRST, LAST = date(2013, 2, 1), date(2013, 2, 3)
 
@@ -117,6 +117,15 @@ def test_audits_sign_off_landed_flights_of_days_ago() -> None:
         for moment, flight in audit.steps:
             assert flight.arr_delay is not None
             assert moment - flight.scheduled > timedelta(days=AUDIT_AGE_DAYS - 1)
+
+
+def test_an_audit_holds_no_flight_that_the_daily_work_may_touch_by_mistake() -> None:
+    """One thread works on both sessions: had one to wait for the other's locks, it would wait for ever."""
+    for audit in audits(
+        read_flights(date(2013, 2, 1), date(2013, 3, 31)), datetime(2013, 2, 4), 56
+    ):
+        begins = audit.steps[0][0]
+        assert all(flight.sched_dep <= begins - YOUNG for _, flight in audit.steps)
 
 
 def test_the_column_is_added_while_no_audit_is_open() -> None:
