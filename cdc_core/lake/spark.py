@@ -152,11 +152,6 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         base = base_archive(archive)
         archives = f"{base}{os.pathsep}{archive}" if base.is_file() else str(archive)
         options.append(f"-XX:SharedArchiveFile={archives}")
-    if config.spark_master.startswith("local"):
-        # Runs on one machine are short: the second compiler takes more time than it gives back (measured: a third of the
-        # CPU of a first snapshot and four small windows). -XX:TieredStopAtLevel=4 in spark_config brings it back.
-        # With it goes the room for compiled code, from 240 MB to 48; when that is full, nothing is compiled any more.
-        options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
     users = dict(config.spark_config)
     options.append(users.pop("spark.driver.extraJavaOptions", ""))
     return {
