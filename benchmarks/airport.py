@@ -9,6 +9,7 @@ from pathlib import Path
 
 import oracledb
 
+from cdc_core.config import SnapshotConfig
 from cdc_core.lake.spark import start_session
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schema
@@ -47,10 +48,11 @@ class Airport:
 
 @contextmanager
 def open_airport(folder: Path, plan: Plan) -> Iterator[Airport]:
-    """Serve a database in ``folder``, load the plan's past, warm Spark up."""
+    """Serve a database in ``folder``, load the plan's past, warm Spark up. Chunks are as large as by default."""
     folder.mkdir(parents=True, exist_ok=True)
     with serving(folder) as served:
         config = write_definitions(folder, served)
+        config = config.model_copy(update={"snapshot": SnapshotConfig()})
         with Pipeline(config) as pipeline:
             airport = Airport(served, plan, pipeline)
             with airport.owner() as connection:

@@ -16,6 +16,7 @@ from cdc_core.state.records import SignalRecord
 from cdc_core.state.store import Store
 from cdc_core.status import ChunkKey, Reconciliation, Reporter, SourceStatus, StepReport
 from cdc_core.steps import reconciling, signals, snapshots, standing, windows
+from cdc_core.steps.carrying import carry_chunks, carry_windows
 from cdc_core.steps.context import Context
 
 
@@ -146,20 +147,27 @@ class Pipeline:
     def run_snapshot(
         self, tables: list[TableId] | None = None, **plan: Any
     ) -> Iterator[StepReport]:
-        """Plan what is missing, then read and apply every pending chunk, yielding each finished step."""
+        """Plan what is missing, then read and apply every pending chunk, yielding each finished step.
+
+        Some tables are carried side by side (``lake.tables_at_once``), each read one chunk ahead.
+        """
         self.start_snapshot(tables, **plan)
-        for key in self.pending_chunks(tables):
-            yield self.snapshot_chunk(key)
-            yield self.apply_chunk(key)
+        yield from carry_chunks(
+            self.pending_chunks(tables),
+            self.snapshot_chunk,
+            self.apply_chunk,
+            tables_at_once=self.config.lake.tables_at_once,
+        )
 
     def run_windows(self, *, until: int | None = None) -> Iterator[StepReport]:
-        """Finish pending windows, then cut, capture and apply up to the present, yielding each finished step."""
+        """Finish pending windows, then cut, capture and apply up to the present, yielding each finished step.
+
+        One window is captured ahead while the one before it is applied.
+        """
         for planned in (False, True):
             if planned:
                 self.plan_windows(until=until)
-            for window in self.pending_windows():
-                yield self.capture_window(window)
-                yield self.apply_window(window)
+            yield from carry_windows(self.pending_windows(), self.capture_window, self.apply_window)
 
     def run_once(self) -> Iterator[StepReport]:
         """Everything that there is to do now: the first snapshot, waiting signals, windows to the present."""

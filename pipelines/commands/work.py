@@ -40,15 +40,10 @@ def snapshot(
     """
     _check_condition(table, condition)
     with opened(config) as pipeline:
-        tables = tables_of(table)
-        pipeline.start_snapshot(tables, condition=condition)
-        chunks = pipeline.pending_chunks(tables)
-        rows = 0
-        for key in chunks:
-            rows += pipeline.snapshot_chunk(key).rows
-            pipeline.apply_chunk(key)
+        steps = pipeline.run_snapshot(tables_of(table), condition=condition)
+        chunks = [step.rows for step in steps if step.kind == "chunk-applied"]
         out().print(
-            f"{len(chunks)} chunks with {rows:,} rows applied"
+            f"{len(chunks)} chunks with {sum(chunks):,} rows applied"
             if chunks
             else "Nothing to read: the first snapshot is done. Name a --table to read it again."
         )

@@ -24,7 +24,6 @@ from cdc_core.errors import LogsNotReadyError, OracleUnavailableError
 from cdc_core.lake.history import read_log
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.tables import mirror_path
-from cdc_core.status import ChunkKey
 from cdc_core.steps import Pipeline
 from pipelines.demo import settings
 from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time
@@ -149,25 +148,15 @@ def _await_first_hours(live: LiveSystem, work: Future[None], plan: Plan) -> None
 
 
 def _snapshot(pipeline: Pipeline, screen: Screen) -> None:
-    """Plan or go on with the snapshot; tables side by side, each one's chunks in order."""
+    """Plan or go on with the snapshot."""
     pipeline.check()
     pipeline.start_snapshot()
-    chunks = pipeline.pending_chunks()
+    chunks = len(pipeline.pending_chunks())
     done = itertools.count(1)
-
-    def carry(keys: list[ChunkKey]) -> None:
-        for key in keys:
-            pipeline.snapshot_chunk(key)
-            pipeline.apply_chunk(key)
+    for step in pipeline.run_snapshot():
+        if step.kind == "chunk-applied":
             number = next(done)
-            screen.bar("Snapshot", number, len(chunks), f"{number} of {len(chunks)} chunks")
-
-    tables = [list(keys) for _, keys in itertools.groupby(chunks, key=lambda key: key.table)]
-    with ThreadPoolExecutor(max_workers=pipeline.config.lake.tables_at_once) as pool:
-        for finished in [
-            pool.submit(carry, keys) for keys in sorted(tables, key=len, reverse=True)
-        ]:
-            finished.result()
+            screen.bar("Snapshot", number, chunks, f"{number} of {chunks} chunks")
 
 
 def _windows(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) -> None:

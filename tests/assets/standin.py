@@ -147,6 +147,14 @@ class StandIn:
             if tables is None or chunk.table in tables
         ]
 
+    def run_snapshot(
+        self, tables: list[TableId] | None = None, *, condition: str | None = None
+    ) -> Iterator[StepReport]:
+        self.start_snapshot(tables, condition=condition)
+        for key in self.pending_chunks(tables):
+            yield self.snapshot_chunk(key)
+            yield self.apply_chunk(key)
+
     def snapshot_chunk(self, key: ChunkKey) -> StepReport:
         self._begin("snapshot", f"{key.table} {key.key}")
         record = self.store.chunk(self.source, key.table, key.snapshot_id, key.number)
