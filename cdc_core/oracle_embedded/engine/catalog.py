@@ -309,14 +309,30 @@ class _History:
     versions: list[tuple[int, int, Definition]] = field(default_factory=list)
 
 
+def _place(definition: Definition) -> tuple[str, str]:
+    return (
+        "" if isinstance(definition, UserDef) else definition.owner,
+        definition.name,
+    )
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
 class Catalog:
-    """All definitions. Changed under the writer's lock only; readers get immutable values."""
+    """All definitions and settings.
+
+    Changed under the writer's lock only. Read by every thread without it: from memory alone (the writer's connection must
+    never be touched by two threads), and a replaced definition is at no moment absent.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._histories: dict[int, _History] = {}
         self._current: dict[tuple[str, str], Definition] = {}
         self._users: dict[str, UserDef] = {}
+        self._settings: dict[str, str] = {}
         self.version = 0
         self._next_id = _FIRST_ID
         connection.execute(
@@ -330,23 +346,29 @@ class Catalog:
 
     def load(self) -> None:
         """Read everything from SQLite, also to forget a DDL statement that failed."""
-        self._histories.clear()
-        self._current.clear()
-        self._users.clear()
-        self.version += 1
+        histories: dict[int, _History] = {}
         rows = self._connection.execute(
             "SELECT id, scn_from, scn_to, body FROM catalog ORDER BY id, scn_from"
         )
         for identifier, scn_from, scn_to, body in rows.fetchall():
-            text = body.decode() if isinstance(body, bytes) else body
-            definition = _rebuilt(json.loads(text))
-            self._histories.setdefault(identifier, _History()).versions.append(
-                (scn_from, scn_to, definition)
-            )
+            definition = _rebuilt(json.loads(_text(body)))
+            versions = histories.setdefault(identifier, _History()).versions
+            versions.append((scn_from, scn_to, definition))
             self._next_id = max(self._next_id, identifier + 1)
-            if scn_to == SCN_MAX:
-                self._enter(definition)
+        settings = self._connection.execute("SELECT name, value FROM settings").fetchall()
+        self._settings = {_text(name): _text(value) for name, value in settings}
         self._next_id = max(self._next_id, int(self.setting("next_object_id") or 0))
+        valid = [
+            history.versions[-1][2]
+            for history in histories.values()
+            if history.versions[-1][1] == SCN_MAX
+        ]
+        self._users = {item.name: item for item in valid if isinstance(item, UserDef)}
+        self._current = {
+            (item.owner, item.name): item for item in valid if not isinstance(item, UserDef)
+        }
+        self._histories = histories
+        self.version += 1
 
     def _enter(self, definition: Definition) -> None:
         if isinstance(definition, UserDef):
@@ -368,21 +390,17 @@ class Catalog:
 
     def setting(self, name: str) -> str | None:
         """A persistent setting of the database."""
-        row = self._connection.execute(
-            "SELECT value FROM settings WHERE name = ?", (name,)
-        ).fetchone()
-        if row is None:
-            return None
-        return row[0].decode() if isinstance(row[0], bytes) else str(row[0])
+        return self._settings.get(name)
 
     def set_setting(self, name: str, value: str) -> None:
         """Change a persistent setting, within the caller's transaction."""
         self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        self._settings[name] = value
 
     def put(self, definition: Definition, scn: int) -> None:
         """Add a definition, or replace the current one of the same id, from ``scn`` on."""
         history = self._histories.setdefault(definition.object_id, _History())
-        self._close(definition.object_id, scn)
+        old = self._close(definition.object_id, scn)
         history.versions.append((scn, SCN_MAX, definition))
         body = json.dumps(_plain(definition))
         self._connection.execute(
@@ -390,29 +408,34 @@ class Catalog:
             (definition.object_id, scn, SCN_MAX, body),
         )
         self._enter(definition)
+        if old is not None and _place(old) != _place(definition):
+            self._leave(old)
         self.version += 1
 
     def drop(self, definition: Definition, scn: int) -> None:
         """End a definition at ``scn``."""
-        self._close(definition.object_id, scn)
+        old = self._close(definition.object_id, scn)
+        if old is not None:
+            self._leave(old)
         self.version += 1
 
-    def _close(self, identifier: int, scn: int) -> None:
+    def _close(self, identifier: int, scn: int) -> Definition | None:
+        """End the current version of an id, if it has one, and return it."""
         versions = self._histories[identifier].versions
         if not versions or versions[-1][1] != SCN_MAX:
-            return
+            return None
         scn_from, _, old = versions.pop()
-        self._leave(old)
         if scn_from == scn:
             self._connection.execute(
                 "DELETE FROM catalog WHERE id = ? AND scn_from = ?", (identifier, scn_from)
             )
-            return
+            return old
         versions.append((scn_from, scn, old))
         self._connection.execute(
             "UPDATE catalog SET scn_to = ? WHERE id = ? AND scn_from = ?",
             (scn, identifier, scn_from),
         )
+        return old
 
     def find(self, owner: str, name: str) -> Definition | None:
         """The current object of a schema by name."""
@@ -439,11 +462,11 @@ class Catalog:
 
     def all(self, scn: int | None = None) -> Iterator[Definition]:
         """All definitions, current or as of an SCN, in order of their ids."""
-        for identifier in sorted(self._histories):
+        for identifier in sorted([*self._histories]):
             found = self.by_id(identifier) if scn is None else self.at(identifier, scn)
             if found is not None:
                 yield found
 
     def tables(self) -> Iterable[TableDef]:
         """All current tables."""
-        return [item for item in self._current.values() if isinstance(item, TableDef)]
+        return [item for item in [*self._current.values()] if isinstance(item, TableDef)]

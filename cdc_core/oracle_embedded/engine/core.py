@@ -95,7 +95,8 @@ class Database(ConstraintChecks):
                 self.store.catalog.set_setting("first_scn", str(self.store.clock.value))
                 self.store.catalog.set_setting("created", str(now()))
         self.first_scn = int(first or self.store.clock.value)
-        self.transactions = Transactions(self.store)
+        with self.store.lock:
+            self.transactions = Transactions(self.store)
 
     def attach(self, provider: RedoProvider) -> None:
         """Take over the redo side's sink, views and procedures, then roll back what a dead process left open."""

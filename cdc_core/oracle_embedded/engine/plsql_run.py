@@ -304,8 +304,8 @@ class BlockRunner:
         if family is not None:
             sql = compiler.convert(sql, family, node.pos)
         text = f"SELECT {sql.text}"
-        connection = self.session.database.store.writer
         with self.session.database.store.lock:
+            connection = self.session.database.store.writer
             self.session.enter(connection.context)
             params = parameters(compiler.plan.slots, self.values, 0, 0, self.session.time_zone)
             if compiler.plan.tables or compiler.plan.virtuals:

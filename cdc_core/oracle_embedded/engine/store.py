@@ -55,7 +55,7 @@ class Store:
         self.now = now
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
-        self.writer = self._connect()
+        self._writer = self._connect()
         self.sink: RedoSink | None = None
         self.before_flush: Callable[[], None] = lambda: None
         self._pool: list[Connection] = []
@@ -63,13 +63,17 @@ class Store:
         self._depth = 0
         self._open = False
         self.closed = False
+        with self.lock:
+            self._read()
+
+    def _read(self) -> None:
         sqlite = self.writer.sqlite
         sqlite.execute("PRAGMA journal_mode = WAL")
         sqlite.execute("PRAGMA synchronous = NORMAL")
         sqlite.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         self.begin()
         self.catalog = Catalog(sqlite)
-        self.clock = ScnClock(sqlite, now)
+        self.clock = ScnClock(sqlite, self.now)
         sqlite.execute(
             "CREATE TABLE IF NOT EXISTS undo (seq INTEGER PRIMARY KEY AUTOINCREMENT, tx INTEGER, oid INTEGER,"
             " rid INTEGER, op INTEGER, hid INTEGER, cols TEXT)"
@@ -137,6 +141,17 @@ class Store:
         connection.sqlite.close()
 
     # --- the writer --------------------------------------------------------------------------------------------------
+
+    @property
+    def writer(self) -> Connection:
+        """The one connection that writes, for who holds the lock.
+
+        A second thread on it would freeze the process: SQLite's own lock of the connection is waited for with Python's
+        held, by which the statement that has it cannot go on when it calls one of our functions.
+        """
+        if not self.lock._is_owned():  # type: ignore[attr-defined]
+            raise AssertionError("the writer's connection is used without its lock")
+        return self._writer
 
     def begin(self) -> sqlite3.Connection:
         """Make sure that the writer has a SQLite transaction, under the lock."""

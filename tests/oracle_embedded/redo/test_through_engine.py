@@ -94,7 +94,8 @@ def test_work_that_a_dead_process_left_open_is_rolled_back(tmp_path: Path) -> No
     session.execute(session.parse("create table t (id number primary key)"))
     session.execute(session.parse("insert into t values (7)"))
     first.engine.store.flush()
-    first.engine.store.writer.sqlite.close()  # as when the process dies
+    with first.engine.store.lock:
+        first.engine.store.writer.sqlite.close()  # as when the process dies
 
     second = open_database(folder)
     server = EmbeddedServer(second.engine)
