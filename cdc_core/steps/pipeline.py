@@ -16,8 +16,8 @@ from cdc_core.state.records import SignalRecord
 from cdc_core.state.store import Store
 from cdc_core.status import ChunkKey, Reconciliation, Reporter, SourceStatus, StepReport
 from cdc_core.steps import reconciling, signals, snapshots, standing, windows
-from cdc_core.steps.carrying import carry_chunks, carry_windows
 from cdc_core.steps.context import Context
+from cdc_core.steps.order import carry_chunks, carry_windows
 
 
 class Pipeline:

@@ -11,7 +11,7 @@ from cdc_core.errors import LakeError, LogsNotReadyError
 from cdc_core.identifiers import TableId
 from cdc_core.scn import ScnWindow
 from cdc_core.status import ChunkKey, StepReport
-from cdc_core.steps.carrying import carry_chunks, carry_windows
+from cdc_core.steps.order import carry_chunks, carry_windows
 
 WINDOWS = [ScnWindow(low, low + 10) for low in (0, 10, 20)]
 SECONDS = 10.0
