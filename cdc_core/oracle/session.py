@@ -18,6 +18,7 @@ from cdc_core.config import OracleConfig
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.identifiers import quote
 from cdc_core.oracle.ahead import ahead
+from cdc_core.oracle.cursors import ManualConnection
 from cdc_core.oracle.ora_codes import cdc_error
 
 ROOT = "CDB$ROOT"
@@ -66,6 +67,7 @@ def connect(
             dsn=config.dsn,
             tcp_connect_timeout=config.connect_timeout_seconds,
             program="redolake",
+            conn_class=ManualConnection,
             # Fetch types belong to a cached statement's text; without the cache a CLOB that was fetched as a locator once
             # cannot get in the way of a later Arrow fetch (DPY-3030).
             stmtcachesize=0,
@@ -160,6 +162,8 @@ class OracleSession:
                     yield pa.RecordBatch.from_pylist([], schema=batches.schema)
         except oracledb.Error as error:
             raise cdc_error(error) from error
+        finally:
+            self._connection.close_last_cursor()
 
     def execute_block(self, plsql: str, binds: Binds | None = None) -> None:
         """Run a PL/SQL block (calls of DBMS_LOGMNR)."""
