@@ -160,8 +160,11 @@ class QueryCompiler(GroupedCompiler):
             left_casts.append(casts[0])
             right_casts.append(casts[1])
         word = _SET_WORDS[node.op]
-        text = f"SELECT {', '.join(left_casts)} FROM ({left}) {word} SELECT {', '.join(right_casts)} FROM ({right})"
-        return text, columns
+        as_it_is = [f"c{number} AS c{number}" for number in range(1, len(columns) + 1)]
+        if not (isinstance(node.left, ast.SetOperation) and left_casts == as_it_is):
+            left = f"SELECT {', '.join(left_casts)} FROM ({left})"
+        # SQLite, too, takes set operators from left to right; nested, a few dozen would be too deep for it.
+        return f"{left} {word} SELECT {', '.join(right_casts)} FROM ({right})", columns
 
     def _merge_column(
         self, a: OutputColumn, b: OutputColumn, number: int, node: ast.SetOperation

@@ -26,6 +26,9 @@ _BATCH = 1000
 Parameters = list[object]
 
 
+_TOO_DEEP = ("parser stack overflow", "Expression tree is too large", "too many terms in compound")
+
+
 def translated(error: Exception, connection: Connection) -> OracleError:
     """The Oracle error behind an exception that came out of SQLite."""
     inner = connection.context.error
@@ -36,6 +39,8 @@ def translated(error: Exception, connection: Connection) -> OracleError:
         return ora(1426)
     if isinstance(error, sqlite3.OperationalError) and "interrupted" in str(error):
         return ora(1013)
+    if any(words in str(error) for words in _TOO_DEEP):
+        return OracleError(3001, "unimplemented feature: so many operators in one expression")
     return OracleError(600, f"internal error code, arguments: [{inner or error}]")
 
 

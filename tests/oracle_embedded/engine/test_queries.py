@@ -124,3 +124,16 @@ def test_a_lob_column_gives_a_handle(sql: Any) -> None:
     assert sql.session.read_lob(blob)[1] == b"\x00\xff"
     with pytest.raises(OracleError, match="ORA-22922"):
         sql.session.read_lob(b"no such handle")
+
+
+def test_hundreds_of_set_operators_go_from_left_to_right(sql: Any) -> None:
+    rows = " union all ".join(f"select {number} n from dual" for number in range(300))
+    assert sql(f"select count(*), sum(n) from ({rows})") == [("300", "44850")]
+    mixed = "select 1 from dual union all select 1 from dual minus select 2 from dual union all select 1.5 from dual"
+    assert sorted(sql(mixed)) == [("1",), ("1.5",)]
+
+
+def test_what_is_too_deep_is_refused_and_the_session_goes_on(sql: Any) -> None:
+    with pytest.raises(OracleError, match="so many operators"):
+        sql(f"select {' + '.join(['1'] * 300)} from dual")
+    assert sql("select 1 from dual") == [("1",)]
