@@ -20,6 +20,7 @@ from rich.table import Table
 from benchmarks.common import Result
 
 BENCHMARKS = ("decode", "capture", "window_cost", "flights_year")
+LOG_WIDTH = 190
 RESULTS = Path(__file__).with_name("results.json")
 
 
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=RESULTS)
     asked = parser.parse_args(arguments)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=LOG_WIDTH)
     results: list[dict[str, object]] = []
     failed = []
     for name in asked.only:
