@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError
-from cdc_core.oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
-from cdc_core.oracle_embedded.server import EmbeddedServer
+from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
+from oracle_embedded.server import EmbeddedServer
 
 LOCK_SECONDS = 30
 NAME_LENGTH_MAX = 30

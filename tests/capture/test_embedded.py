@@ -29,14 +29,14 @@ from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest
 from cdc_core.landing.store import LandingStore, open_landing
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import OracleSession, connect
-from cdc_core.oracle_embedded.database import ADMIN
-from cdc_core.oracle_embedded.faults import Fault, FaultKind
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.scn import Scn, ScnWindow
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord
 from cdc_core.state.store import Store
+from oracle_embedded.database import ADMIN
+from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle, wait_until
 
 EMP = TableId("DEMO", "EMP")

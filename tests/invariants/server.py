@@ -55,7 +55,7 @@ class EmbeddedServer:
         return oracledb.connect(user=self.user, password=self.password, dsn=self.dsn)
 
     def arm(self, kind: str, **arguments: object) -> None:
-        """Switch a fault on (:mod:`cdc_core.oracle_embedded.faults`)."""
+        """Switch a fault on (:mod:`oracle_embedded.faults`)."""
         given = {"kind": kind, **arguments}
         call = ", ".join(f"{name} => :{name}" for name in given)
         self._block(f"DBMS_REDOLAKE_FAULTS.ARM({call});", given)

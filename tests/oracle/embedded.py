@@ -13,8 +13,8 @@ import oracledb
 
 from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
-from cdc_core.oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
-from cdc_core.oracle_embedded.server import EmbeddedServer
+from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
+from oracle_embedded.server import EmbeddedServer
 
 PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner"}
 

@@ -12,9 +12,9 @@ import pytest
 from cdc_core.config import OracleConfig
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
 from cdc_core.oracle.session import SETTINGS, OracleSession, connect
-from cdc_core.oracle_embedded.api import OraType
-from cdc_core.oracle_embedded.server import EmbeddedServer
-from cdc_core.oracle_embedded.values import date_from_datetime, number_from_decimal
+from oracle_embedded.api import OraType
+from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.values import date_from_datetime, number_from_decimal
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, column
 
 NUMBER = column("N", OraType.NUMBER)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError, OraType
-from cdc_core.oracle_embedded.faults import (
+from oracle_embedded.api import OracleError, OraType
+from oracle_embedded.faults import (
     Fault,
     FaultEvent,
     FaultKind,

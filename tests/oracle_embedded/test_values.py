@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.oracle_embedded.api import OracleError
-from cdc_core.oracle_embedded.values import (
+from oracle_embedded.api import OracleError
+from oracle_embedded.values import (
     NEGATIVE_INFINITY,
     POSITIVE_INFINITY,
     binary_float_from_float,

@@ -24,7 +24,6 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, read_chunk_manifest
 from cdc_core.landing.store import LandingStore, open_landing
 from cdc_core.oracle.session import OracleSession
-from cdc_core.oracle_embedded.faults import Fault, FaultKind
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.scn import Scn
@@ -34,6 +33,7 @@ from cdc_core.snapshot.read import read_chunk
 from cdc_core.snapshot.signals import read_signal_table
 from cdc_core.state.records import SignalRecord
 from cdc_core.state.store import Store
+from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import BindMeta, ColumnMeta, OraType, Value
-from cdc_core.oracle_embedded.database import OpenDatabase, open_database
-from cdc_core.oracle_embedded.engine.session import Session
-from cdc_core.oracle_embedded.values import (
+from oracle_embedded.api import BindMeta, ColumnMeta, OraType, Value
+from oracle_embedded.database import OpenDatabase, open_database
+from oracle_embedded.engine.run.session import Session
+from oracle_embedded.values import (
     date_from_datetime,
     datetime_from_date,
     float_from_double,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import BindMeta, OracleError, OraType, RowOp
+from oracle_embedded.api import BindMeta, OracleError, OraType, RowOp
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError
+from oracle_embedded.api import OracleError
 
 ROWS = 30
 TOTAL = ROWS * 100

@@ -10,8 +10,8 @@ import oracledb
 import pytest
 import sqlalchemy as sa
 
-from cdc_core.oracle_embedded.database import OpenDatabase
-from cdc_core.oracle_embedded.server import EmbeddedServer
+from oracle_embedded.database import OpenDatabase
+from oracle_embedded.server import EmbeddedServer
 
 
 @pytest.fixture

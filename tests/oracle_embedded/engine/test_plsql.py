@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import BindMeta, OracleError, OraType
-from cdc_core.oracle_embedded.values import number_from_decimal, text_from_number
+from oracle_embedded.api import BindMeta, OracleError, OraType
+from oracle_embedded.values import number_from_decimal, text_from_number
 
 NUMBER = BindMeta(OraType.NUMBER, 22)
 

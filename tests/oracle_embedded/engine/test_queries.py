@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError
+from oracle_embedded.api import OracleError
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError
-from cdc_core.oracle_embedded.database import open_database
+from oracle_embedded.api import OracleError
+from oracle_embedded.database import open_database
 from tests.oracle_embedded.engine.conftest import Client
 
 ROOT = Path(__file__).parents[3]
 CHILD = """
 import sys
 from pathlib import Path
-from cdc_core.oracle_embedded.database import open_database
+from oracle_embedded.database import open_database
 opened = open_database(Path(sys.argv[1]))
 session = opened.engine.open_session("DEMO", program="", machine="")
 other = opened.engine.open_session("DEMO", program="", machine="")

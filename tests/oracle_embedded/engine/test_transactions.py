@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError
-from cdc_core.oracle_embedded.database import open_database
+from oracle_embedded.api import OracleError
+from oracle_embedded.database import open_database
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import (
+from oracle_embedded.api import (
     ColumnMeta,
     EngineSession,
     OraType,
@@ -22,8 +22,8 @@ from cdc_core.oracle_embedded.api import (
     TransactionInfo,
     Value,
 )
-from cdc_core.oracle_embedded.redo import Redo, RedoSettings, open_redo
-from cdc_core.oracle_embedded.values import int_from_number, number_from_text
+from oracle_embedded.redo import Redo, RedoSettings, open_redo
+from oracle_embedded.values import int_from_number, number_from_text
 
 NLS = {
     "NLS_DATE_FORMAT": "YYYY-MM-DD HH24:MI:SS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from cdc_core.oracle_embedded.api import OracleError, TableVersion
+from oracle_embedded.api import OracleError, TableVersion
 from tests.oracle_embedded.redo.conftest import FakeSession, World, num
 
 

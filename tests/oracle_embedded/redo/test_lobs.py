@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OraType, RowOp, TableVersion, Value
+from oracle_embedded.api import OraType, RowOp, TableVersion, Value
 from tests.oracle_embedded.redo.conftest import World, column, num, table
 
 

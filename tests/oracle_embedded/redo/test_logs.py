@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError, RowOp, TableVersion, Value
-from cdc_core.oracle_embedded.redo import RedoSettings
+from oracle_embedded.api import OracleError, RowOp, TableVersion, Value
+from oracle_embedded.redo import RedoSettings
 from tests.oracle_embedded.redo.conftest import World, num
 
 ROW: dict[str, Value] = {"ID": num(1), "NAME": b"a" * 100, "AGE": None}
@@ -197,7 +197,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from tests.oracle_embedded.redo.conftest import World, column, num, table
-from cdc_core.oracle_embedded.api import OraType
+from oracle_embedded.api import OraType
 
 world = World(Path(sys.argv[1]), log_bytes=8192)
 made = table(column(1, "ID", OraType.NUMBER))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError, OraType, TableVersion, Value
-from cdc_core.oracle_embedded.redo import Dictionary
+from oracle_embedded.api import OracleError, OraType, TableVersion, Value
+from oracle_embedded.redo import Dictionary
 from tests.oracle_embedded.redo.conftest import FakeSession, World, column, num, table
 
 ROW: dict[str, Value] = {"ID": num(1), "NAME": b"a", "AGE": None}

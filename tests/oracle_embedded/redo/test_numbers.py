@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.oracle_embedded import values
-from cdc_core.oracle_embedded.redo import numbers
+from oracle_embedded import values
+from oracle_embedded.redo import numbers
 
 
 def test_a_fraction_that_to_char_rounds_keeps_its_digits() -> None:

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from cdc_core.oracle_embedded import values
-from cdc_core.oracle_embedded.api import OraType, RowOp, StoredColumn, TableVersion, Value
+from oracle_embedded import values
+from oracle_embedded.api import OraType, RowOp, StoredColumn, TableVersion, Value
 from tests.oracle_embedded.redo.conftest import FakeSession, World, column, num, table
 
 WHEN = datetime(2024, 1, 17, 23, 5, 9, 123456)

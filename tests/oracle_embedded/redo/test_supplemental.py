@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError, RowOp, TableVersion, Value
+from oracle_embedded.api import OracleError, RowOp, TableVersion, Value
 from tests.oracle_embedded.redo.conftest import World, num
 
 OLD: dict[str, Value] = {"ID": num(1), "NAME": b"a", "AGE": None}

@@ -9,8 +9,8 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.oracle_embedded.database import CAPTURE, OWNER, OpenDatabase, open_database
-from cdc_core.oracle_embedded.server import EmbeddedServer
+from oracle_embedded.database import CAPTURE, OWNER, OpenDatabase, open_database
+from oracle_embedded.server import EmbeddedServer
 
 
 @pytest.fixture

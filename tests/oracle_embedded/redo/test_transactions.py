@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdc_core.oracle_embedded.api import RowOp, TableVersion, Value
+from oracle_embedded.api import RowOp, TableVersion, Value
 from tests.oracle_embedded.redo.conftest import World, num
 
 ROW: dict[str, Value] = {"ID": num(1), "NAME": b"a", "AGE": None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_core.oracle_embedded.api import OraType, TableVersion
+from oracle_embedded.api import OraType, TableVersion
 from tests.oracle_embedded.redo.conftest import World, num
 
 

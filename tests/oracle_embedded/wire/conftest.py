@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import oracledb
 import pytest
 
-from cdc_core.oracle_embedded.server import EmbeddedServer
-from cdc_core.oracle_embedded.wire.session import WireSettings
+from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.wire.session import WireSettings
 from tests.oracle_embedded.wire.fake_engine import FakeEngine
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from cdc_core.oracle_embedded.api import (
+from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
     OracleError,
@@ -15,7 +15,7 @@ from cdc_core.oracle_embedded.api import (
     StatementKind,
     Value,
 )
-from cdc_core.oracle_embedded.wire.placeholders import returning_positions
+from oracle_embedded.wire.placeholders import returning_positions
 
 
 class FakeRows:

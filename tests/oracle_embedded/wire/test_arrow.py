@@ -9,8 +9,8 @@ import oracledb
 import pyarrow
 import pytest
 
-from cdc_core.oracle_embedded.api import OraType
-from cdc_core.oracle_embedded.values import (
+from oracle_embedded.api import OraType
+from oracle_embedded.values import (
     date_from_datetime,
     double_from_float,
     number_from_decimal,
@@ -90,7 +90,7 @@ def test_requested_schema_keeps_all_digits(
 
 
 def test_arrow_tables_are_bound(connection: oracledb.Connection, engine: FakeEngine) -> None:
-    from cdc_core.oracle_embedded.api import Outcome, StatementKind
+    from oracle_embedded.api import Outcome, StatementKind
 
     engine.on_statement("insert", lambda call: Outcome(StatementKind.DML, row_count=3), binds=2)
     table = pyarrow.table({"A": [1, 2, None], "B": ["x", None, "z"]})

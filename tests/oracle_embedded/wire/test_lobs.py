@@ -7,8 +7,8 @@ import gc
 import oracledb
 import pytest
 
-from cdc_core.oracle_embedded.api import BindMeta, OraType, OutBind, Outcome, StatementKind
-from cdc_core.oracle_embedded.values import number_from_decimal
+from oracle_embedded.api import BindMeta, OraType, OutBind, Outcome, StatementKind
+from oracle_embedded.values import number_from_decimal
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, column
 
 _TEXT = "Grüße 🔥 " * 20000

@@ -11,10 +11,10 @@ from pathlib import Path
 import oracledb
 import pytest
 
-from cdc_core.oracle_embedded.api import OraType, Outcome, StatementKind
-from cdc_core.oracle_embedded.server import EmbeddedServer
-from cdc_core.oracle_embedded.values import number_from_decimal
-from cdc_core.oracle_embedded.wire.session import WireSettings
+from oracle_embedded.api import OraType, Outcome, StatementKind
+from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.values import number_from_decimal
+from oracle_embedded.wire.session import WireSettings
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, column
 
 

@@ -8,18 +8,18 @@ import struct
 import oracledb
 import pytest
 
-from cdc_core.oracle_embedded.api import OraType
-from cdc_core.oracle_embedded.faults import FaultRegistry
-from cdc_core.oracle_embedded.server import EmbeddedServer
-from cdc_core.oracle_embedded.values import number_from_decimal
-from cdc_core.oracle_embedded.wire.calls import Calls
-from cdc_core.oracle_embedded.wire.packets import (
+from oracle_embedded.api import OraType
+from oracle_embedded.faults import FaultRegistry
+from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.values import number_from_decimal
+from oracle_embedded.wire.calls import Calls
+from oracle_embedded.wire.packets import (
     ConnectionLostError,
     Link,
     Packet,
     PacketType,
 )
-from cdc_core.oracle_embedded.wire.ttc import (
+from oracle_embedded.wire.ttc import (
     ProtocolError,
     TtcReader,
     clr_bytes,

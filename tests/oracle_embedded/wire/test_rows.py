@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.oracle_embedded.api import OraType, Value
-from cdc_core.oracle_embedded.wire.lobs import LobStore
-from cdc_core.oracle_embedded.wire.rows import RowEncoder
-from cdc_core.oracle_embedded.wire.ttc import clr_bytes
+from oracle_embedded.api import OraType, Value
+from oracle_embedded.wire.lobs import LobStore
+from oracle_embedded.wire.rows import RowEncoder
+from oracle_embedded.wire.ttc import clr_bytes
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession, column
 
 _LOBS = LobStore(FakeSession(FakeEngine(), 1, "SCOTT", "test"))

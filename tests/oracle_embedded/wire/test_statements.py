@@ -7,7 +7,7 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.oracle_embedded.api import (
+from oracle_embedded.api import (
     BindMeta,
     OracleError,
     OraType,
@@ -15,9 +15,9 @@ from cdc_core.oracle_embedded.api import (
     Outcome,
     StatementKind,
 )
-from cdc_core.oracle_embedded.server import EmbeddedServer
-from cdc_core.oracle_embedded.values import decimal_from_number, number_from_decimal
-from cdc_core.oracle_embedded.wire.placeholders import returning_positions
+from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.values import decimal_from_number, number_from_decimal
+from oracle_embedded.wire.placeholders import returning_positions
 from tests.oracle_embedded.wire.fake_engine import Call, FakeEngine, FakeRows, Script, column
 
 _NUMBERS = [column("N", OraType.NUMBER)]

@@ -9,10 +9,10 @@ import time
 import oracledb
 import pytest
 
-from cdc_core.oracle_embedded.api import OracleError, OraType, Outcome, StatementKind
-from cdc_core.oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from cdc_core.oracle_embedded.server import EmbeddedServer
-from cdc_core.oracle_embedded.values import number_from_decimal
+from oracle_embedded.api import OracleError, OraType, Outcome, StatementKind
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
+from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.values import number_from_decimal
 from tests.oracle_embedded.wire.fake_engine import Call, FakeEngine, Script, column
 
 _NUMBERS = [column("N", OraType.NUMBER)]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdc_core.oracle_embedded.api import ColumnMeta, OraType, Outcome, StatementKind
-from cdc_core.oracle_embedded.server import EmbeddedServer
-from cdc_core.oracle_embedded.values import (
+from oracle_embedded.api import ColumnMeta, OraType, Outcome, StatementKind
+from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.values import (
     binary_float_from_float,
     date_from_datetime,
     datetime_from_date,

@@ -1,0 +1,87 @@
+"""How is an embedded Oracle put together: storage, SQL engine, redo, and its first users?"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from oracle_embedded.engine.run.database import Database
+from oracle_embedded.faults import PACKAGE as FAULTS
+from oracle_embedded.faults import FaultRegistry
+from oracle_embedded.redo import Redo, RedoSettings, open_redo
+
+ADMIN = "REDOLAKE_ADMIN"
+CAPTURE = "C##REDOLAKE"
+OWNER = "DEMO"
+_CAPTURE_VIEWS = (
+    "V_$DATABASE", "V_$LOG", "V_$LOG_HISTORY", "V_$LOGMNR_LOGS", "V_$LOGMNR_CONTENTS", "V_$LOGMNR_PARAMETERS", "V_$LOGFILE",
+    "V_$ARCHIVED_LOG", "V_$ARCHIVE_DEST_STATUS", "V_$TRANSACTION", "V_$MYSTAT", "V_$STATNAME",
+)  # fmt: skip
+_CAPTURE_PRIVILEGES = (
+    "CREATE SESSION", "SET CONTAINER", "FLASHBACK ANY TABLE", "SELECT ANY TABLE", "SELECT_CATALOG_ROLE", "EXECUTE_CATALOG_ROLE",
+    "SELECT ANY TRANSACTION", "LOGMINING", "CREATE TABLE", "LOCK ANY TABLE", "CREATE SEQUENCE",
+)  # fmt: skip
+_OWNER_PRIVILEGES = (
+    "CREATE SESSION", "ALTER SESSION", "CREATE TABLE", "CREATE VIEW", "CREATE SEQUENCE", "CREATE SYNONYM", "UNLIMITED TABLESPACE",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDatabase:
+    """An open database with its redo, and the faults that its server consults; ``close`` ends both."""
+
+    engine: Database
+    redo: Redo
+    faults: FaultRegistry
+
+    def password(self, user: str) -> str:
+        """Clear password of one of the first users."""
+        found = self.engine.password_of(user)
+        if found is None:
+            raise KeyError(user)
+        return found
+
+    def close(self) -> None:
+        """End all sessions and release the storage. May be called twice."""
+        self.engine.close()
+
+
+def open_database(
+    data_dir: Path | None = None,
+    *,
+    passwords: Mapping[str, str] | None = None,
+    redo_settings: RedoSettings | None = None,
+    now: Callable[[], float] = time.time,
+) -> OpenDatabase:
+    """Open the database in a folder, making it if it is not there.
+
+    A new database has the users REDOLAKE_ADMIN (administrator), C##REDOLAKE (capture, with the grants that LogMiner
+    capture needs) and DEMO (an ordinary schema owner).
+
+    Args:
+        data_dir: Where the data stays between runs; None for a database that is gone when it is closed.
+        passwords: Passwords of the first users by name; the others of a new database are generated.
+        redo_settings: Sizes and behaviour of the redo.
+        now: The clock, in seconds since 1970.
+    """
+    engine = Database(data_dir, now=now)
+    if engine.is_new:
+        grants = [("SELECT", "SYS", view) for view in _CAPTURE_VIEWS]
+        grants += [
+            ("EXECUTE", "SYS", package) for package in ("DBMS_LOGMNR", "DBMS_LOGMNR_D", FAULTS)
+        ]
+        engine.create_user("PUBLIC", "", (), is_role=True)
+        engine.create_user(ADMIN, secrets.token_urlsafe(12), ("DBA", "SYSDBA"))
+        engine.create_user(CAPTURE, secrets.token_urlsafe(12), _CAPTURE_PRIVILEGES, grants)
+        engine.create_user(OWNER, secrets.token_urlsafe(12), _OWNER_PRIVILEGES)
+    for name, password in (passwords or {}).items():
+        engine.set_password(name, password)
+    redo = open_redo(engine, settings=redo_settings)
+    engine.attach(redo)
+    engine.recover()
+    faults = FaultRegistry()
+    engine.add_procedures(faults.procedures())
+    return OpenDatabase(engine, redo, faults)

@@ -1,0 +1,1 @@
+"""How do statement trees become SQLite SQL?"""

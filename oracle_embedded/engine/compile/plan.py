@@ -1,0 +1,103 @@
+"""What does a compiled statement consist of?
+
+SQLite text refers to tables as ``\\x01n\\x02``: at each execution the marker of a stored table becomes the table itself
+when all its current rows are visible, or the union of current and past rows that a snapshot sees. Parameters 1 and 2
+are the snapshot's SCN and the mark of the session's own transaction; the slots follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oracle_embedded.api import VirtualTable
+from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.storage.catalog import TableDef
+
+FIRST_SLOT = 3
+
+
+@dataclass(slots=True)
+class Sql:
+    """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a plain column."""
+
+    text: str
+    type: SqlType
+    nullable: bool = True
+    base: TableUse | None = None
+    is_rowid: bool = False
+    column: str | None = None
+    constant: bool = False
+
+    @property
+    def family(self) -> str:
+        """The type's family."""
+        return self.type.family
+
+
+@dataclass(slots=True)
+class Slot:
+    """One parameter: a bind position of the statement."""
+
+    position: int
+    type: SqlType
+
+
+@dataclass(slots=True)
+class Flashback:
+    """An AS OF clause: its value as SQLite text over the same parameters, and the parameter that receives the SCN."""
+
+    kind: str
+    text: str
+    parameter: int
+
+
+@dataclass(slots=True)
+class TableUse:
+    """One appearance of a stored table."""
+
+    index: int
+    table: TableDef
+    flashback: Flashback | None = None
+
+    @property
+    def marker(self) -> str:
+        """Stands for the table in SQLite text."""
+        return f"\x01{self.index}\x02"
+
+
+@dataclass(slots=True)
+class VirtualUse:
+    """One appearance of a view that is computed: filled into a temporary table before the statement runs.
+
+    ``filters`` are (column, operator, SQLite text of the value).
+    """
+
+    name: str
+    view: VirtualTable
+    dictionary: bool
+    flashback: Flashback | None = None
+    columns: set[str] = field(default_factory=set)
+    filters: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class OutputColumn:
+    """One column of a query's result."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(slots=True)
+class Plan:
+    """A compiled statement of any kind; ``text`` is its query part."""
+
+    text: str = ""
+    columns: list[OutputColumn] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
+    tables: list[TableUse] = field(default_factory=list)
+    virtuals: list[VirtualUse] = field(default_factory=list)
+    variants: dict[tuple[bool, ...], tuple[str, int]] = field(default_factory=dict)
+    locks: list[TableUse] = field(default_factory=list)
+    """Tables whose rows FOR UPDATE locks: their addresses follow the visible columns."""

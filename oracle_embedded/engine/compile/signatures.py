@@ -1,0 +1,127 @@
+"""Which functions just convert their arguments, and what do they return?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oracle_embedded.api import OraType
+from oracle_embedded.engine.compile.plan import Sql
+from oracle_embedded.engine.datatypes import types
+from oracle_embedded.engine.datatypes.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A function whose arguments are just converted: one code per argument, ``?`` before the optional ones."""
+
+    codes: str
+    function: str
+    result: SqlType | Callable[[list[Sql]], SqlType]
+    nullable: bool = True
+
+
+def same_text(args: list[Sql]) -> SqlType:
+    """Text as long as the first argument."""
+    first = args[0].type
+    if first.family == "clob":
+        return types.CLOB
+    return types.varchar(first.length, first.char_length, first.form or 1)
+
+
+def _text(size: int) -> Callable[[list[Sql]], SqlType]:
+    def result(args: list[Sql]) -> SqlType:
+        form = next((arg.type.form for arg in args if arg.family == "text"), 1)
+        return types.varchar(size, size, form or 1)
+
+    return result
+
+
+def _zoned(scale: int) -> SqlType:
+    return SqlType(OraType.TIMESTAMP_TZ, scale=scale)
+
+
+SIGNATURES = {
+    "UPPER": Signature("T", "o_upper", same_text),
+    "LOWER": Signature("T", "o_lower", same_text),
+    "INITCAP": Signature("T", "o_initcap", same_text),
+    "SUBSTR": Signature("TN?N", "o_substr", same_text),
+    "SUBSTRB": Signature("TN?N", "o_substrb", same_text),
+    "INSTR": Signature("TT?NN", "o_instr", types.NUMBER),
+    "LENGTH": Signature("T", "o_length", types.NUMBER),
+    "LENGTHB": Signature("T", "o_lengthb", types.NUMBER),
+    "LTRIM": Signature("T?T", "o_ltrim", same_text),
+    "RTRIM": Signature("T?T", "o_rtrim", same_text),
+    "LPAD": Signature("TN?T", "o_lpad", _text(4000)),
+    "RPAD": Signature("TN?T", "o_rpad", _text(4000)),
+    "REPLACE": Signature("TT?T", "o_replace", _text(4000)),
+    "TRANSLATE": Signature("TTT", "o_translate", same_text),
+    "CHR": Signature("N", "o_chr", types.varchar(4)),
+    "NCHR": Signature("N", "o_chr", types.varchar(2, 1, 2)),
+    "ASCII": Signature("T", "o_ascii", types.NUMBER),
+    "SOUNDEX": Signature("T", "o_soundex", types.varchar(4)),
+    "REVERSE": Signature("T", "o_reverse", same_text),
+    "UNISTR": Signature("T", "o_unistr", types.varchar(4000, 2000, 2)),
+    "ASCIISTR": Signature("T", "o_asciistr", _text(4000)),
+    "REGEXP_REPLACE": Signature("TT?TNNT", "o_regexp_replace", _text(4000)),
+    "REGEXP_SUBSTR": Signature("TT?NNTN", "o_regexp_substr", same_text),
+    "REGEXP_INSTR": Signature("TT?NNNT", "o_regexp_instr", types.NUMBER),
+    "REGEXP_COUNT": Signature("TT?NT", "o_regexp_count", types.NUMBER),
+    "MOD": Signature("NN", "o_mod", types.NUMBER),
+    "REMAINDER": Signature("NN", "o_remainder", types.NUMBER),
+    "SIGN": Signature("N", "o_sign", types.NUMBER),
+    "POWER": Signature("NN", "o_power", types.NUMBER),
+    "SQRT": Signature("N", "o_sqrt", types.NUMBER),
+    "LN": Signature("N", "o_ln", types.NUMBER),
+    "LOG": Signature("NN", "o_log", types.NUMBER),
+    "EXP": Signature("N", "o_exp", types.NUMBER),
+    "WIDTH_BUCKET": Signature("NNNN", "o_width_bucket", types.NUMBER),
+    "BITAND": Signature("NN", "o_bitand", types.NUMBER),
+    "ADD_MONTHS": Signature("DN", "o_add_months", types.DATE),
+    "MONTHS_BETWEEN": Signature("DD", "o_months_between", types.NUMBER),
+    "LAST_DAY": Signature("D", "o_last_day", types.DATE),
+    "NEXT_DAY": Signature("DT", "o_next_day", types.DATE),
+    "NEW_TIME": Signature("DTT", "o_new_time", types.DATE),
+    "NUMTODSINTERVAL": Signature("NT", "o_numtods", types.INTERVAL_DS),
+    "NUMTOYMINTERVAL": Signature("NT", "o_numtoym", types.INTERVAL_YM),
+    "TO_DSINTERVAL": Signature("T", "cv_text_ids", types.INTERVAL_DS),
+    "TO_YMINTERVAL": Signature("T", "cv_text_iym", types.INTERVAL_YM),
+    "FROM_TZ": Signature("ST", "o_from_tz", types.TIMESTAMP_TZ),
+    "SYS_EXTRACT_UTC": Signature("Z", "o_extract_utc", types.TIMESTAMP),
+    "HEXTORAW": Signature("T", "cv_text_raw", types.RAW),
+    "RAWTOHEX": Signature("R", "cv_raw_text", _text(4000)),
+    "CHARTOROWID": Signature("T", "cv_text_rowid", types.ROWID),
+    "ROWIDTOCHAR": Signature("O", "cv_rowid_text", types.varchar(18)),
+    "SYS_CONTEXT": Signature("TT?N", "o_sys_context", types.varchar(256)),
+    "USERENV": Signature("T", "o_userenv", types.varchar(256)),
+    "SCN_TO_TIMESTAMP": Signature("N", "o_scn_to_timestamp", types.TIMESTAMP),
+    "TIMESTAMP_TO_SCN": Signature("S", "o_timestamp_to_scn", types.NUMBER),
+    "NLS_UPPER": Signature("T?T", "o_upper", same_text),
+    "NLS_LOWER": Signature("T?T", "o_lower", same_text),
+    "TZ_OFFSET": Signature("T", "o_tz_offset", types.varchar(7)),
+    "TO_SINGLE_BYTE": Signature("T", "o_same", same_text),
+    "UTL_RAW.CAST_TO_RAW": Signature("T", "o_cast_to_raw", types.RAW),
+    "UTL_RAW.CAST_TO_VARCHAR2": Signature("R", "o_cast_to_varchar2", types.TEXT),
+    "UTL_RAW.LENGTH": Signature("R", "o_raw_length", types.NUMBER),
+    "UTL_RAW.SUBSTR": Signature("RN?N", "o_raw_substr", types.RAW),
+    "UTL_RAW.CONCAT": Signature("RR", "o_raw_concat", types.RAW),
+    "UTL_RAW.REVERSE": Signature("R", "o_raw_reverse", types.RAW),
+    "UTL_RAW.CAST_TO_NUMBER": Signature("R", "o_same", types.NUMBER),
+    "DBMS_ROWID.ROWID_CREATE": Signature("NNNNN", "o_rowid_create", types.ROWID),
+    "DBMS_ROWID.ROWID_OBJECT": Signature("O", "o_rowid_object", types.NUMBER),
+    "DBMS_ROWID.ROWID_RELATIVE_FNO": Signature("O?T", "o_rowid_file", types.NUMBER),
+    "DBMS_ROWID.ROWID_BLOCK_NUMBER": Signature("O?T", "o_rowid_block", types.NUMBER),
+    "DBMS_ROWID.ROWID_ROW_NUMBER": Signature("O", "o_rowid_slot", types.NUMBER),
+    "DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER": Signature("", "o_current_scn", types.NUMBER, nullable=False),
+    "SYSDATE": Signature("", "o_sysdate", types.DATE, nullable=False),
+    "SYSTIMESTAMP": Signature("", "o_systimestamp", _zoned(6), nullable=False),
+    "CURRENT_DATE": Signature("", "o_current_date", types.DATE, nullable=False),
+    "CURRENT_TIMESTAMP": Signature("?N", "o_current_timestamp", _zoned(6), nullable=False),
+    "LOCALTIMESTAMP": Signature("?N", "o_localtimestamp", SqlType(OraType.TIMESTAMP, scale=6), nullable=False),
+    "SESSIONTIMEZONE": Signature("", "o_session_zone", types.varchar(75), nullable=False),
+    "DBTIMEZONE": Signature("", "o_database_zone", types.varchar(6), nullable=False),
+    "SYS_GUID": Signature("", "o_guid", types.raw(16), nullable=False),
+    "USER": Signature("", "o_user", types.varchar(128), nullable=False),
+    "UID": Signature("", "o_uid", types.NUMBER, nullable=False),
+    "STANDARD_HASH": Signature("A?T", "o_standard_hash", types.raw(20)),
+}  # fmt: skip

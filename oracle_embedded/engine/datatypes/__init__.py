@@ -1,0 +1,1 @@
+"""Which datatypes are there, and how are their values computed with?"""

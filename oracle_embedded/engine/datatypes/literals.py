@@ -1,0 +1,80 @@
+"""What do datetime and interval literals mean?"""
+
+from __future__ import annotations
+
+import re
+
+from oracle_embedded.api import OracleError, OraType
+from oracle_embedded.engine.datatypes import temporal, types
+from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.formats.dates_read import read_date
+from oracle_embedded.values import interval_ds_from_nanos, interval_ym_from_months
+
+_TIMESTAMP = re.compile(
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})[ T]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*(\S.*)?\Z"
+)
+_DAY_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
+_UNIT_NANOS = {
+    "DAY": temporal.DAY,
+    "HOUR": 3600 * temporal.SECOND,
+    "MINUTE": 60 * temporal.SECOND,
+    "SECOND": temporal.SECOND,
+}
+
+
+def temporal_literal(kind: str, text: str, pos: int) -> tuple[bytes, SqlType]:
+    """Value and type of ``DATE '…'`` or ``TIMESTAMP '…'``, the latter with zone if it is written."""
+    try:
+        if kind == "DATE":
+            packed, _ = read_date(text, "YYYY-MM-DD", (1, 1))
+            return packed[:7], types.DATE
+        match = _TIMESTAMP.match(text)
+        if match is None:
+            raise OracleError(1861, "literal does not match format string")
+        *_, fraction, zone = match.groups()
+        model = (
+            "YYYY-MM-DD HH24:MI" + (":SS" if match.group(6) else "") + (".FF" if fraction else "")
+        )
+        head = text[: match.start(8)] if zone else text
+        packed, _ = read_date(head.replace("T", " ").strip(), model, (1, 1))
+        scale = 9
+        if zone:
+            zoned = temporal.zoned_from_local(packed, zone.strip())
+            return zoned, SqlType(OraType.TIMESTAMP_TZ, scale=scale)
+        return packed, SqlType(OraType.TIMESTAMP, scale=scale)
+    except OracleError as error:
+        error.offset = pos
+        raise
+
+
+def interval_literal(text: str, first: str, last: str, pos: int) -> tuple[bytes, SqlType]:
+    """Value and type of ``INTERVAL '…' first [TO last]``."""
+    if first in ("YEAR", "MONTH"):
+        return interval_ym_from_months(_months(text, first, last, pos)), types.INTERVAL_YM
+    return interval_ds_from_nanos(interval_nanos(text, first, last, pos)), types.INTERVAL_DS
+
+
+def _months(text: str, first: str, last: str, pos: int) -> int:
+    match = re.fullmatch(r"\s*([+-]?)(\d+)(?:-(\d+))?\s*", text)
+    if match is None or (match.group(3) is not None) != (first != last):
+        raise OracleError(1867, "the interval is invalid", pos)
+    value = int(match.group(2)) * (12 if first == "YEAR" else 1) + int(match.group(3) or 0)
+    return -value if match.group(1) == "-" else value
+
+
+def interval_nanos(text: str, first: str, last: str, pos: int = 0) -> int:
+    """Nanoseconds of a day-time interval's text.
+
+    Raises:
+        OracleError: ORA-01867 when the text does not have the fields.
+    """
+    units = _DAY_UNITS[_DAY_UNITS.index(first) : _DAY_UNITS.index(last) + 1]
+    match = re.fullmatch(r"\s*([+-]?)(\d+(?:[ :]+\d+)*)(?:\.(\d{1,9}))?\s*", text)
+    if match is None:
+        raise OracleError(1867, "the interval is invalid", pos)
+    values = [int(part) for part in re.split(r"[ :]+", match.group(2))]
+    if len(values) != len(units) or (match.group(3) and last != "SECOND"):
+        raise OracleError(1867, "the interval is invalid", pos)
+    nanos = sum(value * _UNIT_NANOS[unit] for value, unit in zip(values, units, strict=True))
+    nanos += int((match.group(3) or "0").ljust(9, "0"))
+    return -nanos if match.group(1) == "-" else nanos

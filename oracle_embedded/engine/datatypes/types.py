@@ -1,0 +1,249 @@
+"""Which SQL types are there, how does describe show them, and which conversions are implicit?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oracle_embedded.api import BindMeta, ColumnMeta, OraType
+
+_FAMILIES = {
+    OraType.VARCHAR: "text",
+    OraType.CHAR: "text",
+    OraType.LONG: "text",
+    OraType.CLOB: "clob",
+    OraType.BLOB: "blob",
+    OraType.NUMBER: "number",
+    OraType.BINARY_INTEGER: "number",
+    OraType.BINARY_FLOAT: "float",
+    OraType.BINARY_DOUBLE: "double",
+    OraType.DATE: "date",
+    OraType.TIMESTAMP: "timestamp",
+    OraType.TIMESTAMP_TZ: "tz",
+    OraType.TIMESTAMP_LTZ: "ltz",
+    OraType.INTERVAL_DS: "ids",
+    OraType.INTERVAL_YM: "iym",
+    OraType.RAW: "raw",
+    OraType.LONG_RAW: "raw",
+    OraType.ROWID: "rowid",
+    OraType.UROWID: "rowid",
+    OraType.BOOLEAN: "bool",
+    OraType.CURSOR: "cursor",
+}
+FAMILY_NAMES = {
+    "text": "CHAR",
+    "clob": "CLOB",
+    "blob": "BLOB",
+    "number": "NUMBER",
+    "float": "BINARY_FLOAT",
+    "double": "BINARY_DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "tz": "TIMESTAMP WITH TIME ZONE",
+    "ltz": "TIMESTAMP WITH LOCAL TIME ZONE",
+    "ids": "INTERVAL DAY TO SECOND",
+    "iym": "INTERVAL YEAR TO MONTH",
+    "raw": "BINARY",
+    "rowid": "ROWID",
+    "bool": "BOOLEAN",
+    "cursor": "CURSOR",
+    "null": "NULL",
+}
+TEMPORAL = frozenset({"date", "timestamp", "tz", "ltz"})
+_WIRE_SIZES = {
+    "number": 22,
+    "float": 4,
+    "double": 8,
+    "date": 7,
+    "timestamp": 11,
+    "tz": 13,
+    "ltz": 11,
+    "ids": 11,
+    "iym": 5,
+    "rowid": 18,
+    "clob": 4000,
+    "blob": 4000,
+    "bool": 4,
+    "cursor": 4,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type with its size.
+
+    ``precision``/``scale`` follow the dictionary: None where NUMBER has none. For text ``length`` is in bytes,
+    ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text. TIMESTAMP(n) has scale n,
+    INTERVAL DAY(p) TO SECOND(s) precision p and scale s.
+    """
+
+    ora: OraType
+    precision: int | None = None
+    scale: int | None = None
+    length: int = 0
+    char_length: int = 0
+    char_used: str | None = None
+    form: int = 0
+    float_bits: int | None = None
+
+    @property
+    def family(self) -> str:
+        """The group of types that share an encoding."""
+        return "null" if self is NULL else _FAMILIES[self.ora]
+
+    @property
+    def is_char(self) -> bool:
+        """Is this blank-padded text?"""
+        return self.ora == OraType.CHAR
+
+    def meta(self, name: str, nullable: bool = True) -> ColumnMeta:
+        """How describe shows a column of this type."""
+        family = self.family
+        if family in ("text", "null"):
+            size = max(self.length, 1)
+            return ColumnMeta(
+                name,
+                self.ora,
+                size=size,
+                char_size=max(self.char_length, 1),
+                nullable=nullable,
+                charset_form=self.form or 1,
+            )
+        if family == "raw":
+            return ColumnMeta(name, self.ora, size=max(self.length, 1), nullable=nullable)
+        if family == "clob":
+            return ColumnMeta(
+                name, self.ora, size=4000, nullable=nullable, charset_form=self.form or 1
+            )
+        precision, scale = self.precision or 0, self.scale or 0
+        if family == "number":
+            if self.float_bits is not None:
+                precision, scale = self.float_bits, -127
+            elif self.precision is None and self.scale is None:
+                precision, scale = 0, -127
+            elif self.precision is None:
+                precision = 38
+        return ColumnMeta(
+            name, self.ora, precision, scale, size=_WIRE_SIZES[family], nullable=nullable
+        )
+
+    def data_type(self) -> str:
+        """The name in ALL_TAB_COLS.DATA_TYPE."""
+        match self.family:
+            case "text":
+                if self.ora == OraType.LONG:
+                    return "LONG"
+                base = "CHAR" if self.is_char else "VARCHAR2"
+                return (
+                    ("N" + base.replace("2", "")) + ("2" if base == "VARCHAR2" else "")
+                    if self.form == 2
+                    else base
+                )
+            case "clob":
+                return "NCLOB" if self.form == 2 else "CLOB"
+            case "number":
+                return "FLOAT" if self.float_bits is not None else "NUMBER"
+            case "raw":
+                return "LONG RAW" if self.ora == OraType.LONG_RAW else "RAW"
+            case "timestamp":
+                return f"TIMESTAMP({self.scale})"
+            case "tz":
+                return f"TIMESTAMP({self.scale}) WITH TIME ZONE"
+            case "ltz":
+                return f"TIMESTAMP({self.scale}) WITH LOCAL TIME ZONE"
+            case "ids":
+                return f"INTERVAL DAY({self.precision}) TO SECOND({self.scale})"
+            case "iym":
+                return f"INTERVAL YEAR({self.precision}) TO MONTH"
+            case "rowid":
+                return "UROWID" if self.ora == OraType.UROWID else "ROWID"
+            case family:
+                return FAMILY_NAMES[family]
+
+
+def varchar(length: int, char_length: int | None = None, form: int = 1) -> SqlType:
+    """VARCHAR2 of so many bytes."""
+    return SqlType(
+        OraType.VARCHAR,
+        length=min(max(length, 1), 32767),
+        char_length=length if char_length is None else char_length,
+        char_used="B",
+        form=form,
+    )
+
+
+def char(length: int, char_length: int | None = None, form: int = 1) -> SqlType:
+    """CHAR of so many bytes, as text literals are."""
+    return SqlType(
+        OraType.CHAR,
+        length=max(length, 1),
+        char_length=length if char_length is None else char_length,
+        char_used="B",
+        form=form,
+    )
+
+
+NULL = SqlType(OraType.VARCHAR, length=1, char_length=0, form=1, char_used="NULL")
+NUMBER = SqlType(OraType.NUMBER)
+INTEGER = SqlType(OraType.NUMBER, precision=38, scale=0)
+DATE = SqlType(OraType.DATE)
+TIMESTAMP = SqlType(OraType.TIMESTAMP, scale=9)
+TIMESTAMP_TZ = SqlType(OraType.TIMESTAMP_TZ, scale=9)
+TIMESTAMP_LTZ = SqlType(OraType.TIMESTAMP_LTZ, scale=9)
+INTERVAL_DS = SqlType(OraType.INTERVAL_DS, precision=9, scale=9)
+INTERVAL_YM = SqlType(OraType.INTERVAL_YM, precision=9)
+DOUBLE = SqlType(OraType.BINARY_DOUBLE)
+FLOAT = SqlType(OraType.BINARY_FLOAT)
+CLOB = SqlType(OraType.CLOB, length=4000, form=1)
+BLOB = SqlType(OraType.BLOB, length=4000)
+ROWID = SqlType(OraType.ROWID, length=10)
+RAW = SqlType(OraType.RAW, length=2000)
+TEXT = varchar(4000)
+BOOLEAN = SqlType(OraType.BOOLEAN)
+
+
+def raw(length: int) -> SqlType:
+    """RAW of so many bytes."""
+    return SqlType(OraType.RAW, length=min(max(length, 1), 32767))
+
+
+def bind_type(meta: BindMeta) -> SqlType:
+    """The type of a bind as the client declared it."""
+    family = _FAMILIES[meta.type]
+    match family:
+        case "text":
+            form = meta.charset_form or 1
+            if meta.type == OraType.CHAR:
+                return char(meta.size, form=form)
+            return varchar(max(meta.size, 1), form=form)
+        case "clob":
+            return SqlType(OraType.CLOB, length=4000, form=meta.charset_form or 1)
+        case "number":
+            return NUMBER
+        case "raw":
+            return raw(max(meta.size, 1))
+    return _BY_FAMILY[family]
+
+
+_BY_FAMILY = {
+    "number": NUMBER,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+    "tz": TIMESTAMP_TZ,
+    "ltz": TIMESTAMP_LTZ,
+    "ids": INTERVAL_DS,
+    "iym": INTERVAL_YM,
+    "blob": BLOB,
+    "clob": CLOB,
+    "rowid": ROWID,
+    "bool": BOOLEAN,
+    "cursor": SqlType(OraType.CURSOR),
+    "raw": RAW,
+    "text": TEXT,
+}
+
+
+def family_type(family: str) -> SqlType:
+    """A type of a family without limits."""
+    return _BY_FAMILY[family]

@@ -1,0 +1,251 @@
+"""How does ALTER TABLE change a definition?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.ddl.tables import (
+    check_default,
+    with_column,
+    with_constraint,
+    with_log_group,
+)
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.sql import ddl_nodes as nodes
+from oracle_embedded.engine.storage.catalog import TableDef
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.ddl.run import DdlRun
+
+_STRUCTURAL = frozenset(
+    {"add column", "modify column", "drop column", "rename column", "add constraint"}
+)
+
+
+def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
+    """ALTER TABLE."""
+    database = run.session.database
+    before = run.table(node.name, "ALTER ANY TABLE")
+    database.transactions.check_no_locks(before.object_id, run.session.transaction)
+    table = before
+    structural = False
+    for verb, argument in node.actions:
+        table = _apply(run, table, verb, argument)
+        structural = structural or verb in _STRUCTURAL
+    table = replace(
+        table, object_version=table.object_version + 1, changed=run.now, scn_from=run.scn
+    )
+    if structural:
+        table = replace(table, structure_scn=run.scn)
+    run.put(table)
+    run.about(table.owner, table.name, table.object_id)
+
+
+def _apply(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:
+    match verb:
+        case "add column":
+            return _add_column(run, table, argument)
+        case "modify column":
+            return _modify_column(run, table, argument)
+        case "drop column":
+            return _drop_columns(run, table, argument)
+        case "rename column":
+            return _rename_column(table, *argument)
+        case "add constraint":
+            return _add_constraint(run, table, argument)
+        case "drop constraint":
+            return _drop_constraint(run, table, argument)
+        case "drop primary key":
+            if table.key is None:
+                raise OracleError(2441, "Cannot drop nonexistent primary key")
+            return _drop_constraint(run, table, table.key.name)
+        case "rename constraint" | "enable constraint":
+            return _change_constraint(run, table, verb, *argument)
+        case "add log group":
+            return with_log_group(run, table, argument)
+        case "drop log group":
+            return _drop_log_group(table, argument)
+    return table
+
+
+def _add_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
+    store = run.session.database.store
+    if spec.name in table.by_name:
+        raise ora(1430)
+    changed = with_column(run, table, spec)
+    column = changed.columns[-1]
+    has_rows = _has_rows(run, table)
+    if spec.identity is not None and has_rows:
+        raise OracleError(3001, "unimplemented feature: identity column on a table with rows")
+    default = None
+    if spec.default_text is not None:
+        default = run.session.database.constant_default(run.session, changed, column)
+    if has_rows and not column.nullable and default is None:
+        raise OracleError(1758, "table must be empty to add mandatory (NOT NULL) column")
+    store.add_column(table.object_id, column.internal_id, default)
+    for constraint in spec.constraints:
+        changed = with_constraint(run, changed, constraint)
+    return changed
+
+
+def _has_rows(run: DdlRun, table: TableDef) -> bool:
+    sql = f"SELECT 1 FROM t{table.object_id} LIMIT 1"
+    return run.session.database.store.writer.sqlite.execute(sql).fetchone() is not None
+
+
+def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
+    column = table.by_name.get(spec.name)
+    if column is None:
+        raise ora(904, f'"{spec.name}"')
+    changed = column
+    if spec.type is not None:
+        run.session.database.check_new_type(table, column, spec.type)
+        changed = replace(changed, type=spec.type)
+    if spec.has_default:
+        check_default(run, spec.default_text or "NULL", replace(spec, type=changed.type))
+        text = spec.default_text
+        changed = replace(
+            changed, default_text=None if text is not None and text.upper() == "NULL" else text
+        )
+    constraints = table.constraints
+    if spec.nullable is True:
+        if column.nullable:
+            raise OracleError(1451, "column to be modified to NULL cannot be modified to NULL")
+        if table.key is not None and column.internal_id in table.key.columns:
+            raise OracleError(1451, "column to be modified to NULL cannot be modified to NULL")
+        constraints = tuple(
+            item
+            for item in constraints
+            if not (item.not_null and item.columns == (column.internal_id,))
+        )
+        changed = replace(changed, nullable=True)
+    table = replace(
+        table,
+        columns=tuple(changed if item is column else item for item in table.columns),
+        constraints=constraints,
+    )
+    for constraint in spec.constraints:
+        if constraint.not_null and not column.nullable:
+            raise OracleError(1442, "column to be modified to NOT NULL is already NOT NULL")
+        table = _add_constraint(run, table, constraint)
+    return table
+
+
+def _drop_columns(run: DdlRun, table: TableDef, names: tuple[str, ...]) -> TableDef:
+    for name in names:
+        column = table.by_name.get(name)
+        if column is None:
+            raise ora(904, f'"{name}"')
+        if len(table.columns) == 1:
+            raise OracleError(12983, "cannot drop all columns in a table")
+        touching = [item for item in table.constraints if column.internal_id in item.columns]
+        if any(len(item.columns) > 1 for item in touching):
+            raise OracleError(12991, "column is referenced in a multi-column constraint")
+        for item in touching:
+            table = _drop_constraint(run, table, item.name)
+        for index in table.indexes:
+            if column.internal_id in index.columns:
+                run.session.database.store.drop_index(index.object_id)
+        table = replace(
+            table,
+            columns=tuple(item for item in table.columns if item.internal_id != column.internal_id),
+            indexes=tuple(
+                index for index in table.indexes if column.internal_id not in index.columns
+            ),
+            log_groups=tuple(
+                group for group in table.log_groups if column.internal_id not in group.columns
+            ),
+        )
+    return table
+
+
+def _rename_column(table: TableDef, old: str, new: str) -> TableDef:
+    column = table.by_name.get(old)
+    if column is None:
+        raise ora(904, f'"{old}"')
+    if new in table.by_name:
+        raise ora(957)
+    return replace(
+        table,
+        columns=tuple(
+            replace(item, name=new) if item is column else item for item in table.columns
+        ),
+    )
+
+
+def _add_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) -> TableDef:
+    changed = with_constraint(run, table, spec)
+    if spec.enabled:
+        run.session.database.check_rows(run.session, changed, changed.constraints[-1])
+    return changed
+
+
+def _drop_constraint(run: DdlRun, table: TableDef, name: str) -> TableDef:
+    found = next((item for item in table.constraints if item.name == name), None)
+    if found is None:
+        raise OracleError(2443, "Cannot drop constraint  - nonexistent constraint")
+    if found.kind in "PU":
+        for child in run.session.database.store.catalog.tables():
+            if any(
+                key.referenced == table.object_id and key.referenced_constraint == name
+                for key in child.foreign_keys
+            ):
+                raise OracleError(
+                    2273, "this unique/primary key is referenced by some foreign keys"
+                )
+    indexes = table.indexes
+    if found.index_name is not None:
+        for index in indexes:
+            if index.name == found.index_name and (index.generated or index.name == found.name):
+                run.session.database.store.drop_index(index.object_id)
+                indexes = tuple(item for item in indexes if item is not index)
+    columns = table.columns
+    if found.not_null:
+        columns = tuple(
+            replace(item, nullable=True) if item.internal_id in found.columns else item
+            for item in columns
+        )
+    elif found.kind == "P":
+        kept = {item.columns[0] for item in table.constraints if item.not_null}
+        columns = tuple(
+            replace(item, nullable=item.internal_id not in kept)
+            if item.internal_id in found.columns
+            else item
+            for item in columns
+        )
+    constraints = tuple(item for item in table.constraints if item is not found)
+    return replace(table, constraints=constraints, indexes=indexes, columns=columns)
+
+
+def _change_constraint(
+    run: DdlRun, table: TableDef, verb: str, name: str, argument: str | bool
+) -> TableDef:
+    found = next((item for item in table.constraints if item.name == name), None)
+    if found is None:
+        raise OracleError(
+            23292 if verb.startswith("rename") else 2430, f"The constraint does not exist ({name})"
+        )
+    if isinstance(argument, str):
+        changed = replace(found, name=argument, generated=False)
+    else:
+        changed = replace(found, enabled=argument)
+    table = replace(
+        table, constraints=tuple(changed if item is found else item for item in table.constraints)
+    )
+    if argument is True:
+        run.session.database.check_rows(run.session, table, changed)
+    return table
+
+
+def _drop_log_group(table: TableDef, spec: nodes.LogGroupSpec) -> TableDef:
+    groups = list(table.log_groups)
+    for kind in spec.kind.split("+"):
+        matching = [
+            group for group in groups if group.kind == kind and spec.name in (None, group.name)
+        ]
+        if not matching:
+            raise OracleError(32587, "Cannot drop nonexistent supplemental logging")
+        groups.remove(matching[0])
+    return replace(table, log_groups=tuple(groups))

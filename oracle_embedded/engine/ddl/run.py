@@ -1,0 +1,400 @@
+"""How do DDL statements change the catalog and the storage?
+
+Each is a transaction of its own: what was open before is committed, and the statement is in the redo as typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.ddl.alter import alter_table
+from oracle_embedded.engine.ddl.sequences import create_sequence
+from oracle_embedded.engine.ddl.session import alter_session, alter_system
+from oracle_embedded.engine.ddl.tables import create_table
+from oracle_embedded.engine.ddl.users import create_user, drop_user, grant
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.sql import ddl_nodes as nodes
+from oracle_embedded.engine.storage.catalog import (
+    Definition,
+    IndexDef,
+    SequenceDef,
+    SynonymDef,
+    TableDef,
+    ViewDef,
+)
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.run.session import Session
+
+
+@dataclass(slots=True)
+class DdlRun:
+    """One DDL statement that is under way, under the store's lock."""
+
+    session: Session
+    scn: int
+    now: float
+    subject_owner: str = ""
+    subject: str | None = None
+    object_id: int = 0
+
+    def about(self, owner: str, name: str | None, object_id: int) -> None:
+        """Note which object the redo shall name."""
+        self.subject_owner, self.subject, self.object_id = owner, name, object_id
+
+    def put(self, definition: Definition) -> None:
+        """Store a definition valid from this statement on."""
+        self.session.database.store.catalog.put(definition, self.scn)
+
+    def drop(self, definition: Definition) -> None:
+        """End a definition."""
+        self.session.database.store.catalog.drop(definition, self.scn)
+
+    def own_name(self, name: ast.Name, privilege: str, any_privilege: str) -> tuple[str, str]:
+        """Owner and name of an object to create; ORA-01031 without the right."""
+        owner = name[0] if len(name) > 1 else self.session.schema
+        if self.session.database.store.catalog.user(owner) is None:
+            raise OracleError(1918, f"user '{owner}' does not exist")
+        wanted = privilege if owner == self.session.username else any_privilege
+        if not self.session.has_privilege(wanted) and not self.session.has_privilege(any_privilege):
+            raise ora(1031)
+        if len(name[-1].encode()) > 128:
+            raise ora(972)
+        return owner, name[-1]
+
+    def must_be_new(self, owner: str, name: str) -> None:
+        """ORA-00955 if the name is taken."""
+        if self.session.database.store.catalog.find(owner, name) is not None:
+            raise ora(955)
+
+    def table(self, name: ast.Name, any_privilege: str) -> TableDef:
+        """An existing table that the user may alter or drop."""
+        owner = name[0] if len(name) > 1 else self.session.schema
+        found = self.session.database.find(self.session, owner, name[-1])
+        if not isinstance(found, TableDef) or not self.session.database.security.may_select(
+            self.session.username, found
+        ):
+            raise ora(942)
+        if owner != self.session.username and not self.session.has_privilege(any_privilege):
+            raise ora(1031)
+        return found
+
+
+def run_ddl(session: Session, node: object, text: str) -> None:
+    """Execute a DDL, ALTER SESSION or ALTER SYSTEM statement.
+
+    Raises:
+        OracleError: As Oracle would; the statement then leaves nothing behind.
+    """
+    if isinstance(node, nodes.AlterSession):
+        alter_session(session, node)
+        return
+    session.commit()
+    if isinstance(node, nodes.AlterSystem):
+        alter_system(session, node, text)
+        return
+    database = session.database
+    if isinstance(node, nodes.CreateTable) and node.query is not None:
+        _create_as_select(session, node, text)
+        return
+    with database.changing_catalog():
+        _one(session, node, text)
+
+
+def _one(session: Session, node: object, text: str) -> DdlRun:
+    database = session.database
+    transaction = session.need_transaction()
+    try:
+        run = DdlRun(session, database.store.clock.next(), database.store.now())
+        _HANDLERS[type(node)](run, node)
+        if database.store.sink is not None:
+            database.store.sink.ddl(
+                transaction.info,
+                database.store.clock.next(),
+                run.now,
+                text,
+                run.subject_owner,
+                run.subject,
+                run.object_id,
+            )
+        return run
+    finally:
+        session.transaction = None
+        database.transactions.abandon(transaction)
+
+
+def _create_as_select(session: Session, node: nodes.CreateTable, text: str) -> None:
+    """CREATE TABLE … AS SELECT: the definition from the query's columns, then its rows."""
+    from oracle_embedded.engine.run.statement import SessionCompiler
+
+    assert node.query is not None
+    database = session.database
+    plan = SessionCompiler(session, None).top(node.query)
+    names = node.column_names or tuple(column.name for column in plan.columns)
+    if len(names) != len(plan.columns):
+        raise OracleError(1730, "invalid number of column names specified")
+    columns = tuple(
+        nodes.ColumnSpec(name, column.type, nullable=column.nullable)
+        for name, column in zip(names, plan.columns, strict=True)
+    )
+    with database.changing_catalog():
+        _one(session, replace(node, columns=columns, query=None), text)
+    owner = node.name[0] if len(node.name) > 1 else session.schema
+    start = node.query.pos
+    session.run(f'INSERT INTO "{owner}"."{node.name[-1]}" {text[start:]}')
+    session.commit()
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+
+def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
+    session = run.session
+    table = run.table(node.table, "CREATE ANY INDEX")
+    owner, name = (node.name[0] if len(node.name) > 1 else session.schema), node.name[-1]
+    if any(
+        index.name == name
+        for item in session.database.store.catalog.tables()
+        for index in item.indexes
+        if index.owner == owner
+    ):
+        raise ora(955)
+    columns = []
+    for column_name, _ in node.columns:
+        column = table.by_name.get(column_name)
+        if column is None:
+            raise ora(904, f'"{column_name}"')
+        columns.append(column.internal_id)
+    if any(index.columns == tuple(columns) for index in table.indexes):
+        raise OracleError(1408, "such column list already indexed")
+    session.database.transactions.check_no_locks(table.object_id, session.transaction)
+    if node.unique:
+        session.database.check_unique_rows(
+            table,
+            tuple(columns),
+            OracleError(1452, "cannot CREATE UNIQUE INDEX; duplicate keys found"),
+        )
+    index = IndexDef(
+        session.database.store.catalog.new_id(),
+        owner,
+        name,
+        tuple(columns),
+        tuple(flag for _, flag in node.columns),
+        node.unique,
+    )
+    session.database.store.create_index(table.object_id, index.object_id, index.columns)
+    run.put(replace(table, indexes=(*table.indexes, index)))
+    run.about(owner, name, index.object_id)
+
+
+def _create_view(run: DdlRun, node: nodes.CreateView) -> None:
+    from oracle_embedded.engine.run.statement import SessionCompiler
+
+    owner, name = run.own_name(node.name, "CREATE VIEW", "CREATE ANY VIEW")
+    catalog = run.session.database.store.catalog
+    existing = catalog.find(owner, name)
+    if existing is not None and not (node.replace and isinstance(existing, ViewDef)):
+        raise ora(955)
+    plan = SessionCompiler(run.session, None).top(node.query)
+    if node.columns and len(node.columns) != len(plan.columns):
+        raise OracleError(1730, "invalid number of column names specified")
+    names = node.columns or tuple(column.name for column in plan.columns)
+    if len(set(names)) != len(names):
+        raise ora(957)
+    if not node.columns and any(
+        not name.replace("_", "").replace("$", "").replace("#", "").isalnum() for name in names
+    ):
+        raise OracleError(998, "must name this expression with a column alias")
+    object_id = existing.object_id if existing is not None else catalog.new_id()
+    created = existing.created if isinstance(existing, ViewDef) else run.now
+    run.put(ViewDef(object_id, owner, name, node.text, names, None, created, run.now))
+    run.about(owner, name, object_id)
+
+
+def _create_synonym(run: DdlRun, node: nodes.CreateSynonym) -> None:
+    if node.public:
+        if not run.session.has_privilege("CREATE PUBLIC SYNONYM"):
+            raise ora(1031)
+        owner, name = "PUBLIC", node.name[-1]
+    else:
+        owner, name = run.own_name(node.name, "CREATE SYNONYM", "CREATE ANY SYNONYM")
+    catalog = run.session.database.store.catalog
+    existing = catalog.find(owner, name)
+    if existing is not None and not (node.replace and isinstance(existing, SynonymDef)):
+        raise ora(955)
+    target_owner = node.target[0] if len(node.target) > 1 else run.session.schema
+    object_id = existing.object_id if existing is not None else catalog.new_id()
+    run.put(SynonymDef(object_id, owner, name, target_owner, node.target[-1], run.now, run.now))
+    run.about(owner, name, object_id)
+
+
+def _truncate(run: DdlRun, node: nodes.Truncate) -> None:
+    database = run.session.database
+    table = run.table(node.name, "DROP ANY TABLE")
+    database.transactions.check_no_locks(table.object_id, run.session.transaction)
+    for child in database.store.catalog.tables():
+        if child.object_id != table.object_id and any(
+            key.referenced == table.object_id for key in child.foreign_keys
+        ):
+            raise OracleError(
+                2266, "unique/primary keys in table referenced by enabled foreign keys"
+            )
+    changed = replace(
+        table,
+        data_object_id=database.store.catalog.new_id(),
+        object_version=table.object_version + 1,
+        changed=run.now,
+        structure_scn=run.scn,
+        scn_from=run.scn,
+    )
+    database.store.empty_table(table.object_id)
+    database.store.activity[table.object_id].last_commit = run.scn
+    run.put(changed)
+    run.about(table.owner, table.name, table.object_id)
+
+
+def _drop(run: DdlRun, node: nodes.Drop) -> None:
+    if node.kind in ("USER", "ROLE"):
+        drop_user(run, node)
+        return
+    session = run.session
+    catalog = session.database.store.catalog
+    if node.kind == "TABLE":
+        _drop_table(run, node)
+        return
+    if node.kind == "INDEX":
+        _drop_index(run, node)
+        return
+    classes: dict[str, tuple[type, int, str]] = {
+        "VIEW": (ViewDef, 942, "table or view does not exist"),
+        "SEQUENCE": (SequenceDef, 2289, "sequence does not exist"),
+        "SYNONYM": (SynonymDef, 1434, "private synonym to be dropped does not exist"),
+    }
+    cls, code, message = classes[node.kind]
+    owner = node.name[0] if len(node.name) > 1 else session.schema
+    found = catalog.find(owner, node.name[-1])
+    if not isinstance(found, cls) or isinstance(found, TableDef):
+        raise OracleError(code, message)
+    if owner != session.username and not session.has_privilege(
+        f"DROP ANY {node.kind}" if owner != "PUBLIC" else "DROP PUBLIC SYNONYM"
+    ):
+        raise ora(1031)
+    assert found is not None
+    run.drop(found)
+    if isinstance(found, SequenceDef):
+        session.database.sequences.forget(found.object_id)
+    run.about(owner, node.name[-1], found.object_id)
+
+
+def _drop_table(run: DdlRun, node: nodes.Drop) -> None:
+    database = run.session.database
+    catalog = database.store.catalog
+    table = run.table(node.name, "DROP ANY TABLE")
+    database.transactions.check_no_locks(table.object_id, run.session.transaction)
+    for child in list(catalog.tables()):
+        keys = [
+            key
+            for key in child.constraints
+            if key.kind == "R" and key.referenced == table.object_id
+        ]
+        if keys and child.object_id != table.object_id:
+            if not node.cascade:
+                raise OracleError(2449, "unique/primary keys in table referenced by foreign keys")
+            run.put(
+                replace(
+                    child, constraints=tuple(item for item in child.constraints if item not in keys)
+                )
+            )
+    run.drop(table)
+    for column in table.columns:
+        if column.identity:
+            sequence = catalog.find(table.owner, f"ISEQ$$_{table.object_id}")
+            if sequence is not None:
+                run.drop(sequence)
+    database.store.drop_table(table.object_id)
+    run.about(table.owner, table.name, table.object_id)
+
+
+def _drop_index(run: DdlRun, node: nodes.Drop) -> None:
+    owner = node.name[0] if len(node.name) > 1 else run.session.schema
+    for table in run.session.database.store.catalog.tables():
+        for index in table.indexes:
+            if index.owner == owner and index.name == node.name[-1]:
+                if any(item.index_name == index.name for item in table.constraints):
+                    raise OracleError(
+                        2429, "cannot drop index used for enforcement of unique/primary key"
+                    )
+                if owner != run.session.username and not run.session.has_privilege(
+                    "DROP ANY INDEX"
+                ):
+                    raise ora(1031)
+                run.put(
+                    replace(
+                        table, indexes=tuple(item for item in table.indexes if item is not index)
+                    )
+                )
+                run.session.database.store.drop_index(index.object_id)
+                run.about(owner, index.name, index.object_id)
+                return
+    raise OracleError(1418, "specified index does not exist")
+
+
+def _comment(run: DdlRun, node: nodes.Comment) -> None:
+    text = node.text or None
+    if node.kind == "TABLE":
+        owner = node.name[0] if len(node.name) > 1 else run.session.schema
+        view = run.session.database.store.catalog.find(owner, node.name[-1])
+        if isinstance(view, ViewDef):
+            run.put(replace(view, comment=text))
+            run.about(owner, view.name, view.object_id)
+            return
+        table = run.table(node.name, "COMMENT ANY TABLE")
+        run.put(replace(table, comment=text))
+    else:
+        if len(node.name) < 2:
+            raise ora(1747)
+        table = run.table(node.name[:-1], "COMMENT ANY TABLE")
+        column = table.by_name.get(node.name[-1])
+        if column is None:
+            raise ora(904, f'"{node.name[-1]}"')
+        changed = tuple(
+            replace(item, comment=text) if item is column else item for item in table.columns
+        )
+        run.put(replace(table, columns=changed))
+    run.about(table.owner, table.name, table.object_id)
+
+
+def _rename(run: DdlRun, node: nodes.RenameTable) -> None:
+    table = run.table(node.name, "ALTER ANY TABLE")
+    run.must_be_new(table.owner, node.new_name)
+    run.session.database.transactions.check_no_locks(table.object_id, run.session.transaction)
+    run.put(
+        replace(
+            table,
+            name=node.new_name,
+            object_version=table.object_version + 1,
+            changed=run.now,
+            scn_from=run.scn,
+        )
+    )
+    run.about(table.owner, table.name, table.object_id)
+
+
+_HANDLERS: dict[type, Callable[..., None]] = {
+    nodes.CreateTable: create_table,
+    nodes.AlterTable: alter_table,
+    nodes.CreateIndex: _create_index,
+    nodes.CreateView: _create_view,
+    nodes.CreateSequence: create_sequence,
+    nodes.CreateSynonym: _create_synonym,
+    nodes.CreateUser: create_user,
+    nodes.Drop: _drop,
+    nodes.Truncate: _truncate,
+    nodes.Grant: grant,
+    nodes.Comment: _comment,
+    nodes.RenameTable: _rename,
+}

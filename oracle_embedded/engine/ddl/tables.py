@@ -1,0 +1,273 @@
+"""How does CREATE TABLE become a definition with constraints and indexes?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.sql import ddl_nodes as nodes
+from oracle_embedded.engine.storage.catalog import (
+    ColumnDef,
+    Constraint,
+    IndexDef,
+    LogGroup,
+    TableDef,
+)
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.ddl.run import DdlRun
+
+_COLUMNS_MAX = 1000
+
+
+def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
+    """CREATE TABLE."""
+    database = run.session.database
+    owner, name = run.own_name(node.name, "CREATE TABLE", "CREATE ANY TABLE")
+    run.must_be_new(owner, name)
+    names = [column.name for column in node.columns]
+    if len(set(names)) != len(names):
+        raise ora(957)
+    if len(names) > _COLUMNS_MAX:
+        raise OracleError(1792, "maximum number of columns in a table or view is 1000")
+    identifier = database.store.catalog.new_id()
+    table = TableDef(
+        identifier, identifier, 1, owner, name, (), created=run.now, changed=run.now,
+        structure_scn=run.scn, scn_from=run.scn,
+    )  # fmt: skip
+    for column in node.columns:
+        table = with_column(run, table, column)
+    database.store.create_table(table)
+    for column in node.columns:
+        for spec in column.constraints:
+            table = with_constraint(run, table, spec)
+    for spec in node.constraints:
+        table = with_constraint(run, table, spec)
+    for group in node.log_groups:
+        table = with_log_group(run, table, group)
+    run.put(table)
+    run.about(owner, name, identifier)
+
+
+def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
+    """The table with one more column; NOT NULL constraints come separately."""
+    if spec.type is None:
+        raise OracleError(2263, "need to specify the datatype for this column")
+    if spec.name in table.by_name:
+        raise ora(1430 if table.columns and table.structure_scn != run.scn else 957)
+    if spec.type.data_type() in ("LONG", "LONG RAW") and any(
+        item.type.data_type() in ("LONG", "LONG RAW") for item in table.columns
+    ):
+        raise OracleError(1754, "a table may contain only one column of type LONG")
+    if len(spec.name.encode()) > 128:
+        raise ora(972)
+    default, nullable = spec.default_text, spec.nullable is not False
+    if default is not None:
+        check_default(run, default, spec)
+    if spec.identity is not None:
+        default = _identity(run, table, spec)
+        nullable = False
+    column = ColumnDef(
+        table.next_internal_id, spec.name, spec.type, nullable, default, None, spec.identity
+    )
+    return replace(
+        table, columns=(*table.columns, column), next_internal_id=table.next_internal_id + 1
+    )
+
+
+def _identity(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> str:
+    from oracle_embedded.engine.ddl.sequences import sequence_from
+
+    if any(column.identity for column in table.columns):
+        raise OracleError(30669, "table can have only one identity column")
+    name = f"ISEQ$$_{table.object_id}"
+    catalog = run.session.database.store.catalog
+    run.put(
+        sequence_from(catalog.new_id(), table.owner, name, dict(spec.identity_options), run.now)
+    )
+    return f'"{table.owner}"."{name}".nextval'
+
+
+def check_default(run: DdlRun, default: str, spec: nodes.ColumnSpec) -> None:
+    """Refuse a default that does not compile, or refers to columns."""
+    from oracle_embedded.engine.compile.base import Scope
+    from oracle_embedded.engine.run.statement import SessionCompiler
+    from oracle_embedded.engine.sql.queries import QueryParser
+
+    compiler = SessionCompiler(run.session, None)
+    try:
+        value = compiler.value(QueryParser(default).expression(), Scope())
+    except OracleError as error:
+        if error.code == 904:
+            raise OracleError(984, "column not allowed here") from error
+        raise
+    assert spec.type is not None
+    compiler.convert(value, spec.type.family)
+
+
+def with_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) -> TableDef:
+    """The table with one more constraint, its index and its effect on columns."""
+    database = run.session.database
+    generated = spec.name is None
+    name = spec.name or f"SYS_C{database.store.catalog.new_id():07d}"
+    if any(
+        item.name == name
+        for other in [*database.store.catalog.tables(), table]
+        if other.owner == table.owner
+        for item in other.constraints
+    ):
+        raise OracleError(2264, "name already used by an existing constraint")
+    columns = _column_ids(table, spec.columns)
+    if len(set(columns)) != len(columns):
+        raise OracleError(957, "duplicate column name")
+    if spec.not_null:
+        table = replace(
+            table,
+            columns=tuple(
+                replace(item, nullable=False) if item.internal_id in columns else item
+                for item in table.columns
+            ),
+        )
+    if spec.kind == "C":
+        if not spec.not_null:
+            columns = database.check_columns(run.session, table, spec.condition or "")
+        made = Constraint(
+            name,
+            "C",
+            columns,
+            spec.condition,
+            spec.not_null,
+            enabled=spec.enabled,
+            generated=generated,
+        )
+        return replace(table, constraints=(*table.constraints, made))
+    if spec.kind == "R":
+        return replace(
+            table,
+            constraints=(
+                *table.constraints,
+                _foreign_key(run, table, spec, name, columns, generated),
+            ),
+        )
+    return _with_key(run, table, spec, name, columns, generated)
+
+
+def _with_key(
+    run: DdlRun,
+    table: TableDef,
+    spec: nodes.ConstraintSpec,
+    name: str,
+    columns: tuple[int, ...],
+    generated: bool,
+) -> TableDef:
+    database = run.session.database
+    for internal_id in columns:
+        if table.by_id[internal_id].type.family in ("clob", "blob", "tz"):
+            raise OracleError(
+                2329,
+                "column of datatype LOB or TIMESTAMP WITH TIME ZONE cannot be unique or a primary key",
+            )
+    if spec.kind == "P":
+        if table.key is not None:
+            raise OracleError(2260, "table can have only one primary key")
+        table = replace(
+            table,
+            columns=tuple(
+                replace(item, nullable=False) if item.internal_id in columns else item
+                for item in table.columns
+            ),
+        )
+    elif any(item.kind in "PU" and item.columns == columns for item in table.constraints):
+        raise OracleError(2261, "such unique or primary key already exists in the table")
+    existing = next((index for index in table.indexes if index.columns == columns), None)
+    indexes = table.indexes
+    if existing is None:
+        existing = IndexDef(
+            database.store.catalog.new_id(),
+            table.owner,
+            name,
+            columns,
+            (False,) * len(columns),
+            True,
+            generated,
+        )
+        indexes = (*indexes, existing)
+        database.store.create_index(table.object_id, existing.object_id, columns)
+    made = Constraint(
+        name,
+        spec.kind,
+        columns,
+        enabled=spec.enabled,
+        generated=generated,
+        index_name=existing.name,
+    )
+    return replace(table, constraints=(*table.constraints, made), indexes=indexes)
+
+
+def _foreign_key(
+    run: DdlRun,
+    table: TableDef,
+    spec: nodes.ConstraintSpec,
+    name: str,
+    columns: tuple[int, ...],
+    generated: bool,
+) -> Constraint:
+    owner = spec.referenced[0] if len(spec.referenced) > 1 else table.owner
+    parent: object = run.session.database.store.catalog.find(owner, spec.referenced[-1])
+    if owner == table.owner and spec.referenced[-1] == table.name:
+        parent = table
+    if not isinstance(parent, TableDef):
+        raise ora(942)
+    if spec.referenced_columns:
+        wanted = _column_ids(parent, spec.referenced_columns)
+        keys = [item for item in parent.constraints if item.kind in "PU" and item.columns == wanted]
+        if not keys:
+            raise OracleError(2270, "no matching unique or primary key for this column-list")
+        key = keys[0]
+    else:
+        if parent.key is None:
+            raise OracleError(2268, "referenced table does not have a primary key")
+        key = parent.key
+    if len(key.columns) != len(columns):
+        raise OracleError(2256, "number of referencing columns must match referenced columns")
+    for child_id, parent_id in zip(columns, key.columns, strict=True):
+        if table.by_id[child_id].type.family != parent.by_id[parent_id].type.family:
+            raise OracleError(2267, "column type incompatible with referenced column type")
+    return Constraint(
+        name, "R", columns, referenced=parent.object_id, referenced_constraint=key.name,
+        delete_rule=spec.delete_rule or "NO ACTION", enabled=spec.enabled, generated=generated,
+    )  # fmt: skip
+
+
+def _column_ids(table: TableDef, names: Sequence[str]) -> tuple[int, ...]:
+    found = []
+    for name in names:
+        column = table.by_name.get(name)
+        if column is None:
+            raise ora(904, f'"{name}"')
+        found.append(column.internal_id)
+    return tuple(found)
+
+
+def with_log_group(run: DdlRun, table: TableDef, spec: nodes.LogGroupSpec) -> TableDef:
+    """The table with more supplemental logging."""
+    groups = list(table.log_groups)
+    for kind in spec.kind.split("+"):
+        if kind != "USER LOG GROUP" and any(group.kind == kind for group in groups):
+            raise OracleError(32588, "supplemental logging attribute exists")
+        if spec.name is not None and any(group.name == spec.name for group in groups):
+            raise ora(955)
+        name = spec.name or f"SYS_C{run.session.database.store.catalog.new_id():07d}"
+        groups.append(
+            LogGroup(
+                name,
+                kind,
+                spec.always or kind != "USER LOG GROUP",
+                _column_ids(table, spec.columns),
+                spec.name is None,
+            )
+        )
+    return replace(table, log_groups=tuple(groups))

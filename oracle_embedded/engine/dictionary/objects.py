@@ -1,0 +1,316 @@
+"""What do the dictionary views of objects, users, privileges, views, sequences and synonyms show?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oracle_embedded.engine.dictionary.registry import Row, View, family, single
+from oracle_embedded.engine.run.security import ROLES
+from oracle_embedded.engine.storage.catalog import (
+    SequenceDef,
+    SynonymDef,
+    TableDef,
+    UserDef,
+    ViewDef,
+)
+
+_SYSTEM_OBJECT_FIRST = 1000
+
+
+@family(
+    "OBJECTS",
+    "OWNER:v128 OBJECT_NAME:v128 SUBOBJECT_NAME:v128 OBJECT_ID:n DATA_OBJECT_ID:n OBJECT_TYPE:v23 CREATED:d LAST_DDL_TIME:d TIMESTAMP:v19"
+    " STATUS:v7 TEMPORARY:v1 GENERATED:v1 SECONDARY:v1 NAMESPACE:n EDITION_NAME:v128 SHARING:v18 EDITIONABLE:v1 ORACLE_MAINTAINED:v1",
+    object_name="OBJECT_NAME",
+)
+def _objects(view: View) -> Iterator[Row]:
+    for item in view.definitions():
+        if isinstance(item, TableDef):
+            yield _object(
+                item.owner,
+                item.name,
+                item.object_id,
+                item.data_object_id,
+                "TABLE",
+                item.created,
+                item.changed,
+            )
+            for index in item.indexes:
+                yield _object(
+                    index.owner,
+                    index.name,
+                    index.object_id,
+                    index.object_id,
+                    "INDEX",
+                    item.created,
+                    item.created,
+                )
+        elif isinstance(item, ViewDef):
+            yield _object(
+                item.owner, item.name, item.object_id, None, "VIEW", item.created, item.changed
+            )
+        elif isinstance(item, SequenceDef):
+            yield _object(
+                item.owner, item.name, item.object_id, None, "SEQUENCE", item.created, item.changed
+            )
+        elif isinstance(item, SynonymDef):
+            yield _object(
+                item.owner, item.name, item.object_id, None, "SYNONYM", item.created, item.changed
+            )
+    names = sorted({*view.database.dictionary.views, *view.database.virtual_tables})
+    started = float(view.database.store.catalog.setting("created") or 0)
+    for number, name in enumerate(names, _SYSTEM_OBJECT_FIRST):
+        underlying = name.replace("V$", "V_$", 1) if name.startswith(("V$", "GV$")) else name
+        yield {
+            **_object("SYS", underlying, number, None, "VIEW", started, started),
+            "ORACLE_MAINTAINED": "Y",
+        }
+    for number, package in enumerate(
+        sorted({package for package, _ in view.database.procedures}),
+        _SYSTEM_OBJECT_FIRST + len(names),
+    ):
+        yield {
+            **_object("SYS", package, number, None, "PACKAGE", started, started),
+            "ORACLE_MAINTAINED": "Y",
+        }
+
+
+def _object(
+    owner: str,
+    name: str,
+    object_id: int,
+    data_object_id: int | None,
+    kind: str,
+    created: float,
+    changed: float,
+) -> Row:
+    from oracle_embedded.engine.datatypes.temporal import date_of, nanos_from_epoch
+    from oracle_embedded.engine.formats.dates import print_date
+
+    return {
+        "OWNER": owner, "OBJECT_NAME": name, "OBJECT_ID": object_id, "DATA_OBJECT_ID": data_object_id, "OBJECT_TYPE": kind,
+        "CREATED": created, "LAST_DDL_TIME": changed,
+        "TIMESTAMP": print_date(date_of(nanos_from_epoch(changed)), "YYYY-MM-DD:HH24:MI:SS"), "STATUS": "VALID", "TEMPORARY": "N",
+        "GENERATED": "N", "SECONDARY": "N", "NAMESPACE": 4 if kind == "INDEX" else 1, "SHARING": "NONE", "ORACLE_MAINTAINED": "N",
+    }  # fmt: skip
+
+
+@family(
+    "VIEWS",
+    "OWNER:v128 VIEW_NAME:v128 TEXT_LENGTH:n TEXT:v32767 TEXT_VC:v4000 READ_ONLY:v1",
+    object_name="VIEW_NAME",
+)
+def _views(view: View) -> Iterator[Row]:
+    for item in view.definitions():
+        if isinstance(item, ViewDef):
+            yield {
+                "OWNER": item.owner,
+                "VIEW_NAME": item.name,
+                "TEXT_LENGTH": len(item.text),
+                "TEXT": item.text,
+                "TEXT_VC": item.text[:4000],
+                "READ_ONLY": "N",
+            }
+
+
+@family(
+    "SEQUENCES",
+    "SEQUENCE_OWNER:v128 SEQUENCE_NAME:v128 MIN_VALUE:n MAX_VALUE:n INCREMENT_BY:n CYCLE_FLAG:v1 ORDER_FLAG:v1 CACHE_SIZE:n LAST_NUMBER:n"
+    " SCALE_FLAG:v1 EXTEND_FLAG:v1 SESSION_FLAG:v1 KEEP_VALUE:v1",
+    owner="SEQUENCE_OWNER",
+    object_name="SEQUENCE_NAME",
+)
+def _sequences(view: View) -> Iterator[Row]:
+    for item in view.definitions():
+        if isinstance(item, SequenceDef):
+            yield {
+                "SEQUENCE_OWNER": item.owner, "SEQUENCE_NAME": item.name, "MIN_VALUE": item.minimum, "MAX_VALUE": item.maximum,
+                "INCREMENT_BY": item.increment, "CYCLE_FLAG": "Y" if item.cycle else "N", "ORDER_FLAG": "Y" if item.order else "N",
+                "CACHE_SIZE": item.cache, "LAST_NUMBER": view.database.sequences.last_number(item), "SCALE_FLAG": "N",
+                "EXTEND_FLAG": "N", "SESSION_FLAG": "N", "KEEP_VALUE": "N",
+            }  # fmt: skip
+
+
+@family(
+    "SYNONYMS",
+    "OWNER:v128 SYNONYM_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 DB_LINK:v128 ORIGIN_CON_ID:n",
+)
+def _synonyms(view: View) -> Iterator[Row]:
+    for item in view.definitions():
+        if isinstance(item, SynonymDef):
+            yield {
+                "OWNER": item.owner,
+                "SYNONYM_NAME": item.name,
+                "TABLE_OWNER": item.target_owner,
+                "TABLE_NAME": item.target_name,
+                "ORIGIN_CON_ID": 3,
+            }
+
+
+# --- users and privileges --------------------------------------------------------------------------------------------
+
+_USER_COLUMNS = (
+    "USERNAME:v128 USER_ID:n ACCOUNT_STATUS:v32 LOCK_DATE:d EXPIRY_DATE:d DEFAULT_TABLESPACE:v30 TEMPORARY_TABLESPACE:v30 CREATED:d"
+    " PROFILE:v128 AUTHENTICATION_TYPE:v8 COMMON:v3 ORACLE_MAINTAINED:v1 LAST_LOGIN:d"
+)
+
+
+def _users(view: View) -> Iterator[Row]:
+    yield _user("SYS", 0, False, view.database.started, common=True, maintained=True)
+    yield _user("SYSTEM", 9, True, view.database.started, common=True, maintained=True)
+    for item in view.definitions():
+        if isinstance(item, UserDef) and not item.is_role:
+            yield _user(
+                item.name,
+                item.object_id,
+                item.locked,
+                item.created,
+                common=item.common,
+                maintained=False,
+            )
+
+
+def _user(
+    name: str, number: int, locked: bool, created: float, *, common: bool, maintained: bool
+) -> Row:
+    return {
+        "USERNAME": name, "USER_ID": number, "ACCOUNT_STATUS": "LOCKED" if locked else "OPEN", "DEFAULT_TABLESPACE": "USERS",
+        "TEMPORARY_TABLESPACE": "TEMP", "CREATED": created, "PROFILE": "DEFAULT", "AUTHENTICATION_TYPE": "PASSWORD",
+        "COMMON": "YES" if common else "NO", "ORACLE_MAINTAINED": "Y" if maintained else "N",
+    }  # fmt: skip
+
+
+single("DBA_USERS", _USER_COLUMNS)(_users)
+single("ALL_USERS", "USERNAME:v128 USER_ID:n CREATED:d COMMON:v3 ORACLE_MAINTAINED:v1")(_users)
+
+
+@single("USER_USERS", _USER_COLUMNS)
+def _own_user(view: View) -> Iterator[Row]:
+    return (row for row in _users(view) if row["USERNAME"] == view.session.username)
+
+
+def _grantees(view: View) -> Iterator[UserDef]:
+    return (item for item in view.definitions() if isinstance(item, UserDef))
+
+
+def _role_names(view: View) -> set[str]:
+    return set(ROLES) | {item.name for item in _grantees(view) if item.is_role}
+
+
+def _system_privileges(view: View) -> Iterator[Row]:
+    roles = _role_names(view)
+    for item in _grantees(view):
+        for privilege in item.privileges:
+            if privilege not in roles:
+                yield {
+                    "GRANTEE": item.name,
+                    "USERNAME": item.name,
+                    "PRIVILEGE": privilege,
+                    "ADMIN_OPTION": "NO",
+                    "COMMON": "NO",
+                    "INHERITED": "NO",
+                }
+    for role, privileges in ROLES.items():
+        for privilege in privileges:
+            if privilege not in roles:
+                yield {
+                    "GRANTEE": role,
+                    "PRIVILEGE": privilege,
+                    "ADMIN_OPTION": "NO",
+                    "COMMON": "YES",
+                    "INHERITED": "NO",
+                }
+
+
+def _role_grants(view: View) -> Iterator[Row]:
+    roles = _role_names(view)
+    for item in _grantees(view):
+        for privilege in item.privileges:
+            if privilege in roles:
+                yield {
+                    "GRANTEE": item.name,
+                    "USERNAME": item.name,
+                    "GRANTED_ROLE": privilege,
+                    "ADMIN_OPTION": "NO",
+                    "DEFAULT_ROLE": "YES",
+                    "COMMON": "NO",
+                }
+
+
+single("DBA_SYS_PRIVS", "GRANTEE:v128 PRIVILEGE:v40 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3")(
+    _system_privileges
+)
+single(
+    "DBA_ROLE_PRIVS", "GRANTEE:v128 GRANTED_ROLE:v128 ADMIN_OPTION:v3 DEFAULT_ROLE:v3 COMMON:v3"
+)(_role_grants)
+
+
+@single("USER_SYS_PRIVS", "USERNAME:v128 PRIVILEGE:v40 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3")
+def _own_system_privileges(view: View) -> Iterator[Row]:
+    return (row for row in _system_privileges(view) if row["GRANTEE"] == view.session.username)
+
+
+@single(
+    "USER_ROLE_PRIVS", "USERNAME:v128 GRANTED_ROLE:v128 ADMIN_OPTION:v3 DEFAULT_ROLE:v3 COMMON:v3"
+)
+def _own_role_grants(view: View) -> Iterator[Row]:
+    return (row for row in _role_grants(view) if row["GRANTEE"] == view.session.username)
+
+
+@single("SESSION_PRIVS", "PRIVILEGE:v40")
+def _session_privileges(view: View) -> Iterator[Row]:
+    roles = _role_names(view)
+    for privilege in sorted(view.database.security.all_of(view.session.username)):
+        if privilege not in roles:
+            yield {"PRIVILEGE": privilege}
+
+
+@single("SESSION_ROLES", "ROLE:v128")
+def _session_roles(view: View) -> Iterator[Row]:
+    roles = _role_names(view)
+    for privilege in sorted(view.database.security.all_of(view.session.username)):
+        if privilege in roles:
+            yield {"ROLE": privilege}
+
+
+@single("DBA_ROLES", "ROLE:v128 PASSWORD_REQUIRED:v8 COMMON:v3 ORACLE_MAINTAINED:v1")
+def _roles(view: View) -> Iterator[Row]:
+    for role in sorted(_role_names(view)):
+        yield {
+            "ROLE": role,
+            "PASSWORD_REQUIRED": "NO",
+            "COMMON": "YES",
+            "ORACLE_MAINTAINED": "Y" if role in ROLES else "N",
+        }
+
+
+def _table_grants(view: View) -> Iterator[Row]:
+    for item in _grantees(view):
+        for privilege, owner, name in item.grants:
+            yield {
+                "GRANTEE": item.name, "OWNER": owner, "TABLE_SCHEMA": owner, "TABLE_NAME": name, "GRANTOR": owner, "PRIVILEGE": privilege,
+                "GRANTABLE": "NO", "HIERARCHY": "NO", "COMMON": "NO", "TYPE": "TABLE", "INHERITED": "NO",
+            }  # fmt: skip
+
+
+_GRANT_COLUMNS = " TABLE_NAME:v128 GRANTOR:v128 PRIVILEGE:v40 GRANTABLE:v3 HIERARCHY:v3 COMMON:v3 TYPE:v24 INHERITED:v3"
+single("DBA_TAB_PRIVS", "GRANTEE:v128 OWNER:v128" + _GRANT_COLUMNS)(_table_grants)
+
+
+@single(
+    "ALL_TAB_PRIVS",
+    "GRANTOR:v128 GRANTEE:v128 TABLE_SCHEMA:v128 TABLE_NAME:v128 PRIVILEGE:v40 GRANTABLE:v3 HIERARCHY:v3 COMMON:v3 TYPE:v24 INHERITED:v3",
+)
+def _visible_grants(view: View) -> Iterator[Row]:
+    mine = {view.session.username, "PUBLIC", *view.database.security.all_of(view.session.username)}
+    return (
+        row
+        for row in _table_grants(view)
+        if row["GRANTEE"] in mine or row["OWNER"] == view.session.username
+    )
+
+
+@single("USER_TAB_PRIVS", "GRANTEE:v128 OWNER:v128" + _GRANT_COLUMNS)
+def _own_grants(view: View) -> Iterator[Row]:
+    mine = view.session.username
+    return (row for row in _table_grants(view) if mine in (row["GRANTEE"], row["OWNER"]))

@@ -1,0 +1,167 @@
+"""Which dictionary views are there, and how are their rows made, now or as of an SCN?
+
+A view family such as TABLES gives DBA_TABLES, ALL_TABLES (what the user may see), USER_TABLES (without OWNER) and
+CDB_TABLES (with CON_ID).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from oracle_embedded.api import ColumnMeta, EngineSession, OraType, Value, VirtualTable
+from oracle_embedded.engine.datatypes import numbers, temporal
+from oracle_embedded.engine.storage.catalog import Definition, UserDef
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.run.database import Database
+    from oracle_embedded.engine.run.session import Session
+
+Cell = str | int | float | None
+Row = dict[str, Cell]
+
+
+@dataclass(slots=True)
+class View:
+    """What a view's rows are made from: the database, the session, and the definitions of the moment."""
+
+    database: Database
+    session: Session
+    scn: int | None
+
+    def definitions(self) -> Iterator[Definition]:
+        """Definitions of the moment, as the session's container has them."""
+        for item in self.database.store.catalog.all(self.scn):
+            if self.session.container == "CDB$ROOT":
+                owner = item.name if isinstance(item, UserDef) else item.owner
+                user = self.database.store.catalog.user(owner)
+                if user is not None and not user.common:
+                    continue
+            yield item
+
+
+Maker = Callable[[View], Iterator[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Columns (``NAME:type``) and maker of a family; ``owner`` is the column that USER_ leaves out, ``also`` must be visible."""
+
+    columns: str
+    make: Maker
+    owner: str | None = "OWNER"
+    name: str | None = None
+
+
+FAMILIES: dict[str, Family] = {}
+SINGLES: dict[str, Family] = {}
+
+
+def family(
+    name: str, columns: str, *, owner: str | None = "OWNER", object_name: str | None = None
+) -> Callable[[Maker], Maker]:
+    """Declare a family by its maker."""
+
+    def declare(make: Maker) -> Maker:
+        FAMILIES[name] = Family(columns, make, owner, object_name)
+        return make
+
+    return declare
+
+
+def single(name: str, columns: str) -> Callable[[Maker], Maker]:
+    """Declare one view by its maker."""
+
+    def declare(make: Maker) -> Maker:
+        SINGLES[name] = Family(columns, make, None)
+        return make
+
+    return declare
+
+
+def _meta(spec: str) -> ColumnMeta:
+    name, _, kind = spec.partition(":")
+    if kind.startswith("v"):
+        size = int(kind[1:])
+        return ColumnMeta(name, OraType.VARCHAR, size=size, char_size=size, charset_form=1)
+    if kind == "d":
+        return ColumnMeta(name, OraType.DATE, size=7)
+    if kind == "t":
+        return ColumnMeta(name, OraType.TIMESTAMP, scale=9, size=11)
+    if kind == "c":
+        return ColumnMeta(name, OraType.CLOB, size=4000, charset_form=1)
+    return ColumnMeta(name, OraType.NUMBER, 0, -127)
+
+
+def _no_rows(
+    _session: EngineSession,
+    _filters: Sequence[tuple[str, str, Value]],
+    _columns: frozenset[str] | None,
+) -> Iterator[Sequence[Value]]:
+    return iter(())
+
+
+def encoder(meta: ColumnMeta) -> Callable[[Cell], Value]:
+    """What turns a plain value into Oracle's encoding."""
+    if meta.type == OraType.NUMBER:
+        return lambda cell: numbers.encode(int(cell)) if cell is not None else None
+    if meta.type == OraType.DATE:
+        return lambda cell: (
+            temporal.date_of(temporal.nanos_from_epoch(float(cell))) if cell is not None else None
+        )
+    if meta.type == OraType.TIMESTAMP:
+        return lambda cell: (
+            temporal.timestamp_of(temporal.nanos_from_epoch(float(cell)))
+            if cell is not None
+            else None
+        )
+    return lambda cell: str(cell).encode() if cell is not None and cell != "" else None
+
+
+class Dictionary:
+    """All dictionary views of one database."""
+
+    def __init__(self, database: Database) -> None:
+        from oracle_embedded.engine.dictionary import all as dictionary_all
+
+        assert dictionary_all.LOADED
+        self._database = database
+        self.views: dict[str, VirtualTable] = {}
+        self._makers: dict[str, tuple[Family, str]] = {}
+        for name, item in FAMILIES.items():
+            for prefix in ("DBA", "ALL", "USER", "CDB"):
+                self._add(f"{prefix}_{name}", item, prefix)
+        for name, item in SINGLES.items():
+            self._add(name, item, "")
+
+    def _add(self, name: str, item: Family, prefix: str) -> None:
+        specs = item.columns.split()
+        if prefix == "USER" and item.owner is not None:
+            specs = [spec for spec in specs if not spec.startswith(item.owner + ":")]
+        if prefix == "CDB":
+            specs.append("CON_ID:n")
+        self.views[name] = VirtualTable(name, [_meta(spec) for spec in specs], _no_rows)
+        self._makers[name] = (item, prefix)
+
+    def rows(self, name: str, session: Session, scn: int | None) -> Iterator[Sequence[Value]]:
+        """Rows of a view in its columns' order."""
+        item, prefix = self._makers[name]
+        metas = self.views[name].columns
+        encoders = [(meta.name, encoder(meta)) for meta in metas]
+        for row in item.make(View(self._database, session, scn)):
+            if prefix == "CDB":
+                row["CON_ID"] = 1 if session.container == "CDB$ROOT" else 3
+            if self._visible(item, prefix, row, session):
+                yield [encode(row.get(column)) for column, encode in encoders]
+
+    def _visible(self, item: Family, prefix: str, row: Row, session: Session) -> bool:
+        if item.owner is None or prefix in ("DBA", "CDB", ""):
+            return True
+        owner = row.get(item.owner)
+        if prefix == "USER":
+            return owner == session.username
+        if owner in (session.username, "PUBLIC", "SYS") or item.name is None:
+            return True
+        found = self._database.store.catalog.find(str(owner), str(row.get(item.name)))
+        return found is None or self._database.security.may_select(session.username, found)

@@ -1,0 +1,213 @@
+"""What do the views of the instance, its parameters and its sessions show, as far as the engine knows?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oracle_embedded.engine.dictionary.registry import Row, View, single
+from oracle_embedded.engine.functions.context import NLS_DEFAULTS
+from oracle_embedded.engine.storage.transactions import UNDO_RETENTION_DEFAULT
+
+BANNER = "Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production"
+VERSION = "19.0.0.0.0"
+VERSION_FULL = "19.3.0.0.0"
+
+
+@single("V$VERSION", "BANNER:v80 BANNER_FULL:v160 BANNER_LEGACY:v80 CON_ID:n")
+def _version(_view: View) -> Iterator[Row]:
+    yield {
+        "BANNER": BANNER,
+        "BANNER_FULL": f"{BANNER}\nVersion {VERSION_FULL}",
+        "BANNER_LEGACY": BANNER,
+        "CON_ID": 0,
+    }
+
+
+@single("PRODUCT_COMPONENT_VERSION", "PRODUCT:v80 VERSION:v80 VERSION_FULL:v80 STATUS:v80")
+def _component(_view: View) -> Iterator[Row]:
+    yield {
+        "PRODUCT": "Oracle Database 19c Enterprise Edition ",
+        "VERSION": VERSION,
+        "VERSION_FULL": VERSION_FULL,
+        "STATUS": "Production",
+    }
+
+
+@single(
+    "V$INSTANCE",
+    "INSTANCE_NUMBER:n INSTANCE_NAME:v16 HOST_NAME:v64 VERSION:v17 VERSION_LEGACY:v17 VERSION_FULL:v17 STARTUP_TIME:d STATUS:v12 PARALLEL:v3"
+    " THREAD#:n ARCHIVER:v7 LOGINS:v10 SHUTDOWN_PENDING:v3 DATABASE_STATUS:v17 INSTANCE_ROLE:v18 ACTIVE_STATE:v9 BLOCKED:v3 CON_ID:n"
+    " INSTANCE_MODE:v11 EDITION:v7 DATABASE_TYPE:v15",
+)
+def _instance(view: View) -> Iterator[Row]:
+    yield {
+        "INSTANCE_NUMBER": 1, "INSTANCE_NAME": view.database.instance_name, "HOST_NAME": "localhost", "VERSION": VERSION,
+        "VERSION_LEGACY": VERSION, "VERSION_FULL": VERSION_FULL, "STARTUP_TIME": view.database.started, "STATUS": "OPEN", "PARALLEL": "NO",
+        "THREAD#": 1, "ARCHIVER": "STARTED", "LOGINS": "ALLOWED", "SHUTDOWN_PENDING": "NO", "DATABASE_STATUS": "ACTIVE",
+        "INSTANCE_ROLE": "PRIMARY_INSTANCE", "ACTIVE_STATE": "NORMAL", "BLOCKED": "NO", "CON_ID": 0, "INSTANCE_MODE": "REGULAR",
+        "EDITION": "EE", "DATABASE_TYPE": "SINGLE",
+    }  # fmt: skip
+
+
+@single(
+    "V$PDBS",
+    "CON_ID:n DBID:n CON_UID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3 OPEN_TIME:t CREATE_SCN:n TOTAL_SIZE:n",
+)
+def _pdbs(view: View) -> Iterator[Row]:
+    yield {
+        "CON_ID": 3, "DBID": 3_141_592_653, "CON_UID": 3_141_592_653, "NAME": view.database.container_name, "OPEN_MODE": "READ WRITE",
+        "RESTRICTED": "NO", "OPEN_TIME": view.database.started, "CREATE_SCN": view.database.first_scn, "TOTAL_SIZE": 0,
+    }  # fmt: skip
+
+
+@single("V$CONTAINERS", "CON_ID:n DBID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3")
+def _containers(view: View) -> Iterator[Row]:
+    yield {
+        "CON_ID": 1,
+        "DBID": 2_718_281_828,
+        "NAME": "CDB$ROOT",
+        "OPEN_MODE": "READ WRITE",
+        "RESTRICTED": "NO",
+    }
+    yield {
+        "CON_ID": 3,
+        "DBID": 3_141_592_653,
+        "NAME": view.database.container_name,
+        "OPEN_MODE": "READ WRITE",
+        "RESTRICTED": "NO",
+    }
+
+
+@single(
+    "V$SESSION",
+    "SID:n SERIAL#:n AUDSID:n USER#:n USERNAME:v128 COMMAND:n STATUS:v8 SERVER:v9 SCHEMA#:n SCHEMANAME:v128 OSUSER:v128 PROCESS:v24"
+    " MACHINE:v64 TERMINAL:v30 PROGRAM:v48 TYPE:v10 MODULE:v64 ACTION:v64 CLIENT_INFO:v64 CLIENT_IDENTIFIER:v64 LOGON_TIME:d"
+    " BLOCKING_SESSION_STATUS:v11 BLOCKING_SESSION:n SERVICE_NAME:v64 CON_ID:n",
+)
+def _sessions(view: View) -> Iterator[Row]:
+    transactions = view.database.transactions
+    for session in list(view.database.sessions.values()):
+        waits_for = session.transaction.waits_for if session.transaction is not None else None
+        holder = transactions.open.get(waits_for) if waits_for is not None else None
+        user = view.database.store.catalog.user(session.username)
+        yield {
+            "SID": session.session_id, "SERIAL#": session.serial, "AUDSID": session.session_id * 1000, "USER#": user.object_id if user else None,
+            "USERNAME": session.username, "COMMAND": 0, "STATUS": "ACTIVE" if session is view.session else "INACTIVE", "SERVER": "DEDICATED",
+            "SCHEMANAME": session.schema, "OSUSER": "oracle", "MACHINE": session.machine, "PROGRAM": session.program, "TYPE": "USER",
+            "MODULE": session.attributes.get("MODULE") or session.program, "ACTION": session.attributes.get("ACTION"),
+            "CLIENT_INFO": session.attributes.get("CLIENT_INFO"), "CLIENT_IDENTIFIER": session.attributes.get("CLIENT_IDENTIFIER"),
+            "LOGON_TIME": session.logon_time, "BLOCKING_SESSION_STATUS": "VALID" if holder else "NO HOLDER",
+            "BLOCKING_SESSION": holder.info.session_id if holder else None, "SERVICE_NAME": session.container.lower(),
+            "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
+        }  # fmt: skip
+
+
+def parameters_of(view: View) -> dict[str, str]:
+    """Initialisation parameters in force."""
+    catalog = view.database.store.catalog
+    return {
+        "compatible": "19.0.0", "db_block_size": "8192", "db_name": view.database.database_name, "db_unique_name": view.database.database_name,
+        "enable_pluggable_database": "TRUE", "instance_name": view.database.instance_name, "max_string_size": "STANDARD",
+        "nls_length_semantics": "BYTE", "open_cursors": "300", "processes": "300", "undo_management": "AUTO",
+        "undo_retention": catalog.setting("undo_retention") or str(UNDO_RETENTION_DEFAULT), "undo_tablespace": "UNDOTBS1",
+        "enable_goldengate_replication": "FALSE", "streams_pool_size": "0", "statistics_level": "TYPICAL", "optimizer_mode": "ALL_ROWS",
+    }  # fmt: skip
+
+
+@single(
+    "V$PARAMETER",
+    "NUM:n NAME:v80 TYPE:n VALUE:v4000 DISPLAY_VALUE:v4000 DEFAULT_VALUE:v255 ISDEFAULT:v9 ISSES_MODIFIABLE:v5 ISSYS_MODIFIABLE:v9"
+    " ISPDB_MODIFIABLE:v5 ISINSTANCE_MODIFIABLE:v5 ISMODIFIED:v10 DESCRIPTION:v255 CON_ID:n",
+)
+def _parameters(view: View) -> Iterator[Row]:
+    for number, (name, value) in enumerate(sorted(parameters_of(view).items()), 1):
+        yield {
+            "NUM": number, "NAME": name, "TYPE": 3 if value.isdigit() else 1 if value in ("TRUE", "FALSE") else 2, "VALUE": value,
+            "DISPLAY_VALUE": value, "ISDEFAULT": "TRUE", "ISSES_MODIFIABLE": "FALSE", "ISSYS_MODIFIABLE": "IMMEDIATE",
+            "ISPDB_MODIFIABLE": "TRUE", "ISINSTANCE_MODIFIABLE": "TRUE", "ISMODIFIED": "FALSE", "CON_ID": 0,
+        }  # fmt: skip
+
+
+_DATABASE_NLS = {
+    **NLS_DEFAULTS,
+    "NLS_CHARACTERSET": "AL32UTF8",
+    "NLS_NCHAR_CHARACTERSET": "AL16UTF16",
+    "NLS_RDBMS_VERSION": VERSION,
+}
+
+
+@single("NLS_DATABASE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
+def _nls_database(_view: View) -> Iterator[Row]:
+    return ({"PARAMETER": name, "VALUE": value} for name, value in _DATABASE_NLS.items())
+
+
+@single("NLS_INSTANCE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
+def _nls_instance(_view: View) -> Iterator[Row]:
+    return ({"PARAMETER": name, "VALUE": value} for name, value in NLS_DEFAULTS.items())
+
+
+@single("NLS_SESSION_PARAMETERS", "PARAMETER:v128 VALUE:v64")
+def _nls_session(view: View) -> Iterator[Row]:
+    return ({"PARAMETER": name, "VALUE": value} for name, value in view.session.nls.items())
+
+
+@single("V$NLS_PARAMETERS", "PARAMETER:v64 VALUE:v64 CON_ID:n")
+def _nls_parameters(view: View) -> Iterator[Row]:
+    values = {**_DATABASE_NLS, **view.session.nls}
+    return (
+        {"PARAMETER": name, "VALUE": value, "CON_ID": 0}
+        for name, value in values.items()
+        if name != "NLS_RDBMS_VERSION"
+    )
+
+
+@single("DATABASE_PROPERTIES", "PROPERTY_NAME:v128 PROPERTY_VALUE:v4000 DESCRIPTION:v4000")
+def _properties(_view: View) -> Iterator[Row]:
+    values = {
+        "DEFAULT_PERMANENT_TABLESPACE": "USERS",
+        "DEFAULT_TEMP_TABLESPACE": "TEMP",
+        "DBTIMEZONE": "+00:00",
+        **_DATABASE_NLS,
+    }
+    return ({"PROPERTY_NAME": name, "PROPERTY_VALUE": value} for name, value in values.items())
+
+
+@single("GLOBAL_NAME", "GLOBAL_NAME:v128")
+def _global_name(view: View) -> Iterator[Row]:
+    yield {
+        "GLOBAL_NAME": view.session.container
+        if view.session.container != "CDB$ROOT"
+        else view.database.database_name
+    }
+
+
+@single("V$TIMEZONE_NAMES", "TZNAME:v64 TZABBREV:v64 CON_ID:n")
+def _zones(_view: View) -> Iterator[Row]:
+    import zoneinfo
+
+    return (
+        {"TZNAME": name, "TZABBREV": "LMT", "CON_ID": 0}
+        for name in sorted(zoneinfo.available_timezones())
+    )
+
+
+@single(
+    "DBA_TABLESPACES",
+    "TABLESPACE_NAME:v30 BLOCK_SIZE:n STATUS:v9 CONTENTS:v21 LOGGING:v9 EXTENT_MANAGEMENT:v10",
+)
+def _tablespaces(_view: View) -> Iterator[Row]:
+    for name, contents in (
+        ("SYSTEM", "PERMANENT"),
+        ("SYSAUX", "PERMANENT"),
+        ("UNDOTBS1", "UNDO"),
+        ("TEMP", "TEMPORARY"),
+        ("USERS", "PERMANENT"),
+    ):
+        yield {
+            "TABLESPACE_NAME": name,
+            "BLOCK_SIZE": 8192,
+            "STATUS": "ONLINE",
+            "CONTENTS": contents,
+            "LOGGING": "LOGGING",
+            "EXTENT_MANAGEMENT": "LOCAL",
+        }

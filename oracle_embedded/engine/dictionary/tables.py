@@ -1,0 +1,400 @@
+"""What do the dictionary views of tables, columns, constraints, indexes and log groups show?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oracle_embedded.engine.datatypes import types
+from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.dictionary.registry import Cell, Row, View, family
+from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef, ViewDef, data_length
+from oracle_embedded.engine.storage.rowids import BLOCK_SIZE, DATA_FILE
+
+_TABLESPACE = "USERS"
+
+
+def _tables(view: View) -> Iterator[TableDef]:
+    return (item for item in view.definitions() if isinstance(item, TableDef))
+
+
+def _row_count(view: View, table: TableDef) -> int | None:
+    store = view.database.store
+    with store.lock:
+        if table.object_id not in store.activity:
+            return None
+        row = store.writer.sqlite.execute(f"SELECT count(*) FROM t{table.object_id}").fetchone()
+    return int(row[0])
+
+
+@family(
+    "TABLES",
+    "OWNER:v128 TABLE_NAME:v128 TABLESPACE_NAME:v30 CLUSTER_NAME:v128 IOT_NAME:v128 STATUS:v8 PCT_FREE:n LOGGING:v3 NUM_ROWS:n"
+    " BLOCKS:n AVG_ROW_LEN:n LAST_ANALYZED:d PARTITIONED:v3 IOT_TYPE:v12 TEMPORARY:v1 SECONDARY:v1 NESTED:v3 ROW_MOVEMENT:v8"
+    " DURATION:v15 MONITORING:v3 DEPENDENCIES:v8 COMPRESSION:v8 COMPRESS_FOR:v30 DROPPED:v3 READ_ONLY:v3 SEGMENT_CREATED:v3"
+    " EXTERNAL:v3 HYBRID:v3 DEFAULT_COLLATION:v100 DEGREE:v10 INSTANCES:v10 CACHE:v5 TABLE_LOCK:v8 BUFFER_POOL:v7",
+    object_name="TABLE_NAME",
+)
+def _tables_view(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        yield {
+            "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE, "STATUS": "VALID", "PCT_FREE": 10,
+            "LOGGING": "YES", "PARTITIONED": "NO", "TEMPORARY": "N", "SECONDARY": "N", "NESTED": "NO", "ROW_MOVEMENT": "DISABLED",
+            "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": "DISABLED", "DROPPED": "NO", "READ_ONLY": "NO",
+            "SEGMENT_CREATED": "YES", "EXTERNAL": "NO", "HYBRID": "NO", "DEFAULT_COLLATION": "USING_NLS_COMP",
+            "NUM_ROWS": _row_count(view, table), "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed,
+            "DEGREE": "         1", "INSTANCES": "         1", "CACHE": "    N", "TABLE_LOCK": "ENABLED", "BUFFER_POOL": "DEFAULT",
+        }  # fmt: skip
+
+
+@family(
+    "TAB_STATISTICS",
+    "OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 OBJECT_TYPE:v12 NUM_ROWS:n BLOCKS:n AVG_ROW_LEN:n LAST_ANALYZED:d STALE_STATS:v7",
+    object_name="TABLE_NAME",
+)
+def _statistics(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        yield {
+            "OWNER": table.owner, "TABLE_NAME": table.name, "OBJECT_TYPE": "TABLE", "NUM_ROWS": _row_count(view, table),
+            "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed, "STALE_STATS": "NO",
+        }  # fmt: skip
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+_COLUMN_NAMES = (
+    "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 DATA_TYPE:v128 DATA_TYPE_MOD:v3 DATA_TYPE_OWNER:v128 DATA_LENGTH:n"
+    " DATA_PRECISION:n DATA_SCALE:n NULLABLE:v1 COLUMN_ID:n DEFAULT_LENGTH:n DATA_DEFAULT:v4000 NUM_DISTINCT:n NUM_NULLS:n"
+    " LAST_ANALYZED:d CHARACTER_SET_NAME:v44 CHAR_COL_DECL_LENGTH:n AVG_COL_LEN:n CHAR_LENGTH:n CHAR_USED:v1 DEFAULT_ON_NULL:v3"
+    " IDENTITY_COLUMN:v3"
+)
+_HIDDEN_NAMES = " HIDDEN_COLUMN:v3 VIRTUAL_COLUMN:v3 SEGMENT_COLUMN_ID:n INTERNAL_COLUMN_ID:n QUALIFIED_COL_NAME:v4000 USER_GENERATED:v3 COLLATION:v100"
+
+
+def _column(owner: str, table: str, position: int, column: ColumnDef) -> Row:
+    kind = column.type
+    text = kind.family == "text"
+    scale = kind.scale
+    precision = kind.precision
+    if kind.family == "number" and kind.float_bits is not None:
+        precision = kind.float_bits
+    return {
+        "OWNER": owner, "TABLE_NAME": table, "COLUMN_NAME": column.name, "DATA_TYPE": kind.data_type(),
+        "DATA_LENGTH": data_length(kind), "DATA_PRECISION": precision, "DATA_SCALE": scale,
+        "NULLABLE": "Y" if column.nullable else "N", "COLUMN_ID": position,
+        "DEFAULT_LENGTH": len(column.default_text) if column.default_text else None, "DATA_DEFAULT": column.default_text,
+        "CHARACTER_SET_NAME": {1: "CHAR_CS", 2: "NCHAR_CS"}.get(kind.form) if kind.family in ("text", "clob") else None,
+        "CHAR_COL_DECL_LENGTH": _declared(kind), "CHAR_LENGTH": kind.char_length if text else 0,
+        "CHAR_USED": kind.char_used if text and kind.data_type() != "LONG" else None,
+        "DEFAULT_ON_NULL": "YES" if column.identity == "BY DEFAULT ON NULL" else "NO",
+        "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "NO", "VIRTUAL_COLUMN": "NO",
+        "SEGMENT_COLUMN_ID": position, "INTERNAL_COLUMN_ID": column.internal_id, "QUALIFIED_COL_NAME": column.name,
+        "USER_GENERATED": "YES", "COLLATION": "USING_NLS_COMP" if text else None,
+    }  # fmt: skip
+
+
+def _declared(kind: SqlType) -> int | None:
+    return kind.length if kind.family == "text" else None
+
+
+def _columns(view: View) -> Iterator[Row]:
+    for item in view.definitions():
+        if isinstance(item, TableDef):
+            for position, column in enumerate(item.columns, 1):
+                yield _column(item.owner, item.name, position, column)
+        elif isinstance(item, ViewDef):
+            for position, found in enumerate(_view_columns(view, item), 1):
+                yield _column(item.owner, item.name, position, found)
+
+
+def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:
+    """Columns of a view as its query has them now; a view that does not compile shows names only."""
+    from oracle_embedded.api import OracleError
+    from oracle_embedded.engine.run.statement import SessionCompiler, parse_view
+
+    compiler = SessionCompiler(view.session, None)
+    compiler.view_depth = 1
+    compiler.environment.schema = definition.owner
+    try:
+        plan = compiler.top(parse_view(definition.text))
+    except OracleError:
+        return [
+            ColumnDef(number, name, types.TEXT) for number, name in enumerate(definition.columns, 1)
+        ]
+    names = definition.columns or tuple(column.name for column in plan.columns)
+    return [
+        ColumnDef(number, name, column.type, column.nullable)
+        for number, (name, column) in enumerate(zip(names, plan.columns, strict=True), 1)
+    ]
+
+
+family("TAB_COLUMNS", _COLUMN_NAMES, object_name="TABLE_NAME")(_columns)
+family("TAB_COLS", _COLUMN_NAMES + _HIDDEN_NAMES, object_name="TABLE_NAME")(_columns)
+
+
+@family(
+    "TAB_COMMENTS",
+    "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v11 COMMENTS:v4000 ORIGIN_CON_ID:n",
+    object_name="TABLE_NAME",
+)
+def _table_comments(view: View) -> Iterator[Row]:
+    for item in view.definitions():
+        if isinstance(item, TableDef | ViewDef):
+            kind = "TABLE" if isinstance(item, TableDef) else "VIEW"
+            yield {
+                "OWNER": item.owner,
+                "TABLE_NAME": item.name,
+                "TABLE_TYPE": kind,
+                "COMMENTS": item.comment,
+                "ORIGIN_CON_ID": 3,
+            }
+
+
+@family(
+    "COL_COMMENTS",
+    "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n",
+    object_name="TABLE_NAME",
+)
+def _column_comments(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for column in table.columns:
+            yield {
+                "OWNER": table.owner,
+                "TABLE_NAME": table.name,
+                "COLUMN_NAME": column.name,
+                "COMMENTS": column.comment,
+                "ORIGIN_CON_ID": 3,
+            }
+
+
+@family(
+    "TAB_IDENTITY_COLS",
+    "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 GENERATION_TYPE:v10 SEQUENCE_NAME:v128 IDENTITY_OPTIONS:v298",
+    object_name="TABLE_NAME",
+)
+def _identity_columns(view: View) -> Iterator[Row]:
+    from oracle_embedded.engine.storage.catalog import SequenceDef
+
+    for table in _tables(view):
+        for column in table.columns:
+            name = f"ISEQ$$_{table.object_id}"
+            sequence = view.database.store.catalog.find(table.owner, name)
+            if column.identity and isinstance(sequence, SequenceDef):
+                options = (
+                    f"START WITH: {sequence.start}, INCREMENT BY: {sequence.increment}, MAX_VALUE: {sequence.maximum}, MIN_VALUE: {sequence.minimum},"
+                    f" CYCLE_FLAG: {'Y' if sequence.cycle else 'N'}, CACHE_SIZE: {sequence.cache}, ORDER_FLAG: {'Y' if sequence.order else 'N'}"
+                )
+                generation = "ALWAYS" if column.identity == "ALWAYS" else "BY DEFAULT"
+                yield {
+                    "OWNER": table.owner, "TABLE_NAME": table.name, "COLUMN_NAME": column.name, "GENERATION_TYPE": generation,
+                    "SEQUENCE_NAME": name, "IDENTITY_OPTIONS": options,
+                }  # fmt: skip
+
+
+# --- constraints and indexes -----------------------------------------------------------------------------------------
+
+
+@family(
+    "CONSTRAINTS",
+    "OWNER:v128 CONSTRAINT_NAME:v128 CONSTRAINT_TYPE:v1 TABLE_NAME:v128 SEARCH_CONDITION:v4000 SEARCH_CONDITION_VC:v4000 R_OWNER:v128"
+    " R_CONSTRAINT_NAME:v128 DELETE_RULE:v9 STATUS:v8 DEFERRABLE:v14 DEFERRED:v9 VALIDATED:v13 GENERATED:v14 BAD:v3 RELY:v4"
+    " LAST_CHANGE:d INDEX_OWNER:v128 INDEX_NAME:v128 INVALID:v7 VIEW_RELATED:v14",
+    object_name="TABLE_NAME",
+)
+def _constraints(view: View) -> Iterator[Row]:
+    tables = {table.object_id: table for table in _tables(view)}
+    for table in tables.values():
+        for item in table.constraints:
+            parent = tables.get(item.referenced) if item.kind == "R" else None
+            yield {
+                "OWNER": table.owner, "CONSTRAINT_NAME": item.name, "CONSTRAINT_TYPE": item.kind, "TABLE_NAME": table.name,
+                "SEARCH_CONDITION": item.condition, "SEARCH_CONDITION_VC": item.condition, "R_OWNER": parent.owner if parent else None,
+                "R_CONSTRAINT_NAME": item.referenced_constraint, "DELETE_RULE": item.delete_rule,
+                "STATUS": "ENABLED" if item.enabled else "DISABLED", "DEFERRABLE": "NOT DEFERRABLE", "DEFERRED": "IMMEDIATE",
+                "VALIDATED": "VALIDATED" if item.enabled else "NOT VALIDATED",
+                "GENERATED": "GENERATED NAME" if item.generated else "USER NAME", "LAST_CHANGE": table.changed,
+                "INDEX_OWNER": table.owner if item.index_name else None, "INDEX_NAME": item.index_name,
+            }  # fmt: skip
+
+
+@family(
+    "CONS_COLUMNS",
+    "OWNER:v128 CONSTRAINT_NAME:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 POSITION:n",
+    object_name="TABLE_NAME",
+)
+def _constraint_columns(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for item in table.constraints:
+            for position, internal_id in enumerate(item.columns, 1):
+                if internal_id in table.by_id:
+                    yield {
+                        "OWNER": table.owner, "CONSTRAINT_NAME": item.name, "TABLE_NAME": table.name,
+                        "COLUMN_NAME": table.by_id[internal_id].name, "POSITION": position if item.kind != "C" else None,
+                    }  # fmt: skip
+
+
+@family(
+    "INDEXES",
+    "OWNER:v128 INDEX_NAME:v128 INDEX_TYPE:v27 TABLE_OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v11 UNIQUENESS:v9 COMPRESSION:v13"
+    " PREFIX_LENGTH:n TABLESPACE_NAME:v30 STATUS:v8 NUM_ROWS:n PARTITIONED:v3 TEMPORARY:v1 GENERATED:v1 SECONDARY:v1 VISIBILITY:v9"
+    " FUNCIDX_STATUS:v8 JOIN_INDEX:v3 DROPPED:v3 CONSTRAINT_INDEX:v3",
+    object_name=None,
+)
+def _indexes(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        used = {item.index_name for item in table.constraints}
+        for index in table.indexes:
+            yield {
+                "OWNER": index.owner, "INDEX_NAME": index.name, "INDEX_TYPE": "NORMAL", "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
+                "TABLE_TYPE": "TABLE", "UNIQUENESS": "UNIQUE" if index.unique else "NONUNIQUE", "COMPRESSION": "DISABLED",
+                "TABLESPACE_NAME": _TABLESPACE, "STATUS": "VALID", "PARTITIONED": "NO", "TEMPORARY": "N",
+                "GENERATED": "Y" if index.generated else "N", "SECONDARY": "N", "VISIBILITY": "VISIBLE", "JOIN_INDEX": "NO",
+                "DROPPED": "NO", "CONSTRAINT_INDEX": "YES" if index.name in used else "NO",
+            }  # fmt: skip
+
+
+@family(
+    "IND_COLUMNS",
+    "INDEX_OWNER:v128 INDEX_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 COLUMN_POSITION:n COLUMN_LENGTH:n"
+    " CHAR_LENGTH:n DESCEND:v4",
+    owner="INDEX_OWNER",
+)
+def _index_columns(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for index in table.indexes:
+            for position, (internal_id, descending) in enumerate(
+                zip(index.columns, index.descending, strict=True), 1
+            ):
+                column = table.by_id[internal_id]
+                yield {
+                    "INDEX_OWNER": index.owner, "INDEX_NAME": index.name, "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
+                    "COLUMN_NAME": column.name, "COLUMN_POSITION": position, "COLUMN_LENGTH": data_length(column.type),
+                    "CHAR_LENGTH": column.type.char_length, "DESCEND": "DESC" if descending else "ASC",
+                }  # fmt: skip
+
+
+def _none(_view: View) -> Iterator[Row]:
+    return iter(())
+
+
+family(
+    "IND_EXPRESSIONS",
+    "INDEX_OWNER:v128 INDEX_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 COLUMN_EXPRESSION:v4000 COLUMN_POSITION:n",
+    owner="INDEX_OWNER",
+)(_none)
+family(
+    "TAB_PARTITIONS",
+    "TABLE_OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 PARTITION_POSITION:n HIGH_VALUE:v4000 TABLESPACE_NAME:v30",
+    owner="TABLE_OWNER",
+)(_none)
+family("PART_TABLES", "OWNER:v128 TABLE_NAME:v128 PARTITIONING_TYPE:v9 PARTITION_COUNT:n")(_none)
+family(
+    "MVIEWS",
+    "OWNER:v128 MVIEW_NAME:v128 CONTAINER_NAME:v128 QUERY:v4000 QUERY_LEN:n UPDATABLE:v1 REWRITE_ENABLED:v1 REFRESH_MODE:v9 REFRESH_METHOD:v8 BUILD_MODE:v9 LAST_REFRESH_DATE:d",
+)(_none)
+family("MVIEW_COMMENTS", "OWNER:v128 MVIEW_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n")(_none)
+family("NESTED_TABLES", "OWNER:v128 TABLE_NAME:v128 PARENT_TABLE_NAME:v128")(_none)
+family("EXTERNAL_TABLES", "OWNER:v128 TABLE_NAME:v128 TYPE_NAME:v128")(_none)
+family("XML_TABLES", "OWNER:v128 TABLE_NAME:v128")(_none)
+family("OBJECT_TABLES", "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v128")(_none)
+family("ENCRYPTED_COLUMNS", "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 ENCRYPTION_ALG:v29")(_none)
+family("DB_LINKS", "OWNER:v128 DB_LINK:v128 USERNAME:v128 HOST:v2000 CREATED:d")(_none)
+family(
+    "TRIGGERS",
+    "OWNER:v128 TRIGGER_NAME:v128 TRIGGER_TYPE:v16 TRIGGERING_EVENT:v246 TABLE_OWNER:v128 TABLE_NAME:v128 STATUS:v8",
+)(_none)
+
+
+@family(
+    "LOBS",
+    "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 SEGMENT_NAME:v128 CHUNK:n CACHE:v10 IN_ROW:v3 SECUREFILE:v3",
+    object_name="TABLE_NAME",
+)
+def _lobs(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for column in table.columns:
+            if column.type.family in ("clob", "blob"):
+                yield {
+                    "OWNER": table.owner, "TABLE_NAME": table.name, "COLUMN_NAME": column.name,
+                    "SEGMENT_NAME": f"SYS_LOB{table.object_id:010d}C{column.internal_id:05d}$$", "CHUNK": BLOCK_SIZE, "CACHE": "NO",
+                    "IN_ROW": "YES", "SECUREFILE": "YES",
+                }  # fmt: skip
+
+
+@family(
+    "LOG_GROUPS",
+    "OWNER:v128 LOG_GROUP_NAME:v128 TABLE_NAME:v128 LOG_GROUP_TYPE:v19 ALWAYS:v11 GENERATED:v14",
+    object_name="TABLE_NAME",
+)
+def _log_groups(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for group in table.log_groups:
+            yield {
+                "OWNER": table.owner, "LOG_GROUP_NAME": group.name, "TABLE_NAME": table.name, "LOG_GROUP_TYPE": group.kind,
+                "ALWAYS": "ALWAYS" if group.always else "CONDITIONAL", "GENERATED": "GENERATED NAME" if group.generated else "USER NAME",
+            }  # fmt: skip
+
+
+@family(
+    "LOG_GROUP_COLUMNS",
+    "OWNER:v128 LOG_GROUP_NAME:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 POSITION:n LOGGING_PROPERTY:v6",
+    object_name="TABLE_NAME",
+)
+def _log_group_columns(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for group in table.log_groups:
+            for position, internal_id in enumerate(group.columns, 1):
+                yield {
+                    "OWNER": table.owner, "LOG_GROUP_NAME": group.name, "TABLE_NAME": table.name,
+                    "COLUMN_NAME": table.by_id[internal_id].name, "POSITION": position, "LOGGING_PROPERTY": "LOG",
+                }  # fmt: skip
+
+
+# --- space -----------------------------------------------------------------------------------------------------------
+
+
+def _extents_of(view: View, table: TableDef) -> list[tuple[int, int]]:
+    segment = view.database.store.segments.get(table.object_id)
+    return list(segment.extents) if segment is not None else []
+
+
+def _block_count(view: View, table: TableDef) -> int:
+    return sum(blocks for _, blocks in _extents_of(view, table))
+
+
+_EXTENT_COLUMNS = (
+    "OWNER:v128 SEGMENT_NAME:v128 PARTITION_NAME:v128 SEGMENT_TYPE:v18 TABLESPACE_NAME:v30 EXTENT_ID:n FILE_ID:n BLOCK_ID:n BYTES:n"
+    " BLOCKS:n RELATIVE_FNO:n"
+)
+
+
+@family("EXTENTS", _EXTENT_COLUMNS, object_name="SEGMENT_NAME")
+def _extents(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for number, (first, blocks) in enumerate(_extents_of(view, table)):
+            yield {
+                "OWNER": table.owner, "SEGMENT_NAME": table.name, "SEGMENT_TYPE": "TABLE", "TABLESPACE_NAME": _TABLESPACE,
+                "EXTENT_ID": number, "FILE_ID": DATA_FILE, "BLOCK_ID": first, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
+                "RELATIVE_FNO": DATA_FILE,
+            }  # fmt: skip
+
+
+@family(
+    "SEGMENTS",
+    "OWNER:v128 SEGMENT_NAME:v128 PARTITION_NAME:v128 SEGMENT_TYPE:v18 TABLESPACE_NAME:v30 HEADER_FILE:n HEADER_BLOCK:n BYTES:n BLOCKS:n"
+    " EXTENTS:n INITIAL_EXTENT:n RELATIVE_FNO:n",
+    object_name="SEGMENT_NAME",
+)
+def _segments(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        extents = _extents_of(view, table)
+        if extents:
+            blocks = _block_count(view, table)
+            numbers: dict[str, Cell] = {
+                "HEADER_FILE": DATA_FILE,
+                "HEADER_BLOCK": extents[0][0] + 2,
+                "BYTES": blocks * BLOCK_SIZE,
+            }
+            yield {
+                "OWNER": table.owner, "SEGMENT_NAME": table.name, "SEGMENT_TYPE": "TABLE", "TABLESPACE_NAME": _TABLESPACE, "BLOCKS": blocks,
+                "EXTENTS": len(extents), "INITIAL_EXTENT": 8 * BLOCK_SIZE, "RELATIVE_FNO": DATA_FILE, **numbers,
+            }  # fmt: skip

@@ -1,0 +1,1 @@
+"""How do dates and numbers become text, and texts dates and numbers?"""

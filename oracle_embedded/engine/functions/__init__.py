@@ -1,0 +1,1 @@
+"""Which SQL functions are there?"""

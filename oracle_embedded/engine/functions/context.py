@@ -1,0 +1,55 @@
+"""What may a registered SQLite function know of the statement that calls it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oracle_embedded.engine.datatypes import temporal
+
+NLS_DEFAULTS = {
+    "NLS_LANGUAGE": "AMERICAN",
+    "NLS_TERRITORY": "AMERICA",
+    "NLS_CURRENCY": "$",
+    "NLS_ISO_CURRENCY": "AMERICA",
+    "NLS_NUMERIC_CHARACTERS": ".,",
+    "NLS_CALENDAR": "GREGORIAN",
+    "NLS_DATE_FORMAT": "DD-MON-RR",
+    "NLS_DATE_LANGUAGE": "AMERICAN",
+    "NLS_SORT": "BINARY",
+    "NLS_TIME_FORMAT": "HH.MI.SSXFF AM",
+    "NLS_TIMESTAMP_FORMAT": "DD-MON-RR HH.MI.SSXFF AM",
+    "NLS_TIME_TZ_FORMAT": "HH.MI.SSXFF AM TZR",
+    "NLS_TIMESTAMP_TZ_FORMAT": "DD-MON-RR HH.MI.SSXFF AM TZR",
+    "NLS_DUAL_CURRENCY": "$",
+    "NLS_COMP": "BINARY",
+    "NLS_LENGTH_SEMANTICS": "BYTE",
+    "NLS_NCHAR_CONV_EXCP": "FALSE",
+}
+
+
+@dataclass(slots=True)
+class CallContext:
+    """Settings of the session and the moment of the statement that runs on a connection.
+
+    ``error`` keeps the error that a function raised, since SQLite only passes on that one was raised.
+    """
+
+    nls: dict[str, str] = field(default_factory=lambda: dict(NLS_DEFAULTS))
+    time_zone: str = "+00:00"
+    now_utc: int = field(default_factory=temporal.now)
+    user: str = ""
+    schema: str = ""
+    userenv: Callable[[str], str | None] = lambda _name: None
+    next_value: Callable[[int], int] = lambda _identifier: 0
+    current_value: Callable[[int], int] = lambda _identifier: 0
+    scn_time: Callable[[int], float | None] = lambda _scn: None
+    time_scn: Callable[[float], int | None] = lambda _moment: None
+    current_scn: Callable[[], int] = lambda: 0
+    error: BaseException | None = None
+
+    def local_now(self) -> int:
+        """The moment of the statement as wall-clock time of the session."""
+        return (
+            self.now_utc + temporal.zone_offset(self.time_zone, self.now_utc) * 60 * temporal.SECOND
+        )

@@ -1,0 +1,160 @@
+"""Which other functions are registered: RAW, ROWID, hashes, LOBs, session values?"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.datatypes import numbers
+from oracle_embedded.engine.datatypes.numbers import whole
+from oracle_embedded.engine.functions.context import CallContext
+from oracle_embedded.engine.functions.registry import Entries, register
+from oracle_embedded.engine.storage import rowids
+from oracle_embedded.engine.storage.catalog import SCN_MAX
+
+_HASH_MAX = 4294967295
+_DUMP_BASES = {8: "o", 10: "d", 16: "x"}
+
+
+def _bytes(value: str | bytes | None) -> bytes:
+    return b"" if value is None else value.encode() if isinstance(value, str) else value
+
+
+def _raw_substr(value: bytes, start: bytes, count: bytes | None = None) -> bytes | None:
+    begin = whole(start)
+    begin = len(value) + begin if begin < 0 else max(begin - 1, 0)
+    end = len(value) if count is None else begin + whole(count)
+    return value[begin:end] or None
+
+
+def _lob_substr(value: str | bytes, amount: bytes, start: bytes) -> str | bytes | None:
+    begin, size = whole(start) - 1, whole(amount)
+    if begin < 0 or size < 1:
+        return None
+    return value[begin : begin + size] or None
+
+
+def _rid_of(data_object: int, value: bytes) -> int:
+    """Address of a ROWID inside a table; for another object's an address before or behind all."""
+    other = int.from_bytes(value[:4], "big")
+    if other != data_object:
+        return -1 if other < data_object else 1 << 62
+    return int.from_bytes(value[4:], "big")
+
+
+def _rowid_create(kind: bytes, data_object: bytes, file: bytes, block: bytes, slot: bytes) -> bytes:
+    if whole(kind) not in (0, 1):
+        raise OracleError(6531, "invalid ROWID type")
+    rid = rowids.address(whole(file) & 0x3FF, whole(block) & 0x3FFFFF, whole(slot) & 0xFFFF)
+    return rowids.packed(whole(data_object), rid)
+
+
+def _rid(value: bytes) -> int:
+    return int.from_bytes(value[4:], "big")
+
+
+def _hash(value: str | bytes | None, most: bytes | None, seed: bytes | None) -> bytes:
+    buckets = whole(most) if most is not None else _HASH_MAX
+    digest = zlib.crc32(_bytes(value), whole(seed) if seed is not None else 0)
+    mixed = int.from_bytes(
+        hashlib.blake2s(digest.to_bytes(4, "big") + _bytes(value)).digest()[:8], "big"
+    )
+    return numbers.encode(mixed % (buckets + 1))
+
+
+def _standard_hash(value: str | bytes | None, method: str | None = None) -> bytes:
+    name = (method or "SHA1").upper()
+    if name not in ("SHA1", "SHA256", "SHA384", "SHA512", "MD5"):
+        raise OracleError(1760, "illegal argument for function")
+    return hashlib.new(name.lower(), _bytes(value), usedforsecurity=False).digest()
+
+
+def _dump(
+    value: str | bytes | None,
+    code: int,
+    base: bytes | None,
+    start: bytes | None,
+    count: bytes | None,
+) -> str:
+    if value is None:
+        return "NULL"
+    raw = _bytes(value)
+    radix = whole(base) if base is not None else 10
+    begin = whole(start) - 1 if start is not None else 0
+    shown = raw[begin : begin + whole(count) if count is not None else None]
+    spec = _DUMP_BASES.get(radix % 1000)
+    if spec is None:
+        raise OracleError(1760, "illegal argument for function")
+    return f"Typ={code} Len={len(raw)}: {','.join(format(byte, spec) for byte in shown)}"
+
+
+def _sys_context(context: CallContext, namespace: str, name: str, *_: bytes) -> str | None:
+    if namespace.upper() != "USERENV":
+        return None
+    return context.userenv(name.upper())
+
+
+def _rowscn(context: CallContext, scn: int) -> bytes:
+    return numbers.encode(scn if scn < SCN_MAX else context.current_scn())
+
+
+def _bitand(left: bytes, right: bytes) -> bytes:
+    return numbers.encode(whole(left) & whole(right))
+
+
+_FIRST_ENTRIES: Entries = (
+    ("o_raw_concat", lambda a, b: a + b, 2),
+    ("o_raw_length", lambda value: numbers.encode(len(value)), 1),
+    ("o_raw_substr", _raw_substr, 2),
+    ("o_raw_substr", _raw_substr, 3),
+    ("o_raw_reverse", lambda value: value[::-1], 1),
+    ("o_cast_to_raw", lambda text: text.encode(), 1),
+    ("o_cast_to_varchar2", lambda value: value.decode("utf-8", "replace"), 1),
+    ("o_lob_length", lambda value: numbers.encode(len(value)), 1),
+    ("o_lob_substr", _lob_substr, 3),
+    ("o_lob_compare", lambda a, b: numbers.encode((a > b) - (a < b)), 2),
+    ("o_rowid", rowids.packed, 2),
+    ("o_rowid_text", rowids.text_from_packed, 1),
+    ("o_rid_of", _rid_of, 2),
+    ("o_rowid_create", _rowid_create, 5),
+    ("o_rowid_object", lambda value: numbers.encode(int.from_bytes(value[:4], "big")), 1),
+    ("o_rowid_file", lambda value: numbers.encode(_rid(value) >> 38), 1),
+    ("o_rowid_file", lambda value, _: numbers.encode(_rid(value) >> 38), 2),
+    ("o_rowid_block", lambda value: numbers.encode(_rid(value) >> 16 & 0x3FFFFF), 1),
+    ("o_rowid_block", lambda value, _: numbers.encode(_rid(value) >> 16 & 0x3FFFFF), 2),
+    ("o_rowid_slot", lambda value: numbers.encode(_rid(value) & 0xFFFF), 1),
+    ("o_vsize", lambda value: numbers.encode(len(_bytes(value))), 1),
+    ("o_bitand", _bitand, 2),
+    ("o_fit_float", numbers.fit_float, 2),
+)
+for _name, _run, _arguments in _FIRST_ENTRIES:
+    register(_name, _run, _arguments)
+_SECOND_ENTRIES: Entries = (
+    ("o_sys_context", _sys_context, 2),
+    ("o_sys_context", _sys_context, 3),
+    ("o_userenv", lambda context, name: context.userenv(name.upper()), 1),
+    ("o_user", lambda context: context.user, 0),
+    ("o_uid", lambda context: numbers.encode(int(context.userenv("SESSION_USERID") or 0)), 0),
+    ("o_current_scn", lambda context: numbers.encode(context.current_scn()), 0),
+    ("o_rowscn", _rowscn, 1),
+)
+for _name, _run, _arguments in _SECOND_ENTRIES:
+    register(_name, _run, _arguments, with_context=True)
+for _name in ("o_nextval", "o_currval"):
+    _method = "next_value" if _name == "o_nextval" else "current_value"
+    register(
+        _name,
+        lambda context, identifier, method=_method: numbers.encode(
+            getattr(context, method)(identifier)
+        ),
+        1,
+        with_context=True,
+        deterministic=False,
+    )
+register("o_guid", lambda: os.urandom(16), 0, deterministic=False)
+register("o_hash", _hash, 3, takes_nulls=True)
+register("o_dump", _dump, 5, takes_nulls=True)
+register("o_standard_hash", _standard_hash, 1, takes_nulls=True)
+register("o_standard_hash", _standard_hash, 2, takes_nulls=True)

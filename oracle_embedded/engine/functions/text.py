@@ -1,0 +1,389 @@
+"""Which text functions are registered?"""
+
+from __future__ import annotations
+
+import re
+from functools import cmp_to_key, lru_cache
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.datatypes import numbers
+from oracle_embedded.engine.datatypes.numbers import whole
+from oracle_embedded.engine.functions.registry import AGGREGATES, Entries, Overloads, register
+
+_TEXT_MAX = 4000
+_POSIX = {
+    "alpha": "A-Za-z\u00c0-\u024f", "digit": "\\d", "alnum": "A-Za-z0-9\u00c0-\u024f", "space": "\\s", "upper": "A-Z", "lower": "a-z",
+    "punct": "!-/:-@\\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": " \\t", "cntrl": "\\x00-\\x1f\\x7f", "print": "\\x20-\\x7e",
+    "graph": "\\x21-\\x7e",
+}  # fmt: skip
+
+
+def substr(text: str, start: bytes, count: bytes | None = None) -> str | None:
+    """SUBSTR in characters."""
+    begin = whole(start)
+    if begin < 0:
+        begin += len(text)
+        if begin < 0:
+            return None
+    elif begin > 0:
+        begin -= 1
+    if count is None:
+        return text[begin:] or None
+    length = whole(count)
+    return text[begin : begin + length] or None if length > 0 else None
+
+
+def _substrb(text: str, start: bytes, count: bytes | None = None) -> str | None:
+    raw = text.encode().decode("latin-1")
+    cut = substr(raw, start, count)
+    return cut.encode("latin-1").decode("utf-8", "replace").replace("\ufffd", " ") if cut else None
+
+
+def instr(text: str, part: str, start: bytes = numbers.ONE, nth: bytes = numbers.ONE) -> bytes:
+    """INSTR: position of the n-th occurrence, 0 if there is none."""
+    begin, count = whole(start), whole(nth)
+    if count < 1:
+        raise OracleError(1428, f"argument '{count}' is out of range")
+    if begin == 0:
+        return numbers.encode(0)
+    if begin > 0:
+        at = begin - 2
+        for _ in range(count):
+            at = text.find(part, at + 1)
+            if at < 0:
+                return numbers.encode(0)
+        return numbers.encode(at + 1)
+    at = len(text) + begin + 1
+    for _ in range(count):
+        at = text.rfind(part, 0, at + len(part) - 1) if at > 0 else -1
+        if at < 0:
+            return numbers.encode(0)
+    return numbers.encode(at + 1)
+
+
+def _pad(text: str, size: bytes, fill: str, *, left: bool) -> str | None:
+    width = whole(size)
+    if width <= 0:
+        return None
+    if len(text) >= width:
+        return text[:width]
+    missing = width - len(text)
+    padding = (fill * (missing // len(fill) + 1))[:missing]
+    return padding + text if left else text + padding
+
+
+def _replace(text: str | None, old: str | None, new: str | None = None) -> str | None:
+    if text is None or old is None:
+        return text
+    return text.replace(old, new or "") or None
+
+
+def _translate(text: str, source: str, target: str) -> str | None:
+    table: dict[int, str | None] = {}
+    for at, letter in enumerate(source):
+        table.setdefault(ord(letter), target[at] if at < len(target) else None)
+    return text.translate(table) or None
+
+
+def _initcap(text: str) -> str:
+    return re.sub(r"[^\W_]+", lambda match: match.group().capitalize(), text)
+
+
+def _chr(code: bytes) -> str:
+    value = whole(code)
+    if not 0 <= value <= 0x10FFFF:
+        raise OracleError(1428, f"argument '{value}' is out of range")
+    return chr(value)
+
+
+def _ascii(text: str) -> bytes:
+    return numbers.encode(int.from_bytes(text[0].encode(), "big"))
+
+
+def _trim(side: str, mark: str, text: str) -> str | None:
+    if len(mark) != 1:
+        raise OracleError(30001, "trim set should have only one character")
+    if side == "LEADING":
+        return text.lstrip(mark) or None
+    if side == "TRAILING":
+        return text.rstrip(mark) or None
+    return text.strip(mark) or None
+
+
+def _soundex(text: str) -> str | None:
+    codes = {
+        letter: code
+        for code, letters in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1)
+        for letter in letters
+    }
+    letters = [letter for letter in text.upper() if letter.isalpha()]
+    if not letters:
+        return None
+    result, last = letters[0], codes.get(letters[0])
+    for letter in letters[1:]:
+        code = codes.get(letter)
+        if code and code != last:
+            result += str(code)
+        if letter not in "HW":
+            last = code
+    return (result + "000")[:4]
+
+
+def unistr(text: str) -> str:
+    """UNISTR: ``\\XXXX`` is a UTF-16 code unit, ``\\\\`` a backslash."""
+    units = bytearray()
+    at = 0
+    while at < len(text):
+        if text[at] != "\\":
+            units += text[at].encode("utf-16-be")
+            at += 1
+        elif text[at + 1 : at + 2] == "\\":
+            units += "\\".encode("utf-16-be")
+            at += 2
+        elif re.fullmatch(r"[0-9A-Fa-f]{4}", text[at + 1 : at + 5]):
+            units += bytes.fromhex(text[at + 1 : at + 5])
+            at += 5
+        else:
+            raise OracleError(
+                30186, "'\\' must be followed by four hexadecimal characters or another '\\'"
+            )
+    return units.decode("utf-16-be", "replace")
+
+
+def _asciistr(text: str) -> str:
+    parts = []
+    for letter in text:
+        if letter == "\\":
+            parts.append("\\005C")
+        elif ord(letter) < 128:
+            parts.append(letter)
+        else:
+            encoded = letter.encode("utf-16-be").hex().upper()
+            parts.extend("\\" + encoded[at : at + 4] for at in range(0, len(encoded), 4))
+    return "".join(parts)
+
+
+def cast_text(text: str, characters: int, size: int, padded: int) -> str:
+    """CAST to text: too long values are cut, CHAR is padded."""
+    cut = text[:characters]
+    while len(cut.encode()) > size and size < characters * 4:
+        cut = cut[:-1]
+    return cut.ljust(characters) if padded else cut
+
+
+def _padded_order(left: str, right: str) -> int:
+    width = max(len(left), len(right))
+    a, b = left.ljust(width), right.ljust(width)
+    return (a > b) - (a < b)
+
+
+# --- regular expressions ---------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str, options: str) -> re.Pattern[str]:
+    flags = 0
+    for option in options:
+        match option:
+            case "i":
+                flags |= re.IGNORECASE
+            case "n":
+                flags |= re.DOTALL
+            case "m":
+                flags |= re.MULTILINE
+            case "x":
+                flags |= re.VERBOSE
+            case "c":
+                flags &= ~re.IGNORECASE
+            case _:
+                raise OracleError(1760, "illegal argument for function")
+    translated = re.sub(r"\[:(\w+):\]", _posix_class, pattern)
+    try:
+        return re.compile(translated, flags)
+    except re.error as error:
+        raise OracleError(
+            12733,
+            "regular expression too long"
+            if len(pattern) > 512
+            else f"invalid regular expression: {error}",
+        ) from error
+
+
+def _posix_class(match: re.Match[str]) -> str:
+    name = match.group(1)
+    if name not in _POSIX:
+        raise OracleError(12729, "invalid character class in regular expression")
+    return _POSIX[name]
+
+
+def _regexp_like(text: str | None, pattern: str | None, options: str | None) -> int | None:
+    if text is None or pattern is None:
+        return None
+    return int(_compiled(pattern, options or "").search(text) is not None)
+
+
+def _regexp_replace(text: str | None, pattern: str | None, *rest: str | bytes | None) -> str | None:
+    if text is None or pattern is None:
+        return text
+    new, start, nth, options = (*rest, None, None, None, None)[:4]
+    begin = whole(start) - 1 if isinstance(start, bytes) else 0
+    occurrence = whole(nth) if isinstance(nth, bytes) else 0
+    expression = _compiled(pattern, str(options or ""))
+    template = re.sub(r"\\(\d)", r"\\g<\1>", str(new or "").replace("\\\\", "\x00")).replace(
+        "\x00", "\\\\"
+    )
+    template = re.sub(r"\\(?![g\\])", r"\\\\", template)
+    count = 0
+
+    def substitute(match: re.Match[str]) -> str:
+        nonlocal count
+        count += 1
+        return match.expand(template) if occurrence in (0, count) else match.group()
+
+    return text[:begin] + expression.sub(substitute, text[begin:]) or None
+
+
+def _nth_match(
+    text: str, pattern: str, start: bytes | None, nth: bytes | None, options: str | None
+) -> tuple[re.Match[str] | None, int]:
+    begin = whole(start) - 1 if start is not None else 0
+    count = whole(nth) if nth is not None else 1
+    for number, match in enumerate(_compiled(pattern, options or "").finditer(text, begin), 1):
+        if number == count:
+            return match, begin
+    return None, begin
+
+
+def _regexp_substr(
+    text: str | None,
+    pattern: str | None,
+    start: bytes | None = None,
+    nth: bytes | None = None,
+    options: str | None = None,
+    group: bytes | None = None,
+) -> str | None:
+    if text is None or pattern is None:
+        return None
+    match, _ = _nth_match(text, pattern, start, nth, options)
+    if match is None:
+        return None
+    number = whole(group) if group is not None else 0
+    return match.group(number) or None if number <= (match.re.groups or 0) else None
+
+
+def _regexp_instr(
+    text: str | None,
+    pattern: str | None,
+    start: bytes | None = None,
+    nth: bytes | None = None,
+    after: bytes | None = None,
+    options: str | None = None,
+) -> bytes | None:
+    if text is None or pattern is None:
+        return None
+    match, _ = _nth_match(text, pattern, start, nth, options)
+    if match is None:
+        return numbers.encode(0)
+    return numbers.encode(
+        (match.end() if after is not None and whole(after) else match.start()) + 1
+    )
+
+
+def _regexp_count(
+    text: str | None, pattern: str | None, start: bytes | None = None, options: str | None = None
+) -> bytes | None:
+    if text is None or pattern is None:
+        return None
+    begin = whole(start) - 1 if start is not None else 0
+    return numbers.encode(sum(1 for _ in _compiled(pattern, options or "").finditer(text, begin)))
+
+
+class ListAggregate:
+    """LISTAGG … WITHIN GROUP (ORDER BY …)."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, tuple[object, ...]]] = []
+        self.separator = ""
+        self.distinct = False
+        self.directions: tuple[str, ...] = ()
+
+    def step(self, value: str | None, separator: str | None, distinct: int, *keys: object) -> None:
+        """Take one row: value, separator, distinct, then pairs of sort key and direction."""
+        if value is None:
+            return
+        self.separator = separator or ""
+        self.distinct = bool(distinct)
+        self.directions = tuple(str(item) for item in keys[1::2])
+        self.rows.append((value, keys[::2]))
+
+    def finalize(self) -> str | None:
+        """The joined text.
+
+        Raises:
+            OracleError: ORA-01489 beyond 4000 bytes.
+        """
+        if not self.rows:
+            return None
+        ordered = sorted(self.rows, key=cmp_to_key(self._compare))
+        values = [value for value, _ in ordered]
+        if self.distinct:
+            values = list(dict.fromkeys(values))
+        text = self.separator.join(values)
+        if len(text.encode()) > _TEXT_MAX:
+            raise OracleError(1489, "result of string concatenation is too long")
+        return text
+
+    def _compare(
+        self, left: tuple[str, tuple[object, ...]], right: tuple[str, tuple[object, ...]]
+    ) -> int:
+        for a, b, direction in zip(left[1], right[1], self.directions, strict=False):
+            if a == b:
+                continue
+            if a is None or b is None:
+                return -1 if (a is None) == (direction[1] == "f") else 1
+            less = a < b  # type: ignore[operator]
+            return -1 if less == (direction[0] == "a") else 1
+        return 0
+
+
+_FIRST_ENTRIES: Entries = (
+    ("o_upper", str.upper, 1), ("o_lower", str.lower, 1), ("o_initcap", _initcap, 1),
+    ("o_upper", lambda text, _: text.upper(), 2), ("o_lower", lambda text, _: text.lower(), 2),
+    ("o_substr", substr, 2), ("o_substr", substr, 3), ("o_substrb", _substrb, 2), ("o_substrb", _substrb, 3),
+    ("o_instr", instr, 2), ("o_instr", instr, 3), ("o_instr", instr, 4),
+    ("o_length", lambda text: numbers.encode(len(text)), 1),
+    ("o_lengthb", lambda text: numbers.encode(len(text.encode())), 1),
+    ("o_ltrim", lambda text: text.lstrip(" ") or None, 1), ("o_ltrim", lambda text, marks: text.lstrip(marks) or None, 2),
+    ("o_rtrim", lambda text: text.rstrip(" ") or None, 1), ("o_rtrim", lambda text, marks: text.rstrip(marks) or None, 2),
+    ("o_lpad", lambda text, size: _pad(text, size, " ", left=True), 2),
+    ("o_lpad", lambda text, size, fill: _pad(text, size, fill, left=True), 3),
+    ("o_rpad", lambda text, size: _pad(text, size, " ", left=False), 2),
+    ("o_rpad", lambda text, size, fill: _pad(text, size, fill, left=False), 3),
+    ("o_translate", _translate, 3), ("o_chr", _chr, 1), ("o_ascii", _ascii, 1), ("o_trim", _trim, 3),
+    ("o_soundex", _soundex, 1), ("o_reverse", lambda text: text[::-1], 1), ("o_unistr", unistr, 1),
+    ("o_asciistr", _asciistr, 1), ("o_cast_text", cast_text, 4), ("o_padded_order", _padded_order, 2),
+    ("o_pad", lambda text, size: text.ljust(size), 2), ("o_same", lambda value: value, 1),
+)  # fmt: skip
+for _name, _run, _arguments in _FIRST_ENTRIES:
+    register(_name, _run, _arguments)
+_SECOND_OVERLOADS: Overloads = (
+    ("o_replace", _replace, (2, 3)),
+    ("o_regexp_like", _regexp_like, (3,)),
+    ("o_regexp_replace", _regexp_replace, (2, 3, 4, 5, 6)),
+    ("o_regexp_substr", _regexp_substr, (2, 3, 4, 5, 6)),
+    ("o_regexp_instr", _regexp_instr, (2, 3, 4, 5, 6)),
+    ("o_regexp_count", _regexp_count, (2, 3, 4)),
+)
+for _name, _run, _counts in _SECOND_OVERLOADS:
+    for _count in _counts:
+        register(_name, _run, _count, takes_nulls=True)
+AGGREGATES["o_listagg"] = (ListAggregate, -1)
+
+
+def _escape(text: str) -> str:
+    if len(text) != 1:
+        raise OracleError(1425, "escape character must be character string of length 1")
+    return text
+
+
+register("o_escape", _escape, 1)

@@ -1,0 +1,1 @@
+"""How do PL/SQL blocks run?"""

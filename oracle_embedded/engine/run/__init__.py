@@ -1,0 +1,1 @@
+"""How do sessions run statements?"""

@@ -1,0 +1,345 @@
+"""What is the database as a whole?"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from oracle_embedded.api import (
+    EngineSession,
+    OracleError,
+    Procedure,
+    RedoProvider,
+    TableVersion,
+    TransactionInfo,
+    VirtualTable,
+)
+from oracle_embedded.engine.dictionary.registry import Dictionary
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.plsql.packages import BUILT_IN
+from oracle_embedded.engine.run.constraints import ConstraintChecks
+from oracle_embedded.engine.run.security import Security
+from oracle_embedded.engine.run.session import Session
+from oracle_embedded.engine.storage.catalog import Definition, TableDef, UserDef
+from oracle_embedded.engine.storage.rows import Shape
+from oracle_embedded.engine.storage.sequences import Sequences
+from oracle_embedded.engine.storage.store import Store
+from oracle_embedded.engine.storage.transactions import Transactions
+
+_PARSED_MAX = 500
+_FILE = "database.sqlite"
+ROOT = "CDB$ROOT"
+T = TypeVar("T")
+
+
+class Database(ConstraintChecks):
+    """The engine: implements :class:`~oracle_embedded.api.Engine` and ``DatabaseView``.
+
+    Args:
+        folder: Where the data lives; None for a temporary folder that goes away with the database.
+        container: Name of the pluggable database in which sessions start.
+        now: The clock, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        database_name: str = "ORCLCDB",
+        container: str = "ORCLPDB1",
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._temporary = (
+            None if folder is not None else Path(tempfile.mkdtemp(prefix="oracle_embedded_"))
+        )
+        base = folder or self._temporary
+        assert base is not None
+        base.mkdir(parents=True, exist_ok=True)
+        self.folder = base
+        self.database_name = database_name
+        self.instance_name = database_name
+        self.container_name = container
+        self.service_names: Sequence[str] = (container, database_name)
+        self.store = Store(base / _FILE, now)
+        self.started = now()
+        self.security = Security(self.store.catalog)
+        self.sequences = Sequences(self.store)
+        self.dictionary = Dictionary(self)
+        self.shapes: dict[tuple[int, int], Shape] = {}
+        self.check_plans = {}
+        self.constants: dict[tuple[str, str], int] = {}
+        self.virtual_tables: dict[str, VirtualTable] = {}
+        self.procedures: dict[tuple[str, str], Procedure] = {
+            (procedure.package, procedure.name): procedure for procedure in BUILT_IN
+        }
+        self.system_settings: set[str] = set()
+        self.sessions: dict[int, Session] = {}
+        self._system_hooks: dict[str, Callable[[EngineSession], None]] = {}
+        self._database_hooks: dict[str, Callable[[EngineSession], None]] = {}
+        self._session_numbers = itertools.count(21)
+        self._parsed: OrderedDict[str, object] = OrderedDict()
+        first = self.store.catalog.setting("first_scn")
+        self.is_new = first is None
+        with self.store.writing():
+            if first is None:
+                self.store.catalog.set_setting("first_scn", str(self.store.clock.value))
+                self.store.catalog.set_setting("created", str(now()))
+        self.first_scn = int(first or self.store.clock.value)
+        with self.store.lock:
+            self.transactions = Transactions(self.store)
+
+    def attach(self, provider: RedoProvider) -> None:
+        """Take over the redo side's sink, views and procedures, then roll back what a dead process left open."""
+        self.store.sink = provider.sink
+        self.virtual_tables.update({table.name.upper(): table for table in provider.virtual_tables})
+        self.add_procedures(provider.procedures)
+        for constant in provider.constants:
+            self.constants[constant.package.upper(), constant.name.upper()] = constant.value
+
+    def add_procedures(self, procedures: Sequence[Procedure]) -> None:
+        """Serve further packaged procedures."""
+        for procedure in procedures:
+            self.procedures[procedure.package.upper(), procedure.name.upper()] = procedure
+
+    def recover(self) -> None:
+        """Roll back the transactions of a process that died."""
+        with self.store.lock:
+            self.transactions.recover(self._table)
+            self.store.flush()
+
+    def _table(self, oid: int) -> TableDef | None:
+        found = self.store.catalog.by_id(oid)
+        return found if isinstance(found, TableDef) else None
+
+    # --- Engine ------------------------------------------------------------------------------------------------------
+
+    def password_of(self, user: str) -> str | None:
+        """Clear password of a user."""
+        found = self.store.catalog.user(user)
+        if found is None or found.is_role or found.locked:
+            return None
+        return found.password
+
+    def open_session(self, user: str, *, program: str, machine: str) -> Session:
+        """Start a session."""
+        found = self.store.catalog.user(user)
+        if found is None or found.is_role:
+            raise OracleError(1017, "invalid username/password; logon denied")
+        if found.locked:
+            raise OracleError(28000, "The account is locked.")
+        if not self.security.has(user, "CREATE SESSION"):
+            raise OracleError(1045, f"user {user} lacks CREATE SESSION privilege; logon denied")
+        session = Session(
+            self, found, next(self._session_numbers), secrets.randbelow(60000) + 1, program, machine
+        )
+        self.sessions[session.session_id] = session
+        return session
+
+    def forget_session(self, session: Session) -> None:
+        """A session has ended."""
+        self.sessions.pop(session.session_id, None)
+
+    def is_connected(self, user: str) -> bool:
+        """Has a user a session?"""
+        return any(session.username == user for session in self.sessions.values())
+
+    def close(self) -> None:
+        """End all sessions, flush and release the storage."""
+        if self.store.closed:
+            return
+        for session in list(self.sessions.values()):
+            session.close()
+        self.store.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    # --- DatabaseView ------------------------------------------------------------------------------------------------
+
+    def current_scn(self) -> int:
+        """The SCN of now; asking moves it on."""
+        with self.store.lock:
+            scn = self.store.clock.tick()
+            if self.store.clock.needs_saving():
+                self.store.flush()
+            return scn
+
+    def next_scn(self) -> int:
+        """Take the next SCN."""
+        with self.store.lock:
+            return self.store.clock.next()
+
+    def scn_time(self, scn: int) -> float | None:
+        """When an SCN was current."""
+        return self.store.clock.time_of(scn)
+
+    def connection(self) -> object:
+        """The writer's ``sqlite3.Connection``."""
+        return self.store.writer.sqlite
+
+    def read_connection(self) -> object:
+        """A fresh read-only connection; what was reported before is in it."""
+        self.store.flush()
+        connection = sqlite3.connect(
+            f"file:{self.store.path}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.text_factory = bytes
+        return connection
+
+    def table_version_at(self, object_id: int, scn: int) -> TableVersion | None:
+        """The definition of a table that was valid at an SCN."""
+        found = self.store.catalog.at(object_id, scn)
+        return found.version if isinstance(found, TableDef) else None
+
+    def open_transactions(self) -> Sequence[TransactionInfo]:
+        """Transactions with at least one change."""
+        with self.store.lock:
+            return [
+                transaction.info
+                for transaction in self.transactions.open.values()
+                if transaction.begun
+            ]
+
+    def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
+        """Actions of ALTER SYSTEM by text."""
+        return self._system_hooks
+
+    def alter_database_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
+        """Actions of ALTER DATABASE by text."""
+        return self._database_hooks
+
+    def writing(self) -> AbstractContextManager[None]:
+        """The writer's lock and a SQLite transaction."""
+        return self.store.writing()
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def find(self, session: Session, owner: str, name: str) -> Definition | None:
+        """An object by name, as a session sees it: in the root, objects of local users are not there."""
+        if session.container == ROOT and owner != "PUBLIC":
+            user = self.store.catalog.user(owner)
+            if user is not None and not user.common:
+                return None
+        return self.store.catalog.find(owner, name)
+
+    def find_virtual(
+        self, session: Session, name: str, owner: str | None
+    ) -> tuple[VirtualTable, bool] | None:
+        """A computed view that a session may read, and whether it belongs to the dictionary."""
+        if owner not in (None, "SYS", "PUBLIC"):
+            return None
+        plain = name.replace("V_$", "V$", 1) if name.startswith(("V_$", "GV_$")) else name
+        view = self.dictionary.views.get(plain)
+        dictionary = view is not None
+        if view is None:
+            view = self.virtual_tables.get(plain)
+        if view is None:
+            return None
+        restricted = plain.startswith(("DBA_", "CDB_", "V$", "GV$")) and plain not in (
+            "V$VERSION",
+            "V$NLS_PARAMETERS",
+        )
+        if restricted and not self.security.may_read_catalog(session.username, plain):
+            return None
+        return view, dictionary
+
+    def is_system_object(self, owner: str, name: str) -> bool:
+        """Is this a dictionary view or a package?"""
+        plain = name.replace("V_$", "V$", 1)
+        packages = {package for package, _ in self.procedures} | {
+            "DBMS_LOGMNR",
+            "DBMS_LOGMNR_D",
+            "DBMS_FLASHBACK",
+        }
+        return (
+            plain in self.dictionary.views
+            or plain in self.virtual_tables
+            or name in packages
+            or owner == "SYS"
+        )
+
+    def parsed(self, sql: str, parse: Callable[[str], T]) -> T:
+        """A statement's tree, kept for texts that come again."""
+        found = self._parsed.get(sql)
+        if found is None:
+            found = parse(sql)
+            self._parsed[sql] = found
+            while len(self._parsed) > _PARSED_MAX:
+                self._parsed.popitem(last=False)
+        return found  # type: ignore[return-value]
+
+    # --- DDL ---------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def changing_catalog(self) -> Iterator[None]:
+        """The writer's lock for a DDL statement; if it fails, the catalog is read again."""
+        with self.store.lock:
+            try:
+                with self.store.writing():
+                    yield
+            except BaseException:
+                self.store.catalog.load()
+                known = {table.object_id for table in self.store.catalog.tables()}
+                for oid in set(self.store.activity) - known:
+                    self.store.activity.pop(oid, None)
+                    self.store.segments.pop(oid, None)
+                raise
+            finally:
+                self.shapes.clear()
+
+    def log_ddl(self, session: Session, text: str) -> None:
+        """Put a statement that concerns the whole database into the redo."""
+        with self.changing_catalog():
+            transaction = session.need_transaction()
+            try:
+                if self.store.sink is not None:
+                    self.store.sink.ddl(
+                        transaction.info,
+                        self.store.clock.next(),
+                        self.store.now(),
+                        text,
+                        "SYS",
+                        None,
+                        0,
+                    )
+            finally:
+                session.transaction = None
+                self.transactions.abandon(transaction)
+
+    def create_user(
+        self,
+        name: str,
+        password: str,
+        privileges: Sequence[str],
+        grants: Sequence[tuple[str, str, str]] = (),
+        *,
+        is_role: bool = False,
+    ) -> None:
+        """Make a user or role when the database is created."""
+        with self.changing_catalog():
+            catalog = self.store.catalog
+            user = UserDef(
+                catalog.new_id(), name, password, tuple(privileges), tuple(grants), created=self.store.now(),
+                common=name.startswith("C##") or name in ("PUBLIC", "REDOLAKE_ADMIN"), is_role=is_role,
+            )  # fmt: skip
+            catalog.put(user, self.store.clock.next())
+
+    def set_password(self, name: str, password: str) -> None:
+        """Give a user another password."""
+        with self.changing_catalog():
+            user = self.store.catalog.user(name)
+            if user is None:
+                raise ora(1435)
+            self.store.catalog.put(replace(user, password=password), self.store.clock.next())

@@ -1,0 +1,260 @@
+"""How does a compiled INSERT, UPDATE, DELETE or MERGE run once?
+
+The rows to change are found first, as of the statement's start; other transactions' locks are waited for before the
+first change is made, and then the search starts anew.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from oracle_embedded.api import OracleError, Value
+from oracle_embedded.engine.compile.dml import DmlPlan, RowPlan
+from oracle_embedded.engine.compile.plan import Plan
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.query_run import (
+    Snapshot,
+    fill_virtual,
+    parameters,
+    translated,
+)
+from oracle_embedded.engine.storage.fitting import Fitter, fitter
+from oracle_embedded.engine.storage.rows import Image, RowWriter, text_columns
+from oracle_embedded.engine.storage.transactions import Busy
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.run.session import Session
+
+_CHECK_EVERY = 256
+
+
+@dataclass(slots=True)
+class Change:
+    """What one execution did: rows changed, the last one's ROWID, and what RETURNING gives per row."""
+
+    count: int = 0
+    last: tuple[int, int] | None = None
+    returned: list[tuple[Value, ...]] = field(default_factory=list)
+
+
+class ChangeRunner:
+    """Runs one plan, perhaps many times. Needs the store's lock throughout."""
+
+    def __init__(self, session: Session, plan: DmlPlan) -> None:
+        self.session = session
+        self.plan = plan
+        self.table = plan.table
+        self.store = session.database.store
+        self.writer: RowWriter | None = None
+        self._fitters: list[tuple[int, Fitter]] = [
+            (column.internal_id, fitter(plan.table, column)) for column in plan.targets
+        ]
+        self._insert_fitters = [
+            (column.internal_id, fitter(plan.table, column)) for column in plan.insert_targets
+        ]
+        self._change = Change()
+        self._binds: Sequence[Value] = ()
+
+    def run(self, binds: Sequence[Value]) -> Change:
+        """Execute once; a failure undoes what the statement did.
+
+        Raises:
+            OracleError: As Oracle would.
+        """
+        session = self.session
+        transactions = session.database.transactions
+        while True:
+            transaction = session.need_transaction()
+            start = transactions.seq
+            if self.writer is None or self.writer.transaction is not transaction:
+                checker = session.database.checker(session)
+                self.writer = RowWriter(
+                    transactions, transaction, checker, shapes=session.database.shapes
+                )
+            self.writer.pending.clear()
+            self._change = Change()
+            self._binds = binds
+            try:
+                transactions.lock_table(transaction, self.table.object_id, "RX")
+                self._once()
+                self.writer.finish()
+                transaction.changes += self._change.count
+                return self._change
+            except Busy as busy:
+                transactions.undo_to(transaction, start)
+                transactions.wait(transaction, busy.holder, session.is_interrupted, None)
+            except BaseException:
+                transactions.undo_to(transaction, start)
+                session.drop_empty_transaction()
+                raise
+
+    def _once(self) -> None:
+        match self.plan.kind:
+            case "INSERT":
+                self._insert()
+            case "UPDATE":
+                self._update()
+            case "DELETE":
+                self._delete()
+            case "MERGE":
+                self._merge()
+
+    # --- finding rows ------------------------------------------------------------------------------------------------
+
+    def _query(self, plan: Plan) -> list[tuple[Any, ...]]:
+        session = self.session
+        connection = self.store.writer
+        snapshot = Snapshot(session)
+        params = parameters(plan.slots, self._binds, snapshot.scn, snapshot.own, session.time_zone)
+        text, count = snapshot.text(plan, params, connection)
+        try:
+            for use in plan.virtuals:
+                scn = (
+                    snapshot.flashback_scn(use.flashback, params, connection)
+                    if use.flashback
+                    else None
+                )
+                fill_virtual(use, session, connection, params, scn)
+            with session.running(connection):
+                return connection.sqlite.execute(text, params[:count]).fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, connection) from error
+        finally:
+            for use in plan.virtuals:
+                connection.sqlite.execute(f"DROP TABLE IF EXISTS temp.{use.name}")
+
+    def _check_interrupt(self, number: int) -> None:
+        if number % _CHECK_EVERY == 0 and self.session.is_interrupted():
+            raise ora(1013)
+
+    # --- the four statements -----------------------------------------------------------------------------------------
+
+    def _insert(self) -> None:
+        assert self.writer is not None
+        plain = self.plan.plain_binds
+        rows: list[tuple[Any, ...]]
+        if plain is not None:
+            rows = [
+                tuple(None if position is None else self._binds[position] for position in plain)
+            ]
+        else:
+            rows = self._query(self.plan.query)
+        for number, row in enumerate(rows):
+            self._check_interrupt(number)
+            image = self._fitted(self._fitters, row)
+            rid = self.writer.insert(self.table, image)
+            self._done(rid, image)
+
+    @staticmethod
+    def _fitted(fitters: list[tuple[int, Fitter]], row: Sequence[Value]) -> Image:
+        return {
+            internal_id: None if value is None else fit(value)
+            for (internal_id, fit), value in zip(fitters, row, strict=True)
+        }
+
+    def _update(self) -> None:
+        assert self.writer is not None
+        width = len(self.table.ids) + 1
+        rows = self._query(self.plan.query)
+        self._claim(rows)
+        for number, row in enumerate(rows):
+            self._check_interrupt(number)
+            old = dict(zip(self.table.ids, row[1:width], strict=True))
+            new = self._fitted(self._fitters, row[width:])
+            self.writer.update(self.table, row[0], old, new)
+            self._done(row[0], {**old, **new})
+
+    def _delete(self) -> None:
+        assert self.writer is not None
+        rows = self._query(self.plan.query)
+        self._claim(rows)
+        for number, row in enumerate(rows):
+            self._check_interrupt(number)
+            old = dict(zip(self.table.ids, row[1:], strict=True))
+            self.writer.delete(self.table, row[0], old)
+            self._done(row[0], old)
+
+    def _claim(self, rows: list[tuple[Any, ...]]) -> None:
+        session = self.session
+        session.database.transactions.claim(
+            session.transaction, self.table, [row[0] for row in rows]
+        )
+
+    def _merge(self) -> None:
+        assert self.writer is not None
+        plan = self.plan
+        width = len(self.table.ids) + 1
+        update_at = width
+        insert_at = width + (1 + len(plan.targets) if plan.updates else 0)
+        rows = self._query(plan.query)
+        self._claim([row for row in rows if row[0] is not None])
+        seen: set[int] = set()
+        for number, row in enumerate(rows):
+            self._check_interrupt(number)
+            if row[0] is None:
+                if plan.inserts and row[insert_at]:
+                    image = dict.fromkeys(self.table.ids) | self._fitted(
+                        self._insert_fitters, row[insert_at + 1 :]
+                    )
+                    self._done(self.writer.insert(self.table, image), image)
+            elif plan.updates and row[update_at]:
+                if row[0] in seen:
+                    raise OracleError(
+                        30926, "unable to get a stable set of rows in the source tables"
+                    )
+                seen.add(row[0])
+                old = dict(zip(self.table.ids, row[1:width], strict=True))
+                new = self._fitted(
+                    self._fitters, row[update_at + 1 : update_at + 1 + len(plan.targets)]
+                )
+                self.writer.update(self.table, row[0], old, new)
+                self._done(row[0], {**old, **new})
+                if (
+                    plan.delete_where is not None
+                    and self.over_row(plan.delete_where, row[0], {**old, **new})[0]
+                ):
+                    self.writer.delete(self.table, row[0], {**old, **new})
+
+    def _done(self, rid: int, image: Image) -> None:
+        change = self._change
+        change.count += 1
+        change.last = (self.table.data_object_id, rid)
+        if self.plan.returning is not None:
+            change.returned.append(self.over_row(self.plan.returning, rid, image))
+
+    def over_row(self, plan: RowPlan, rid: int, image: Image) -> tuple[Any, ...]:
+        """Evaluate expressions over one row."""
+        return over_row(
+            self.session, plan, self.table_texts, rid, image, self._binds, self.table.ids
+        )
+
+    @property
+    def table_texts(self) -> frozenset[int]:
+        """Columns that SQLite holds as TEXT."""
+        return text_columns(self.table)
+
+
+def over_row(
+    session: Session,
+    plan: RowPlan,
+    texts: frozenset[int],
+    rid: int,
+    image: Image,
+    binds: Sequence[Value],
+    ids: Sequence[int],
+) -> tuple[Any, ...]:
+    """Evaluate a :class:`RowPlan` on the writer's connection."""
+    connection = session.database.store.writer
+    params = parameters(plan.slots, binds, 0, 0, session.time_zone)
+    params.append(rid)
+    for internal_id in ids:
+        value = image[internal_id]
+        params.append(value.decode() if value is not None and internal_id in texts else value)
+    try:
+        row: tuple[Any, ...] = connection.sqlite.execute(plan.text, params[: plan.count]).fetchone()
+    except sqlite3.Error as error:
+        raise translated(error, connection) from error
+    return row

@@ -1,0 +1,336 @@
+"""How does a compiled query run: which rows does its snapshot see, and on which connection?"""
+
+from __future__ import annotations
+
+import decimal
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from oracle_embedded.api import ColumnMeta, OracleError, OraType, Value
+from oracle_embedded.engine.compile.plan import Flashback, Plan, Slot, TableUse, VirtualUse
+from oracle_embedded.engine.datatypes import numbers, temporal
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.storage.catalog import TableDef
+from oracle_embedded.engine.storage.store import Connection
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.run.session import Session
+
+_PARAMETER = re.compile(r"\?(\d+)")
+_MARKER = re.compile(r"\x01(\d+)\x02")
+_STRING = re.compile(r"'(?:[^']|'')*'|x'[0-9a-f]*'")
+_BATCH = 1000
+
+Parameters = list[object]
+
+
+_TOO_DEEP = ("parser stack overflow", "Expression tree is too large", "too many terms in compound")
+
+
+def translated(error: Exception, connection: Connection) -> OracleError:
+    """The Oracle error behind an exception that came out of SQLite."""
+    inner = connection.context.error
+    connection.context.error = None
+    if isinstance(inner, OracleError):
+        return inner
+    if isinstance(inner, decimal.DecimalException | OverflowError):
+        return ora(1426)
+    if isinstance(error, sqlite3.OperationalError) and "interrupted" in str(error):
+        return ora(1013)
+    if any(words in str(error) for words in _TOO_DEEP):
+        return OracleError(3001, "unimplemented feature: so many operators in one expression")
+    return OracleError(600, f"internal error code, arguments: [{inner or error}]")
+
+
+def bound_value(value: Value, slot: Slot, time_zone: str) -> object:
+    """A bind value as SQLite parameter."""
+    if value is None:
+        return None
+    family = slot.type.family
+    if family in ("text", "clob"):
+        if not value and family == "text":
+            return None
+        return value.decode()
+    if family == "timestamp":
+        return value.ljust(11, b"\0")
+    if family == "tz":
+        return (
+            temporal.zoned_from_local(value.ljust(11, b"\0"), time_zone)
+            if len(value) < 13
+            else value
+        )
+    if family == "ltz":
+        return temporal.timestamp_of(temporal.utc_from_local(temporal.instant(value), time_zone))
+    if family == "rowid":
+        from oracle_embedded.engine.storage.rowids import packed_from_text
+
+        return packed_from_text(value.decode())
+    if family == "raw" and not value:
+        return None
+    return value
+
+
+def parameters(
+    plan_slots: Sequence[Slot], binds: Sequence[Value], snapshot: int, own: int, time_zone: str
+) -> Parameters:
+    """All SQLite parameters of a statement; AS OF parameters are filled later."""
+    found: Parameters = [snapshot, own]
+    for slot in plan_slots:
+        found.append(
+            None if slot.position < 0 else bound_value(binds[slot.position], slot, time_zone)
+        )
+    return found
+
+
+def highest_parameter(text: str) -> int:
+    """The highest parameter number that a SQLite text uses."""
+    return max((int(number) for number in _PARAMETER.findall(_STRING.sub("''", text))), default=0)
+
+
+def _history_sql(use: TableUse, snapshot: str, own: str | None) -> str:
+    table = use.table
+    columns = f"rid, vf, {table.storage}"
+    mine = f" OR vf = {own}" if own else ""
+    not_mine = f" AND vt <> {own}" if own else ""
+    return (
+        f"(SELECT {columns} FROM t{table.object_id} WHERE vf <= {snapshot}{mine} UNION ALL SELECT {columns}"
+        f" FROM h{table.object_id} WHERE vt > {snapshot} AND vf <= {snapshot}{not_mine})"
+    )
+
+
+class Snapshot:
+    """What one statement sees: an SCN, its own transaction's mark, and the tables' states at that moment.
+
+    Made under the store's lock.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.store = session.database.store
+        self.scn = session.read_only_scn or self.store.clock.value
+        self.own = session.transaction.mark if session.transaction is not None else 0
+
+    def text(self, plan: Plan, params: Parameters, connection: Connection) -> tuple[str, int]:
+        """SQLite text with all tables in place, and how many parameters it takes.
+
+        Raises:
+            OracleError: ORA-08181, ORA-01466 or ORA-01555 for an AS OF that cannot be answered.
+        """
+        shapes = []
+        for use in plan.tables:
+            if use.flashback is None:
+                shapes.append(self._sees_all(use.table, self.scn, self.own))
+            else:
+                scn = self.flashback_scn(use.flashback, params, connection)
+                self._check_flashback(use.table, scn)
+                shapes.append(self._sees_all(use.table, scn, 0))
+        key = tuple(shapes)
+        cached = plan.variants.get(key)
+        if cached is None:
+            text = _MARKER.sub(
+                lambda match: self._place(
+                    plan.tables[int(match.group(1))], key[int(match.group(1))]
+                ),
+                plan.text,
+            )
+            cached = (text, highest_parameter(text))
+            plan.variants[key] = cached
+        return cached
+
+    def _place(self, use: TableUse, whole: bool) -> str:
+        if whole:
+            return f"t{use.table.object_id}"
+        if use.flashback is None:
+            return _history_sql(use, "?1", "?2")
+        return _history_sql(use, f"?{use.flashback.parameter}", None)
+
+    def _sees_all(self, table: TableDef, scn: int, own: int) -> bool:
+        """Are exactly the current rows visible?"""
+        activity = self.store.activity.get(table.object_id)
+        if activity is None:
+            raise OracleError(8103, "object no longer exists")
+        if activity.last_commit > scn:
+            return False
+        from oracle_embedded.engine.storage.catalog import SCN_MAX
+
+        return not activity.writers - {own - SCN_MAX}
+
+    def flashback_scn(
+        self, flashback: Flashback, params: Parameters, connection: Connection
+    ) -> int:
+        """The SCN of an AS OF clause, put into its parameter as well."""
+        value = evaluate(connection, flashback.text, params)
+        if value is None:
+            raise ora(8181 if flashback.kind == "SCN" else 8180)
+        if flashback.kind == "SCN":
+            scn = int(numbers.decode(value))
+        else:
+            zone = self.session.time_zone
+            moment = temporal.epoch_from_nanos(
+                temporal.utc_from_local(temporal.instant(value), zone)
+            )
+            found = self.store.clock.at_time(moment)
+            if found is None or moment > self.store.now():
+                raise ora(8180)
+            scn = found
+        if not self.session.database.first_scn <= scn <= self.store.clock.value:
+            raise ora(8181)
+        params[flashback.parameter - 1] = scn
+        return scn
+
+    def _check_flashback(self, table: TableDef, scn: int) -> None:
+        if scn < table.structure_scn:
+            raise ora(1466)
+        activity = self.store.activity[table.object_id]
+        if activity.last_commit <= scn:
+            return
+        floor = self.session.database.transactions.retention_floor()
+        lost = activity.purged > scn
+        if not lost and scn < floor:
+            sql = f"SELECT 1 FROM h{table.object_id} WHERE vt > ? AND vt <= ? LIMIT 1"
+            lost = self.store.writer.sqlite.execute(sql, (scn, floor)).fetchone() is not None
+        if lost:
+            raise ora(1555, 9, "_SYSSMU9_1126410412$")
+
+
+def evaluate(connection: Connection, text: str, params: Parameters) -> Any:
+    """One constant expression over a statement's parameters."""
+    try:
+        row = connection.sqlite.execute(
+            f"SELECT {text}", params[: highest_parameter(text)]
+        ).fetchone()
+    except sqlite3.Error as error:
+        raise translated(error, connection) from error
+    return row[0]
+
+
+def fill_virtual(
+    use: VirtualUse, session: Session, connection: Connection, params: Parameters, scn: int | None
+) -> None:
+    """Compute a view's rows into a temporary table, which the end of the SQLite transaction removes."""
+    filters: list[tuple[str, str, Value]] = []
+    for column, op, text in use.filters:
+        value = evaluate(connection, text, params)
+        filters.append((column, op, value.encode() if isinstance(value, str) else value))
+    count = len(use.view.columns)
+    names = ", ".join(f"c{number}" for number in range(1, count + 1))
+    connection.sqlite.execute(f"CREATE TEMP TABLE {use.name} ({names})")
+    texts = [
+        at
+        for at, meta in enumerate(use.view.columns)
+        if meta.type in (OraType.VARCHAR, OraType.CHAR, OraType.CLOB, OraType.LONG)
+    ]
+    places = ["CAST(? AS TEXT)" if at in set(texts) else "?" for at in range(count)]
+    statement = f"INSERT INTO {use.name} VALUES ({', '.join(places)})"
+    rows: Iterator[Sequence[Value]]
+    if use.dictionary:
+        rows = session.database.dictionary.rows(use.view.name, session, scn)
+    else:
+        rows = use.view.rows(session, filters, frozenset(use.columns))
+    try:
+        connection.sqlite.executemany(statement, rows)
+    except sqlite3.Error as error:
+        raise translated(error, connection) from error
+
+
+class QueryRows:
+    """Rows of an open query on a connection of its own."""
+
+    def __init__(
+        self,
+        session: Session,
+        connection: Connection,
+        cursor: sqlite3.Cursor,
+        columns: Sequence[ColumnMeta],
+    ) -> None:
+        self.columns = columns
+        self._session = session
+        self._connection: Connection | None = connection
+        self._cursor = cursor
+        self._lobs = [
+            at for at, column in enumerate(columns) if column.type in (OraType.CLOB, OraType.BLOB)
+        ]
+
+    def keep_contents(self) -> None:
+        """Give out LOB contents themselves instead of handles."""
+        self._lobs = []
+
+    def fetch(self, count: int) -> list[Sequence[Value]]:
+        """Up to ``count`` further rows."""
+        connection = self._connection
+        if connection is None:
+            return []
+        with self._session.running(connection):
+            try:
+                rows: list[Sequence[Value]] = self._cursor.fetchmany(count)
+            except sqlite3.Error as error:
+                raised = translated(error, connection)
+                self.close()
+                raise raised from error
+        if len(rows) < count:
+            self.close()
+        return self._session.with_handles(rows, self._lobs, self.columns)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            self._cursor.close()
+            self._session.open_rows.discard(self)
+            self._session.database.store.give_back(connection)
+
+
+class ListRows:
+    """Rows that are all in memory (SELECT … FOR UPDATE)."""
+
+    def __init__(self, rows: list[Sequence[Value]], columns: Sequence[ColumnMeta]) -> None:
+        self.columns = columns
+        self._rows = rows
+        self._at = 0
+
+    def fetch(self, count: int) -> list[Sequence[Value]]:
+        """Up to ``count`` further rows."""
+        rows = self._rows[self._at : self._at + count]
+        self._at += len(rows)
+        return rows
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._rows = []
+
+
+def open_query(
+    session: Session, plan: Plan, binds: Sequence[Value], columns: Sequence[ColumnMeta]
+) -> QueryRows:
+    """Start a query on its own read connection."""
+    store = session.database.store
+    connection = store.take_reader()
+    try:
+        session.enter(connection.context)
+        with store.lock:
+            store.flush()
+            snapshot = Snapshot(session)
+            params = parameters(plan.slots, binds, snapshot.scn, snapshot.own, session.time_zone)
+            text, count = snapshot.text(plan, params, connection)
+            scns = [
+                snapshot.flashback_scn(use.flashback, params, connection) if use.flashback else None
+                for use in plan.virtuals
+            ]
+            connection.sqlite.execute("BEGIN")
+            connection.sqlite.execute("SELECT 1 FROM scn_ceiling").fetchone()
+        with session.running(connection):
+            for use, scn in zip(plan.virtuals, scns, strict=True):
+                fill_virtual(use, session, connection, params, scn)
+            cursor = connection.sqlite.execute(text, params[:count])
+    except sqlite3.Error as error:
+        raised = translated(error, connection)
+        store.give_back(connection)
+        raise raised from error
+    except BaseException:
+        store.give_back(connection)
+        raise
+    rows = QueryRows(session, connection, cursor, columns)
+    session.open_rows.add(rows)
+    return rows

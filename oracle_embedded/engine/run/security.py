@@ -1,0 +1,117 @@
+"""Who may do what?"""
+
+from __future__ import annotations
+
+from oracle_embedded.engine.storage.catalog import Catalog, Definition, TableDef, UserDef
+
+ROLES = {
+    "CONNECT": ("CREATE SESSION", "SET CONTAINER"),
+    "RESOURCE": ("CREATE TABLE", "CREATE SEQUENCE", "CREATE PROCEDURE", "CREATE TRIGGER", "CREATE TYPE"),
+    "SELECT_CATALOG_ROLE": (),
+    "EXECUTE_CATALOG_ROLE": (),
+    "DBA": (
+        "CREATE SESSION", "SET CONTAINER", "ALTER SESSION", "ALTER SYSTEM", "ALTER DATABASE", "CREATE TABLE", "CREATE ANY TABLE",
+        "ALTER ANY TABLE", "DROP ANY TABLE", "SELECT ANY TABLE", "INSERT ANY TABLE", "UPDATE ANY TABLE", "DELETE ANY TABLE",
+        "LOCK ANY TABLE", "FLASHBACK ANY TABLE", "COMMENT ANY TABLE", "CREATE VIEW", "CREATE ANY VIEW", "DROP ANY VIEW",
+        "CREATE SEQUENCE", "CREATE ANY SEQUENCE", "DROP ANY SEQUENCE", "SELECT ANY SEQUENCE", "CREATE SYNONYM",
+        "CREATE ANY SYNONYM", "CREATE PUBLIC SYNONYM", "DROP ANY SYNONYM", "DROP PUBLIC SYNONYM", "CREATE ANY INDEX",
+        "DROP ANY INDEX", "CREATE USER", "ALTER USER", "DROP USER", "CREATE ROLE", "GRANT ANY PRIVILEGE", "GRANT ANY ROLE",
+        "GRANT ANY OBJECT PRIVILEGE", "SELECT ANY DICTIONARY", "SELECT ANY TRANSACTION", "LOGMINING", "UNLIMITED TABLESPACE",
+        "SELECT_CATALOG_ROLE", "EXECUTE_CATALOG_ROLE", "ANALYZE ANY",
+    ),
+}  # fmt: skip
+SYSTEM_PRIVILEGES = frozenset(
+    [name for names in ROLES.values() for name in names if name not in ROLES]
+    + [
+        "SYSDBA",
+        "CREATE TRIGGER",
+        "CREATE PROCEDURE",
+        "CREATE TYPE",
+        "CREATE MATERIALIZED VIEW",
+        "SELECT ANY DICTIONARY",
+        "ALTER SESSION",
+    ]
+)
+
+
+class Security:
+    """Answers from the catalog's users, roles and grants."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def _closure(self, name: str) -> tuple[set[str], list[UserDef]]:
+        """All privileges and roles of a user, and the users and roles that hold object grants for it."""
+        found: set[str] = set()
+        holders: list[UserDef] = []
+        waiting = [name, "PUBLIC"]
+        while waiting:
+            current = waiting.pop()
+            user = self._catalog.user(current)
+            direct: tuple[str, ...] = ROLES.get(current, ())
+            if user is not None:
+                holders.append(user)
+                direct += user.privileges
+            for privilege in direct:
+                if privilege not in found:
+                    found.add(privilege)
+                    waiting.append(privilege)
+        return found, holders
+
+    def has(self, user: str, privilege: str) -> bool:
+        """Does a user hold a system privilege or role, directly or by a role?"""
+        found, _ = self._closure(user)
+        return privilege in found or "SYSDBA" in found
+
+    def all_of(self, user: str) -> set[str]:
+        """All system privileges and roles of a user."""
+        return self._closure(user)[0]
+
+    def granted(self, user: str, privilege: str, owner: str, name: str) -> bool:
+        """Does a user hold a privilege on one object?"""
+        _, holders = self._closure(user)
+        wanted = {(privilege, owner, name), ("ALL", owner, name)}
+        return any(wanted & set(holder.grants) for holder in holders)
+
+    def may_select(self, user: str, definition: Definition) -> bool:
+        """May a user read a table, view or sequence?"""
+        if isinstance(definition, UserDef):
+            return False
+        owner, name = definition.owner, definition.name
+        if owner == user or self.has(user, "SELECT ANY TABLE"):
+            return True
+        return any(
+            self.granted(user, word, owner, name)
+            for word in ("SELECT", "READ", "INSERT", "UPDATE", "DELETE")
+        )
+
+    def may_flashback(self, user: str, definition: Definition) -> bool:
+        """May a user query the past of a table or view?"""
+        if isinstance(definition, UserDef):
+            return False
+        if definition.owner == user or self.has(user, "FLASHBACK ANY TABLE"):
+            return True
+        return self.granted(user, "FLASHBACK", definition.owner, definition.name)
+
+    def may_change(self, user: str, table: TableDef, privilege: str) -> bool:
+        """May a user INSERT, UPDATE or DELETE?"""
+        if table.owner == user or self.has(user, f"{privilege} ANY TABLE"):
+            return True
+        return self.granted(user, privilege, table.owner, table.name)
+
+    def may_lock(self, user: str, table: TableDef) -> bool:
+        """May a user lock a table? Whoever may change it may."""
+        if table.owner == user or self.has(user, "LOCK ANY TABLE"):
+            return True
+        return any(self.may_change(user, table, word) for word in ("INSERT", "UPDATE", "DELETE"))
+
+    def may_read_catalog(self, user: str, view: str) -> bool:
+        """May a user read DBA_ and V$ views? V$ views may also be granted one by one as V_$…"""
+        if any(
+            self.has(user, name) for name in ("SELECT_CATALOG_ROLE", "SELECT ANY DICTIONARY", "DBA")
+        ):
+            return True
+        underlying = view.replace("V$", "V_$", 1) if view.startswith(("V$", "GV$")) else view
+        return self.granted(user, "SELECT", "SYS", underlying) or self.granted(
+            user, "SELECT", "SYS", view
+        )

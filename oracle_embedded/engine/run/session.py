@@ -1,0 +1,322 @@
+"""What is one database session?"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from oracle_embedded.api import (
+    BindMeta,
+    ColumnMeta,
+    OracleError,
+    OraType,
+    Outcome,
+    Value,
+)
+from oracle_embedded.engine.datatypes import temporal
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
+from oracle_embedded.engine.run.statement import PreparedStatement, prepare
+from oracle_embedded.engine.run.statement_run import run_statement
+from oracle_embedded.engine.run.userenv import user_environment
+from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.storage.catalog import UserDef
+from oracle_embedded.engine.storage.store import Connection
+from oracle_embedded.engine.storage.transactions import Transaction
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.run.database import Database
+    from oracle_embedded.engine.run.query_run import QueryRows
+
+_LOB_BYTES_MAX = 256 * 1024 * 1024
+_ATTRIBUTES = frozenset({"CLIENT_IDENTIFIER", "MODULE", "ACTION", "CLIENT_INFO", "DBOP"})
+
+
+class Session:
+    """The engine's :class:`~oracle_embedded.api.EngineSession`."""
+
+    def __init__(
+        self,
+        database: Database,
+        user: UserDef,
+        session_id: int,
+        serial: int,
+        program: str,
+        machine: str,
+    ) -> None:
+        self.database = database
+        self.user = user
+        self.username = user.name
+        self.session_id = session_id
+        self.serial = serial
+        self.program = program
+        self.machine = machine
+        self.logon_time = database.store.now()
+        self.schema = user.name
+        self.container = database.container_name
+        self.nls = dict(NLS_DEFAULTS)
+        self.time_zone = "+00:00"
+        self.attributes: dict[str, str | None] = {}
+        self.transaction: Transaction | None = None
+        self.read_only_scn: int | None = None
+        self.open_rows: set[QueryRows] = set()
+        self.current_values: dict[int, int] = {}
+        self.prepared: dict[str, tuple[object, PreparedStatement]] = {}
+        self.closed = False
+        self._interrupted = threading.Event()
+        self._running: Connection | None = None
+        self._running_lock = threading.Lock()
+        self._lobs: OrderedDict[bytes, tuple[OraType, bytes]] = OrderedDict()
+        self._lob_bytes = 0
+        self._lob_number = 0
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def parse(self, sql: str) -> PreparedStatement:
+        """Parse and describe a statement."""
+        self._check_open()
+        return prepare(self, sql)
+
+    def execute(
+        self,
+        statement: Any,
+        binds: Sequence[Sequence[Value]] = (),
+        *,
+        bind_metas: Sequence[BindMeta] = (),
+        batch_errors: bool = False,
+    ) -> Outcome:
+        """Run a statement once per row of binds."""
+        self._check_open()
+        if not isinstance(statement, PreparedStatement):
+            raise TypeError("the statement does not come from parse()")
+        self._interrupted.clear()
+        return run_statement(self, statement, binds, bind_metas, batch_errors=batch_errors)
+
+    def run(
+        self, sql: str, binds: Sequence[Value] = (), bind_metas: Sequence[BindMeta] = ()
+    ) -> Outcome:
+        """Parse and execute a statement once."""
+        return self.execute(self.parse(sql), [binds] if binds else (), bind_metas=bind_metas)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise OracleError(1012, "not logged on")
+        if self.database.store.closed:
+            raise OracleError(1034, "ORACLE not available")
+
+    # --- transaction -------------------------------------------------------------------------------------------------
+
+    def need_transaction(self) -> Transaction:
+        """The open transaction, begun now if there is none. Under the store's lock."""
+        if self.read_only_scn is not None:
+            raise ora(1456)
+        if self.transaction is None:
+            self.transaction = self.database.transactions.begin(
+                self.session_id,
+                self.serial,
+                self.username,
+                self.attributes.get("CLIENT_IDENTIFIER"),
+            )
+        return self.transaction
+
+    def drop_empty_transaction(self) -> None:
+        """Forget a transaction that changed and locked nothing. Under the store's lock."""
+        transaction = self.transaction
+        if (
+            transaction is not None
+            and not transaction.begun
+            and not transaction.row_locks
+            and not transaction.savepoints
+            and not transaction.changes
+        ):
+            self.database.transactions.rollback(transaction)
+            self.transaction = None
+
+    def commit(self) -> None:
+        """Commit the transaction, if one is open."""
+        with self.database.store.lock:
+            self.read_only_scn = None
+            if self.transaction is not None:
+                transaction, self.transaction = self.transaction, None
+                self.database.transactions.commit(transaction)
+
+    def rollback(self) -> None:
+        """Roll the transaction back, if one is open."""
+        with self.database.store.lock:
+            self.read_only_scn = None
+            if self.transaction is not None:
+                transaction, self.transaction = self.transaction, None
+                self.database.transactions.rollback(transaction)
+
+    def in_transaction(self) -> bool:
+        """Is a transaction open?"""
+        return self.transaction is not None or self.read_only_scn is not None
+
+    def control(self, node: ast.Simple) -> None:
+        """COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION."""
+        match node.action:
+            case "COMMIT":
+                self.commit()
+            case "ROLLBACK":
+                self.rollback()
+            case "SAVEPOINT":
+                with self.database.store.lock:
+                    if self.read_only_scn is None:
+                        self.need_transaction().savepoints[node.argument] = (
+                            self.database.transactions.seq
+                        )
+            case "ROLLBACK TO":
+                self._rollback_to(node.argument)
+            case "SET TRANSACTION":
+                self._set_transaction(node.argument)
+
+    def _rollback_to(self, name: str) -> None:
+        with self.database.store.lock:
+            transaction = self.transaction
+            if transaction is None or name not in transaction.savepoints:
+                raise OracleError(
+                    1086, f"savepoint '{name}' never established in this session or is invalid"
+                )
+            seq = transaction.savepoints[name]
+            self.database.transactions.undo_to(transaction, seq)
+            names = list(transaction.savepoints)
+            for later in names[names.index(name) + 1 :]:
+                del transaction.savepoints[later]
+
+    def _set_transaction(self, mode: str) -> None:
+        with self.database.store.lock:
+            if self.in_transaction():
+                raise OracleError(1453, "SET TRANSACTION must be first statement of transaction")
+            if mode == "READ ONLY":
+                self.read_only_scn = self.database.store.clock.value
+
+    # --- settings ----------------------------------------------------------------------------------------------------
+
+    def parameter(self, name: str) -> str:
+        """A session setting in force."""
+        match name.upper():
+            case "TIME_ZONE":
+                offset = temporal.zone_offset(
+                    self.time_zone, temporal.nanos_from_epoch(self.database.store.now())
+                )
+                return f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02d}:{abs(offset) % 60:02d}"
+            case "CONTAINER":
+                return self.container
+            case "CURRENT_SCHEMA":
+                return self.schema
+        return self.nls[name.upper()]
+
+    def has_privilege(self, privilege: str) -> bool:
+        """Does the user hold a system privilege or role?"""
+        return self.database.security.has(self.username, privilege)
+
+    def set_attribute(self, name: str, value: str | None) -> None:
+        """Set an attribute that clients send beside a call."""
+        upper = name.upper()
+        if upper == "CURRENT_SCHEMA":
+            self.set_schema(value or self.username)
+        elif upper in _ATTRIBUTES:
+            self.attributes[upper] = value or None
+        else:
+            raise OracleError(2248, "invalid option for ALTER SESSION")
+
+    def set_schema(self, name: str) -> None:
+        """Change the schema in which unqualified names are looked up."""
+        user = self.database.store.catalog.user(name)
+        if user is None or user.is_role:
+            raise ora(1435)
+        self.schema = name
+
+    def enter(self, context: CallContext) -> None:
+        """Let the functions of a connection work for this session's next statement."""
+        database = self.database
+        context.nls = self.nls
+        context.time_zone = self.time_zone
+        context.now_utc = temporal.nanos_from_epoch(database.store.now())
+        context.user = self.username
+        context.schema = self.schema
+        context.error = None
+        context.userenv = lambda name: user_environment(self, name)
+        context.next_value = lambda identifier: database.sequences.next_value(
+            identifier, self.current_values
+        )
+        context.current_value = lambda identifier: database.sequences.current_value(
+            identifier, self.current_values
+        )
+        context.scn_time = database.scn_time
+        context.time_scn = database.store.clock.at_time
+        context.current_scn = database.current_scn
+
+    # --- cancel ------------------------------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Make the running statement end with ORA-01013."""
+        self._interrupted.set()
+        with self._running_lock:
+            if self._running is not None:
+                self._running.sqlite.interrupt()
+
+    def is_interrupted(self) -> bool:
+        """Has a cancel arrived since the statement began?"""
+        return self._interrupted.is_set()
+
+    @contextmanager
+    def running(self, connection: Connection) -> Iterator[None]:
+        """While the block runs, a cancel interrupts this connection. Only for statements that read."""
+        with self._running_lock:
+            self._running = connection
+        try:
+            yield
+        finally:
+            with self._running_lock:
+                self._running = None
+
+    # --- LOBs --------------------------------------------------------------------------------------------------------
+
+    def with_handles(
+        self, rows: list[Sequence[Value]], positions: list[int], columns: Sequence[ColumnMeta]
+    ) -> list[Sequence[Value]]:
+        """Rows with handles in place of LOB contents."""
+        if not positions:
+            return rows
+        found: list[Sequence[Value]] = []
+        for row in rows:
+            cells = list(row)
+            for at in positions:
+                content = cells[at]
+                if content is not None:
+                    cells[at] = self._keep_lob(columns[at].type, content)
+            found.append(cells)
+        return found
+
+    def _keep_lob(self, kind: OraType, content: bytes) -> bytes:
+        self._lob_number += 1
+        handle = b"L" + self._lob_number.to_bytes(8, "big")
+        self._lobs[handle] = (kind, content)
+        self._lob_bytes += len(content)
+        while self._lob_bytes > _LOB_BYTES_MAX and len(self._lobs) > 1:
+            _, (_, old) = self._lobs.popitem(last=False)
+            self._lob_bytes -= len(old)
+        return handle
+
+    def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
+        """The whole value behind a handle."""
+        found = self._lobs.get(handle)
+        if found is None:
+            raise OracleError(22922, "nonexistent LOB value")
+        return found
+
+    def close(self) -> None:
+        """Roll back and release everything."""
+        if self.closed:
+            return
+        for rows in list(self.open_rows):
+            rows.close()
+        if not self.database.store.closed:
+            self.rollback()
+        self.closed = True
+        self._lobs.clear()
+        self.database.forget_session(self)

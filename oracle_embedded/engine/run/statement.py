@@ -1,0 +1,165 @@
+"""How is a statement prepared, and compiled once per set of bind types?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
+from oracle_embedded.engine.compile.base import Environment
+from oracle_embedded.engine.compile.dml import DmlCompiler, DmlPlan
+from oracle_embedded.engine.compile.plan import OutputColumn, Plan
+from oracle_embedded.engine.datatypes.types import SqlType, bind_type
+from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.sql.queries import QueryParser
+from oracle_embedded.engine.sql.statements import parse_statement
+from oracle_embedded.engine.storage.catalog import Definition, TableDef
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.run.session import Session
+
+_PLANS_MAX = 8
+_PREPARED_MAX = 200
+
+
+@dataclass(slots=True)
+class PreparedStatement:
+    """The engine's :class:`~oracle_embedded.api.Statement`."""
+
+    sql: str
+    kind: StatementKind
+    node: Any
+    bind_names: Sequence[str]
+    columns: Sequence[ColumnMeta] = ()
+    returning: Sequence[int] = ()
+    plans: dict[object, Plan | DmlPlan] = field(default_factory=dict)
+
+
+class SessionCompiler(DmlCompiler):
+    """The compiler with a session's rights."""
+
+    def __init__(self, session: Session, bind_types: Sequence[SqlType] | None) -> None:
+        super().__init__(environment_of(session), bind_types)
+        self.session = session
+
+    def may_change(self, table: TableDef, privilege: str) -> bool:
+        """May the user change this table?"""
+        return self.session.database.security.may_change(self.session.username, table, privilege)
+
+
+def environment_of(session: Session) -> Environment:
+    """What a compiler may ask of a session."""
+    database = session.database
+    security = database.security
+
+    def find(owner: str, name: str) -> Definition | None:
+        return database.find(session, owner, name)
+
+    return Environment(
+        session.schema,
+        session.username,
+        find,
+        database.store.catalog.by_id,
+        lambda name, owner: database.find_virtual(session, name, owner),
+        lambda definition: security.may_select(session.username, definition),
+        lambda definition: security.may_flashback(session.username, definition),
+        database.constants,
+        parse_view,
+    )
+
+
+def parse_view(text: str) -> ast.Query:
+    """Parse the query of a view."""
+    return QueryParser(text).query()
+
+
+def prepare(session: Session, sql: str) -> PreparedStatement:
+    """Parse a statement, and describe it if it is a query.
+
+    Raises:
+        OracleError: What is wrong with it.
+    """
+    state = (session.database.store.catalog.version, session.schema, session.container)
+    kept = session.prepared.get(sql)
+    if kept is not None and kept[0] == state:
+        return kept[1]
+    statement = _prepare(session, sql)
+    if statement.kind in (StatementKind.QUERY, StatementKind.DML):
+        if len(session.prepared) >= _PREPARED_MAX:
+            session.prepared.clear()
+        session.prepared[sql] = (state, statement)
+    return statement
+
+
+def _prepare(session: Session, sql: str) -> PreparedStatement:
+    parsed = session.database.parsed(sql, parse_statement)
+    if parsed.kind == StatementKind.PLSQL:
+        from oracle_embedded.engine.sql.blocks import parse_block
+
+        block = parse_block(session, sql)
+        return PreparedStatement(sql, StatementKind.PLSQL, block, block.bind_names)
+    statement = PreparedStatement(sql, parsed.kind, parsed.node, parsed.bind_names)
+    if parsed.kind in (StatementKind.QUERY, StatementKind.DML):
+        plan = compile_plan(session, statement, None)
+        if isinstance(plan, Plan):
+            statement.columns = metas(plan.columns)
+        else:
+            statement.returning = plan.return_positions
+    return statement
+
+
+def metas(columns: Sequence[OutputColumn]) -> list[ColumnMeta]:
+    """How describe shows a query's columns."""
+    return [column.type.meta(column.name[:128], column.nullable) for column in columns]
+
+
+def compile_plan(
+    session: Session, statement: PreparedStatement, bind_metas: Sequence[BindMeta] | None
+) -> Plan | DmlPlan:
+    """The plan for these bind types; kept until the catalog or the session's schema changes."""
+    database = session.database
+    types = None if bind_metas is None else tuple(bind_type(meta) for meta in bind_metas)
+    key = (types, database.store.catalog.version, session.schema, session.container)
+    plan = statement.plans.get(key)
+    if plan is None:
+        if len(statement.plans) >= _PLANS_MAX:
+            statement.plans.clear()
+        plan = _compile(session, statement, types)
+        statement.plans[key] = plan
+    return plan
+
+
+def _compile(
+    session: Session, statement: PreparedStatement, types: Sequence[SqlType] | None
+) -> Plan | DmlPlan:
+    compiler = SessionCompiler(session, types)
+    match statement.node:
+        case ast.Query() as query:
+            return with_outputs(compiler.top(query))
+        case ast.Insert() as insert:
+            return compiler.insert(insert)
+        case ast.Update() as update:
+            return compiler.update(update)
+        case ast.Delete() as delete:
+            return compiler.delete(delete)
+        case ast.Merge() as merge:
+            return compiler.merge(merge)
+    raise AssertionError(f"no plan for {type(statement.node)}")
+
+
+def with_outputs(plan: Plan) -> Plan:
+    """Bring a query's result into the form in which clients get it: ROWIDs printed, local times in the session's zone."""
+    wrapped = []
+    changed = False
+    for number, column in enumerate(plan.columns, 1):
+        text = f"c{number}"
+        if column.type.family == "rowid":
+            text, changed = f"o_rowid_text({text})", True
+        elif column.type.family == "ltz":
+            text, changed = f"cv_ltz_timestamp({text})", True
+        wrapped.append(text)
+    if changed:
+        wrapped.extend(f"l{number}" for number in range(1, len(plan.locks) + 1))
+        plan.text = f"SELECT {', '.join(wrapped)} FROM ({plan.text})"
+    return plan

@@ -1,0 +1,283 @@
+"""How does a prepared statement run?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from oracle_embedded.api import (
+    BindMeta,
+    OracleError,
+    OraType,
+    OutBind,
+    Outcome,
+    StatementKind,
+    Value,
+)
+from oracle_embedded.engine.compile.dml import DmlPlan
+from oracle_embedded.engine.compile.plan import Plan
+from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.dml_run import Change, ChangeRunner
+from oracle_embedded.engine.run.query_run import ListRows, QueryRows, open_query
+from oracle_embedded.engine.run.statement import PreparedStatement, compile_plan, metas
+from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.storage import rowids
+from oracle_embedded.engine.storage.catalog import TableDef
+from oracle_embedded.engine.storage.transactions import Busy
+
+if TYPE_CHECKING:
+    from oracle_embedded.engine.run.session import Session
+
+_LOCK_BATCH = 1000
+_NEVER_BATCHED = frozenset({1013})
+
+
+def run_statement(
+    session: Session,
+    statement: PreparedStatement,
+    binds: Sequence[Sequence[Value]],
+    bind_metas: Sequence[BindMeta],
+    *,
+    batch_errors: bool,
+) -> Outcome:
+    """Execute a statement once per row of binds, or once without.
+
+    Raises:
+        OracleError: As Oracle would; for array DML with the number of rows done in ``row_count``.
+    """
+    match statement.kind:
+        case StatementKind.QUERY:
+            return _run_query(session, statement, binds, bind_metas)
+        case StatementKind.DML:
+            return _run_dml(session, statement, binds, bind_metas, batch_errors=batch_errors)
+        case StatementKind.PLSQL:
+            from oracle_embedded.engine.plsql.run import run_block
+
+            return run_block(session, statement.sql, statement.node, binds, bind_metas)
+        case StatementKind.DDL:
+            from oracle_embedded.engine.ddl.run import run_ddl
+
+            run_ddl(session, statement.node, statement.sql)
+            return Outcome(StatementKind.DDL)
+    run_other(session, statement.node)
+    return Outcome(StatementKind.OTHER)
+
+
+def default_metas(binds: Sequence[Sequence[Value]], count: int) -> list[BindMeta]:
+    """Types of binds whose caller did not say: text."""
+    return [
+        BindMeta(OraType.VARCHAR, 4000, 1) for _ in range(max(count, len(binds[0]) if binds else 0))
+    ]
+
+
+def _metas(
+    statement: PreparedStatement, binds: Sequence[Sequence[Value]], given: Sequence[BindMeta]
+) -> Sequence[BindMeta]:
+    if len(given) < len(statement.bind_names):
+        if binds and len(binds[0]) < len(statement.bind_names) - len(statement.returning):
+            raise ora(1008)
+        return default_metas(binds, len(statement.bind_names))
+    return given
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+def _run_query(
+    session: Session,
+    statement: PreparedStatement,
+    binds: Sequence[Sequence[Value]],
+    bind_metas: Sequence[BindMeta],
+) -> Outcome:
+    row = list(binds[0]) if binds else []
+    if len(row) < len(statement.bind_names):
+        raise ora(1008)
+    plan = compile_plan(session, statement, _metas(statement, binds, bind_metas))
+    assert isinstance(plan, Plan)
+    columns = metas(plan.columns)
+    rows: QueryRows | ListRows
+    if plan.locks:
+        rows = _locking_query(session, statement, plan, row)
+    else:
+        rows = open_query(session, plan, row, columns)
+    return Outcome(StatementKind.QUERY, rows=rows)
+
+
+def _locking_query(
+    session: Session, statement: PreparedStatement, plan: Plan, binds: list[Value]
+) -> ListRows:
+    """SELECT … FOR UPDATE: lock all rows first, then give them out."""
+    transactions = session.database.transactions
+    query = statement.node
+    assert isinstance(query, ast.Query)
+    assert query.for_update is not None
+    columns = metas(plan.columns)
+    width = len(columns)
+    with session.database.store.lock:
+        while True:
+            transaction = session.need_transaction()
+            found: list[Any] = list(_all_rows(open_query(session, plan, binds, columns)))
+            try:
+                kept = []
+                for row in found:
+                    keys = [
+                        (use.table, rid)
+                        for use, rid in zip(plan.locks, row[width:], strict=True)
+                        if rid is not None
+                    ]
+                    try:
+                        for table, rid in keys:
+                            transactions.claim(transaction, table, [rid])
+                    except Busy:
+                        if query.for_update.skip_locked:
+                            continue
+                        raise
+                    kept.append((row[:width], keys))
+            except Busy as busy:
+                try:
+                    transactions.wait(
+                        transaction, busy.holder, session.is_interrupted, query.for_update.wait
+                    )
+                except OracleError:
+                    session.drop_empty_transaction()
+                    raise
+                continue
+            for _, keys in kept:
+                for table, rid in keys:
+                    transactions.lock_rows(transaction, table, [rid])
+            transaction.changes += 1
+            lobs = [
+                at
+                for at, column in enumerate(columns)
+                if column.type in (OraType.CLOB, OraType.BLOB)
+            ]
+            return ListRows(session.with_handles([row for row, _ in kept], lobs, columns), columns)
+
+
+def _all_rows(rows: QueryRows) -> list[Sequence[Value]]:
+    found: list[Sequence[Value]] = []
+    while True:
+        batch = rows.fetch(_LOCK_BATCH)
+        found.extend(batch)
+        if len(batch) < _LOCK_BATCH:
+            return found
+
+
+# --- data changes ----------------------------------------------------------------------------------------------------
+
+
+def _run_dml(
+    session: Session,
+    statement: PreparedStatement,
+    binds: Sequence[Sequence[Value]],
+    bind_metas: Sequence[BindMeta],
+    *,
+    batch_errors: bool,
+) -> Outcome:
+    outcome = Outcome(StatementKind.DML)
+    given = _metas(statement, binds, bind_metas)
+    plan = compile_plan(session, statement, given)
+    assert isinstance(plan, DmlPlan)
+    rows = _complete(binds, statement)
+    changes: list[Change] = []
+    with session.database.store.lock:
+        session.enter(session.database.store.writer.context)
+        runner = ChangeRunner(session, plan)
+        for number, row in enumerate(rows):
+            try:
+                change = runner.run(row)
+            except OracleError as error:
+                if not batch_errors or error.code in _NEVER_BATCHED:
+                    error.row_count = sum(item.count for item in changes)  # type: ignore[attr-defined]
+                    raise
+                outcome.batch_errors.append((number, error))
+                change = Change()
+            changes.append(change)
+    outcome.row_counts = [change.count for change in changes]
+    outcome.row_count = sum(outcome.row_counts)
+    last = next((change.last for change in reversed(changes) if change.last is not None), None)
+    outcome.last_rowid = rowids.printed(*last) if last is not None else None
+    if plan.returning is not None:
+        outcome.out_binds = _returned(plan, changes, given)
+    return outcome
+
+
+def _complete(
+    binds: Sequence[Sequence[Value]], statement: PreparedStatement
+) -> Sequence[Sequence[Value]]:
+    """Bind rows with a place for every position; RETURNING positions may be missing."""
+    count = len(statement.bind_names)
+    if not binds:
+        if count > len(statement.returning):
+            raise ora(1008)
+        return [[None] * count]
+    if all(len(row) == count for row in binds):
+        return binds
+    if all(len(row) == count - len(statement.returning) for row in binds):
+        filled = []
+        for row in binds:
+            values = iter(row)
+            filled.append(
+                [None if at in statement.returning else next(values) for at in range(count)]
+            )
+        return filled
+    raise ora(1008)
+
+
+def _returned(plan: DmlPlan, changes: list[Change], given: Sequence[BindMeta]) -> list[OutBind]:
+    assert plan.returning is not None
+    found = []
+    for at, position in enumerate(plan.return_positions):
+        kind = plan.returning.columns[at].type
+        out = OutBind(
+            position, return_meta(kind, given[position] if position < len(given) else None)
+        )
+        out.values = [[row[at] for row in change.returned] for change in changes]
+        found.append(out)
+    return found
+
+
+def return_meta(kind: SqlType, declared: BindMeta | None) -> BindMeta:
+    """The type of a RETURNING value: the expression's own, unless the client wants a compatible one."""
+    if declared is not None and SqlType(declared.type).family == kind.family:
+        return declared
+    meta = kind.meta("")
+    return BindMeta(meta.type, meta.size, meta.charset_form)
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------
+
+
+def run_other(session: Session, node: object) -> None:
+    """Transaction control and LOCK TABLE."""
+    match node:
+        case ast.Simple():
+            session.control(node)
+        case ast.LockTable():
+            _lock_tables(session, node)
+        case _:
+            raise AssertionError(f"no way to run {type(node)}")
+
+
+def _lock_tables(session: Session, node: ast.LockTable) -> None:
+    database = session.database
+    transactions = database.transactions
+    with database.store.lock:
+        for reference in node.tables:
+            owner = reference.name[0] if len(reference.name) > 1 else session.schema
+            table = database.find(session, owner, reference.name[-1])
+            if not isinstance(table, TableDef) or not database.security.may_select(
+                session.username, table
+            ):
+                raise ora(942, offset=reference.pos)
+            if not database.security.may_lock(session.username, table):
+                raise ora(1031, offset=reference.pos)
+            while True:
+                transaction = session.need_transaction()
+                try:
+                    transactions.lock_table(transaction, table.object_id, node.mode)
+                    transaction.changes += 1
+                    break
+                except Busy as busy:
+                    transactions.wait(transaction, busy.holder, session.is_interrupted, node.wait)

@@ -1,0 +1,1 @@
+"""How is Oracle's SQL and PL/SQL text read into trees?"""

@@ -1,0 +1,178 @@
+"""What does a parsed DDL statement look like?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.sql.ast import Name, Query
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintSpec:
+    """A constraint as written; NOT NULL is kind C with ``not_null``."""
+
+    kind: str
+    name: str | None
+    columns: tuple[str, ...]
+    condition: str | None = None
+    not_null: bool = False
+    referenced: Name = ()
+    referenced_columns: tuple[str, ...] = ()
+    delete_rule: str | None = None
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpec:
+    """A column as written; in MODIFY most parts may be missing."""
+
+    name: str
+    type: SqlType | None
+    default_text: str | None = None
+    has_default: bool = False
+    nullable: bool | None = None
+    constraints: tuple[ConstraintSpec, ...] = ()
+    identity: str | None = None
+    identity_options: tuple[tuple[str, int | bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogGroupSpec:
+    """A supplemental log clause: kind as in ALL_LOG_GROUPS, or USER LOG GROUP with columns."""
+
+    kind: str
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    always: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE, perhaps AS SELECT."""
+
+    name: Name
+    columns: tuple[ColumnSpec, ...]
+    constraints: tuple[ConstraintSpec, ...]
+    log_groups: tuple[LogGroupSpec, ...]
+    query: Query | None
+    column_names: tuple[str, ...] = ()
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE: a list of actions, each (verb, argument)."""
+
+    name: Name
+    actions: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """CREATE [UNIQUE] INDEX on plain columns."""
+
+    name: Name
+    table: Name
+    columns: tuple[tuple[str, bool], ...]
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW."""
+
+    name: Name
+    columns: tuple[str, ...]
+    text: str
+    query: Query
+    replace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """CREATE or ALTER SEQUENCE with options by name."""
+
+    name: Name
+    options: tuple[tuple[str, int | bool], ...]
+    alter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSynonym:
+    """CREATE [OR REPLACE] [PUBLIC] SYNONYM."""
+
+    name: Name
+    target: Name
+    public: bool
+    replace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateUser:
+    """CREATE USER, CREATE ROLE or ALTER USER."""
+
+    name: str
+    password: str | None
+    locked: bool | None = None
+    role: bool = False
+    alter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP of an object of a kind."""
+
+    kind: str
+    name: Name
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE TABLE."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """GRANT or REVOKE."""
+
+    privileges: tuple[str, ...]
+    target: Name
+    users: tuple[str, ...]
+    revoke: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """COMMENT ON TABLE or COLUMN."""
+
+    kind: str
+    name: Name
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """RENAME old TO new, also as ALTER TABLE … RENAME TO."""
+
+    name: Name
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSession:
+    """ALTER SESSION SET name = value …"""
+
+    settings: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSystem:
+    """ALTER SYSTEM or ALTER DATABASE with the rest of its words."""
+
+    target: str
+    words: str
+    settings: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,227 @@
+"""How do the parsers walk over tokens and refuse what does not fit?"""
+
+from __future__ import annotations
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.sql.ast import Bind, Name
+from oracle_embedded.engine.sql.lexer import Token, tokenize
+
+RESERVED = frozenset(
+    [
+        "ALL",
+        "ALTER",
+        "AND",
+        "ANY",
+        "AS",
+        "ASC",
+        "BETWEEN",
+        "BY",
+        "CASE",
+        "CHECK",
+        "CLUSTER",
+        "COMPRESS",
+        "CONNECT",
+        "CREATE",
+        "DEFAULT",
+        "DELETE",
+        "DESC",
+        "DISTINCT",
+        "DROP",
+        "ELSE",
+        "END_",
+        "EXCLUSIVE",
+        "EXISTS",
+        "FOR",
+        "FROM",
+        "GRANT",
+        "GROUP",
+        "HAVING",
+        "IDENTIFIED",
+        "IN",
+        "INDEX",
+        "INSERT",
+        "INTERSECT",
+        "INTO",
+        "IS",
+        "LIKE",
+        "LOCK",
+        "MINUS",
+        "MODE",
+        "NOCOMPRESS",
+        "NOT",
+        "NOWAIT",
+        "NULL",
+        "OF",
+        "ON",
+        "OPTION",
+        "OR",
+        "ORDER",
+        "PCTFREE",
+        "PUBLIC",
+        "RENAME",
+        "RESOURCE",
+        "REVOKE",
+        "SELECT",
+        "SET",
+        "SHARE",
+        "SIZE",
+        "START",
+        "SYNONYM",
+        "TABLE",
+        "THEN",
+        "TO",
+        "TRIGGER",
+        "UNION",
+        "UNIQUE",
+        "UPDATE",
+        "VALUES",
+        "VIEW",
+        "WHERE",
+        "WITH",
+    ]
+)
+
+
+class TokenStream:
+    """Tokens with a position. ``distinct_binds`` gives equal bind names one index, as PL/SQL does."""
+
+    def __init__(self, sql: str, *, distinct_binds: bool = False) -> None:
+        self.sql = sql
+        self.tokens = tokenize(sql)
+        self.at = 0
+        self.bind_names: list[str] = []
+        self.distinct_binds = distinct_binds
+
+    @property
+    def token(self) -> Token:
+        """The token under the cursor."""
+        return self.tokens[self.at]
+
+    def ahead(self, count: int = 1) -> Token:
+        """A later token, the end token behind the last."""
+        return self.tokens[min(self.at + count, len(self.tokens) - 1)]
+
+    def is_word(self, *words: str) -> bool:
+        """Do exactly these words come next?"""
+        for count, word in enumerate(words):
+            token = self.ahead(count)
+            if token.kind != "word" or token.text != word:
+                return False
+        return True
+
+    def is_op(self, op: str) -> bool:
+        """Is this operator next?"""
+        return self.token.kind == "op" and self.token.text == op
+
+    def take_word(self, *words: str) -> bool:
+        """Step over these words if they come next."""
+        if not self.is_word(*words):
+            return False
+        self.at += len(words)
+        return True
+
+    def take_any(self, *words: str) -> str | None:
+        """Step over one of these words and tell which."""
+        if self.token.kind == "word" and self.token.text in words:
+            return self.next().text
+        return None
+
+    def take_op(self, op: str) -> bool:
+        """Step over this operator if it is next."""
+        if not self.is_op(op):
+            return False
+        self.at += 1
+        return True
+
+    def next(self) -> Token:
+        """Step over one token."""
+        token = self.token
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def need_word(self, *words: str, code: int = 905) -> None:
+        """Step over these words or refuse."""
+        for word in words:
+            if not self.take_word(word):
+                raise self.error(code)
+
+    def need_op(self, op: str, code: int | None = None) -> None:
+        """Step over this operator or refuse."""
+        if not self.take_op(op):
+            raise self.error(code or {"(": 906, ")": 907}.get(op, 900))
+
+    def error(self, code: int, *names: object) -> OracleError:
+        """An error at the token under the cursor."""
+        return ora(code, *names, offset=self.token.start)
+
+    def identifier(self, code: int = 904) -> str:
+        """Read one identifier."""
+        token = self.token
+        if token.kind == "quoted":
+            if not token.text:
+                raise OracleError(1741, "illegal zero-length identifier", token.start)
+            self.at += 1
+            return token.text
+        if token.kind != "word" or token.text in RESERVED:
+            if code == 904:
+                raise ora(904, token.text and f'"{token.text}"', offset=token.start)
+            raise self.error(code)
+        self.at += 1
+        return token.text
+
+    def name(self, code: int = 903) -> Name:
+        """Read a name with up to three parts, a database link refused."""
+        parts = [self.identifier(code)]
+        while self.is_op(".") and self.ahead().kind in ("word", "quoted"):
+            self.at += 1
+            parts.append(self.identifier(code))
+        if self.is_op("@"):
+            raise OracleError(
+                2019, "connection description for remote database not found", self.token.start
+            )
+        return tuple(parts)
+
+    def names(self) -> tuple[str, ...]:
+        """Read ``(a, b, …)``."""
+        self.need_op("(")
+        names = [self.identifier()]
+        while self.take_op(","):
+            names.append(self.identifier())
+        self.need_op(")")
+        return tuple(names)
+
+    def integer(self) -> int:
+        """Read a whole number, perhaps negative."""
+        negative = self.take_op("-")
+        token = self.token
+        if token.kind != "number" or not token.text.isdigit():
+            raise OracleError(2017, "integer value required", token.start)
+        self.at += 1
+        return -int(token.text) if negative else int(token.text)
+
+    def text(self) -> str:
+        """Read a string literal."""
+        token = self.token
+        if token.kind not in ("string", "nstring"):
+            raise OracleError(1780, "string literal required", token.start)
+        self.at += 1
+        return token.text
+
+    def bind(self) -> Bind:
+        """Read a placeholder."""
+        token = self.next()
+        if self.distinct_binds and token.text in self.bind_names:
+            return Bind(self.bind_names.index(token.text), token.text, pos=token.start)
+        self.bind_names.append(token.text)
+        return Bind(len(self.bind_names) - 1, token.text, pos=token.start)
+
+    def expect_end(self) -> None:
+        """Refuse anything behind the statement; SQL has no closing semicolon."""
+        if self.token.kind != "end":
+            raise self.error(911 if self.is_op(";") else 933)
+
+    def source_text(self, start: int) -> str:
+        """The statement's text from an offset up to the last token read."""
+        return self.sql[start : self.tokens[self.at - 1].stop] if self.at else ""

@@ -1,0 +1,1 @@
+"""How do rows, their versions, transactions and definitions live in SQLite?"""

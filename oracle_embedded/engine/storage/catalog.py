@@ -1,0 +1,472 @@
+"""What objects does the database have, and which had it at an earlier SCN?
+
+Every definition is an immutable value with a validity range of SCNs; a DDL statement closes one and opens the next.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
+from typing import Any
+
+from oracle_embedded.api import OraType, StoredColumn, TableVersion
+from oracle_embedded.engine.datatypes.types import SqlType
+
+_FIRST_ID = 70_000
+SCN_MAX = 1 << 62
+"""Upper end of a range that is still open; also the base of the marks of open transactions."""
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """A column; ``internal_id`` never changes and names the storage column ``c<internal_id>``."""
+
+    internal_id: int
+    name: str
+    type: SqlType
+    nullable: bool = True
+    default_text: str | None = None
+    comment: str | None = None
+    identity: str | None = None
+
+    @cached_property
+    def stored(self) -> StoredColumn:
+        """The column as the redo side sees it."""
+        kind = self.type
+        return StoredColumn(
+            self.internal_id,
+            self.name,
+            kind.data_type(),
+            kind.ora,
+            data_length(kind),
+            kind.char_length if kind.family == "text" else 0,
+            kind.char_used if kind.family == "text" else None,
+            kind.precision,
+            kind.scale,
+            self.nullable,
+            self.default_text,
+            kind.form,
+        )
+
+
+def data_length(kind: SqlType) -> int:
+    """ALL_TAB_COLS.DATA_LENGTH of a type."""
+    match kind.family:
+        case "text":
+            return 0 if kind.ora == OraType.LONG else kind.length
+        case "raw":
+            return 0 if kind.ora == OraType.LONG_RAW else kind.length
+        case "clob" | "blob":
+            return 4000
+        case "timestamp" | "ltz":
+            return 7 if kind.scale == 0 else 11
+        case "rowid":
+            return kind.length
+    return {"number": 22, "float": 4, "double": 8, "date": 7, "tz": 13, "ids": 11, "iym": 5}.get(
+        kind.family, 22
+    )
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A constraint; ``kind`` is P, U, R or C as in ALL_CONSTRAINTS. ``columns`` are internal ids."""
+
+    name: str
+    kind: str
+    columns: tuple[int, ...]
+    condition: str | None = None
+    not_null: bool = False
+    referenced: int = 0
+    referenced_constraint: str | None = None
+    delete_rule: str | None = None
+    enabled: bool = True
+    generated: bool = False
+    index_name: str | None = None
+
+
+@dataclass(frozen=True)
+class IndexDef:
+    """An index on columns (internal ids); ``descending`` runs beside them."""
+
+    object_id: int
+    owner: str
+    name: str
+    columns: tuple[int, ...]
+    descending: tuple[bool, ...]
+    unique: bool
+    generated: bool = False
+
+
+@dataclass(frozen=True)
+class LogGroup:
+    """A supplemental log group as in ALL_LOG_GROUPS."""
+
+    name: str
+    kind: str
+    always: bool = True
+    columns: tuple[int, ...] = ()
+    generated: bool = True
+
+
+@dataclass(frozen=True)
+class TableDef:
+    """One version of a table."""
+
+    object_id: int
+    data_object_id: int
+    object_version: int
+    owner: str
+    name: str
+    columns: tuple[ColumnDef, ...]
+    constraints: tuple[Constraint, ...] = ()
+    indexes: tuple[IndexDef, ...] = ()
+    log_groups: tuple[LogGroup, ...] = ()
+    comment: str | None = None
+    created: float = 0.0
+    changed: float = 0.0
+    structure_scn: int = 0
+    scn_from: int = 0
+    next_internal_id: int = 1
+    temporary: bool = False
+
+    @cached_property
+    def by_name(self) -> dict[str, ColumnDef]:
+        """Columns by name."""
+        return {column.name: column for column in self.columns}
+
+    @cached_property
+    def by_id(self) -> dict[int, ColumnDef]:
+        """Columns by internal id."""
+        return {column.internal_id: column for column in self.columns}
+
+    @cached_property
+    def ids(self) -> tuple[int, ...]:
+        """Internal ids in column order."""
+        return tuple(column.internal_id for column in self.columns)
+
+    @cached_property
+    def storage(self) -> str:
+        """Names of the storage columns, separated by commas."""
+        return ", ".join(f"c{internal_id}" for internal_id in self.ids)
+
+    @cached_property
+    def key(self) -> Constraint | None:
+        """The primary key."""
+        return next((item for item in self.constraints if item.kind == "P"), None)
+
+    @cached_property
+    def unique_keys(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Names and columns of everything that must be unique."""
+        found = {
+            item.columns: item.name
+            for item in reversed(self.constraints)
+            if item.kind in "PU" and item.enabled
+        }
+        for index in self.indexes:
+            if index.unique:
+                found.setdefault(index.columns, index.name)
+        return tuple((name, columns) for columns, name in found.items())
+
+    @cached_property
+    def foreign_keys(self) -> tuple[Constraint, ...]:
+        """Enabled foreign keys."""
+        return tuple(item for item in self.constraints if item.kind == "R" and item.enabled)
+
+    @cached_property
+    def checks(self) -> tuple[Constraint, ...]:
+        """Enabled check constraints other than NOT NULL."""
+        return tuple(
+            item
+            for item in self.constraints
+            if item.kind == "C" and item.enabled and not item.not_null
+        )
+
+    @cached_property
+    def version(self) -> TableVersion:
+        """This version as the redo side sees it."""
+        kinds = {group.kind for group in self.log_groups}
+        key = self.key
+        return TableVersion(
+            self.object_id,
+            self.data_object_id,
+            self.object_version,
+            self.owner,
+            self.name,
+            tuple(column.stored for column in self.columns),
+            tuple(self.by_id[internal_id].name for internal_id in key.columns) if key else (),
+            "ALL COLUMN LOGGING" in kinds,
+            "PRIMARY KEY LOGGING" in kinds,
+            self.scn_from,
+        )
+
+
+@dataclass(frozen=True)
+class ViewDef:
+    """A view: its query as typed, and its columns' names if they were given."""
+
+    object_id: int
+    owner: str
+    name: str
+    text: str
+    columns: tuple[str, ...] = ()
+    comment: str | None = None
+    created: float = 0.0
+    changed: float = 0.0
+
+
+@dataclass(frozen=True)
+class SequenceDef:
+    """A sequence; its state lives beside the catalog."""
+
+    object_id: int
+    owner: str
+    name: str
+    start: int = 1
+    increment: int = 1
+    minimum: int = 1
+    maximum: int = 10**28 - 1
+    cycle: bool = False
+    cache: int = 20
+    order: bool = False
+    created: float = 0.0
+    changed: float = 0.0
+
+
+@dataclass(frozen=True)
+class SynonymDef:
+    """A synonym of an object; owner PUBLIC for everybody's."""
+
+    object_id: int
+    owner: str
+    name: str
+    target_owner: str
+    target_name: str
+    created: float = 0.0
+    changed: float = 0.0
+
+
+@dataclass(frozen=True)
+class UserDef:
+    """A user: system privileges and roles in ``privileges``; ``grants`` are (privilege, owner, object)."""
+
+    object_id: int
+    name: str
+    password: str
+    privileges: tuple[str, ...] = ()
+    grants: tuple[tuple[str, str, str], ...] = ()
+    locked: bool = False
+    is_role: bool = False
+    created: float = 0.0
+    common: bool = False
+
+
+Definition = TableDef | ViewDef | SequenceDef | SynonymDef | UserDef
+_CLASSES = {
+    cls.__name__: cls
+    for cls in (
+        TableDef,
+        ViewDef,
+        SequenceDef,
+        SynonymDef,
+        UserDef,
+        ColumnDef,
+        Constraint,
+        IndexDef,
+        LogGroup,
+        SqlType,
+    )
+}
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value):
+        body = {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return {"_": type(value).__name__, **body}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _rebuilt(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_rebuilt(item) for item in value)
+    if isinstance(value, dict):
+        cls = _CLASSES[value.pop("_")]
+        body = {name: _rebuilt(item) for name, item in value.items()}
+        if cls is SqlType:
+            body["ora"] = OraType(body["ora"])
+        return cls(**body)
+    return value
+
+
+@dataclass
+class _History:
+    """Versions of one definition, oldest first: (from, to, definition)."""
+
+    versions: list[tuple[int, int, Definition]] = field(default_factory=list)
+
+
+def _place(definition: Definition) -> tuple[str, str]:
+    return (
+        "" if isinstance(definition, UserDef) else definition.owner,
+        definition.name,
+    )
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Catalog:
+    """All definitions and settings.
+
+    Changed under the writer's lock only. Read by every thread without it: from memory alone (the writer's connection must
+    never be touched by two threads), and a replaced definition is at no moment absent.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._histories: dict[int, _History] = {}
+        self._current: dict[tuple[str, str], Definition] = {}
+        self._users: dict[str, UserDef] = {}
+        self._settings: dict[str, str] = {}
+        self.version = 0
+        self._next_id = _FIRST_ID
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS catalog (id INTEGER, scn_from INTEGER, scn_to INTEGER, body TEXT,"
+            " PRIMARY KEY (id, scn_from))"
+        )
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT)"
+        )
+        self.load()
+
+    def load(self) -> None:
+        """Read everything from SQLite, also to forget a DDL statement that failed."""
+        histories: dict[int, _History] = {}
+        rows = self._connection.execute(
+            "SELECT id, scn_from, scn_to, body FROM catalog ORDER BY id, scn_from"
+        )
+        for identifier, scn_from, scn_to, body in rows.fetchall():
+            definition = _rebuilt(json.loads(_text(body)))
+            versions = histories.setdefault(identifier, _History()).versions
+            versions.append((scn_from, scn_to, definition))
+            self._next_id = max(self._next_id, identifier + 1)
+        settings = self._connection.execute("SELECT name, value FROM settings").fetchall()
+        self._settings = {_text(name): _text(value) for name, value in settings}
+        self._next_id = max(self._next_id, int(self.setting("next_object_id") or 0))
+        valid = [
+            history.versions[-1][2]
+            for history in histories.values()
+            if history.versions[-1][1] == SCN_MAX
+        ]
+        self._users = {item.name: item for item in valid if isinstance(item, UserDef)}
+        self._current = {
+            (item.owner, item.name): item for item in valid if not isinstance(item, UserDef)
+        }
+        self._histories = histories
+        self.version += 1
+
+    def _enter(self, definition: Definition) -> None:
+        if isinstance(definition, UserDef):
+            self._users[definition.name] = definition
+        else:
+            self._current[definition.owner, definition.name] = definition
+
+    def _leave(self, definition: Definition) -> None:
+        if isinstance(definition, UserDef):
+            del self._users[definition.name]
+        else:
+            del self._current[definition.owner, definition.name]
+
+    def new_id(self) -> int:
+        """Take an object id that was never used."""
+        self._next_id += 1
+        self.set_setting("next_object_id", str(self._next_id))
+        return self._next_id - 1
+
+    def setting(self, name: str) -> str | None:
+        """A persistent setting of the database."""
+        return self._settings.get(name)
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Change a persistent setting, within the caller's transaction."""
+        self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        self._settings[name] = value
+
+    def put(self, definition: Definition, scn: int) -> None:
+        """Add a definition, or replace the current one of the same id, from ``scn`` on."""
+        history = self._histories.setdefault(definition.object_id, _History())
+        old = self._close(definition.object_id, scn)
+        history.versions.append((scn, SCN_MAX, definition))
+        body = json.dumps(_plain(definition))
+        self._connection.execute(
+            "INSERT OR REPLACE INTO catalog VALUES (?, ?, ?, ?)",
+            (definition.object_id, scn, SCN_MAX, body),
+        )
+        self._enter(definition)
+        if old is not None and _place(old) != _place(definition):
+            self._leave(old)
+        self.version += 1
+
+    def drop(self, definition: Definition, scn: int) -> None:
+        """End a definition at ``scn``."""
+        old = self._close(definition.object_id, scn)
+        if old is not None:
+            self._leave(old)
+        self.version += 1
+
+    def _close(self, identifier: int, scn: int) -> Definition | None:
+        """End the current version of an id, if it has one, and return it."""
+        versions = self._histories[identifier].versions
+        if not versions or versions[-1][1] != SCN_MAX:
+            return None
+        scn_from, _, old = versions.pop()
+        if scn_from == scn:
+            self._connection.execute(
+                "DELETE FROM catalog WHERE id = ? AND scn_from = ?", (identifier, scn_from)
+            )
+            return old
+        versions.append((scn_from, scn, old))
+        self._connection.execute(
+            "UPDATE catalog SET scn_to = ? WHERE id = ? AND scn_from = ?",
+            (scn, identifier, scn_from),
+        )
+        return old
+
+    def find(self, owner: str, name: str) -> Definition | None:
+        """The current object of a schema by name."""
+        return self._current.get((owner, name))
+
+    def by_id(self, identifier: int) -> Definition | None:
+        """The current definition of an id."""
+        history = self._histories.get(identifier)
+        if history is None or not history.versions or history.versions[-1][1] != SCN_MAX:
+            return None
+        return history.versions[-1][2]
+
+    def at(self, identifier: int, scn: int) -> Definition | None:
+        """The definition of an id that was valid at an SCN."""
+        history = self._histories.get(identifier)
+        for scn_from, scn_to, definition in reversed(history.versions if history else []):
+            if scn_from <= scn < scn_to:
+                return definition
+        return None
+
+    def user(self, name: str) -> UserDef | None:
+        """A user or role by name."""
+        return self._users.get(name)
+
+    def all(self, scn: int | None = None) -> Iterator[Definition]:
+        """All definitions, current or as of an SCN, in order of their ids."""
+        for identifier in sorted([*self._histories]):
+            found = self.by_id(identifier) if scn is None else self.at(identifier, scn)
+            if found is not None:
+                yield found
+
+    def tables(self) -> Iterable[TableDef]:
+        """All current tables."""
+        return [item for item in [*self._current.values()] if isinstance(item, TableDef)]

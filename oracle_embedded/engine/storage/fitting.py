@@ -1,0 +1,90 @@
+"""How does a value become what a column stores, and when is it refused?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oracle_embedded.api import OracleError, OraType, Value
+from oracle_embedded.engine.datatypes import numbers
+from oracle_embedded.engine.datatypes.temporal import fit_timestamp
+from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef
+
+Fitter = Callable[[bytes], Value]
+
+
+def fitter(table: TableDef, column: ColumnDef) -> Fitter:
+    """What turns a value of the column's family into its stored form.
+
+    The function raises ORA-12899 for text and RAW that are too long, ORA-01438 for numbers that are too large.
+    """
+    kind = column.type
+    match kind.family:
+        case "text":
+            return _text_fitter(table, column)
+        case "number":
+            return _number_fitter(column)
+        case "timestamp" | "tz" | "ltz":
+            scale = 9 if kind.scale is None else kind.scale
+            size = 13 if kind.family == "tz" else 11
+            return lambda value: fit_timestamp(
+                value.ljust(size, b"\0") if size == 11 else value, scale
+            )
+        case "raw":
+            most = kind.length
+
+            def fit_raw(value: bytes) -> Value:
+                if len(value) > most:
+                    raise too_long(table, column, len(value), most)
+                return value or None
+
+            return fit_raw
+        case "date":
+            return lambda value: value[:7]
+    return lambda value: value
+
+
+def too_long(table: TableDef, column: ColumnDef, actual: int, most: int) -> OracleError:
+    """ORA-12899."""
+    name = f'"{table.owner}"."{table.name}"."{column.name}"'
+    return OracleError(
+        12899, f"value too large for column {name} (actual: {actual}, maximum: {most})"
+    )
+
+
+def _number_fitter(column: ColumnDef) -> Fitter:
+    kind = column.type
+    if kind.float_bits is not None:
+        bits = kind.float_bits
+        return lambda value: numbers.fit_float(value, bits)
+    if kind.precision is None and kind.scale is None:
+        return lambda value: value
+    precision, scale = kind.precision, kind.scale or 0
+    return lambda value: numbers.fit(value, precision, scale)
+
+
+def _text_fitter(table: TableDef, column: ColumnDef) -> Fitter:
+    kind = column.type
+    in_characters = kind.char_used == "C"
+    most = kind.char_length if in_characters else kind.length
+    national = kind.form == 2
+    padded = kind.is_char
+    if kind.ora == OraType.LONG:
+        return lambda value: value or None
+
+    def fit(value: bytes) -> Value:
+        if not value:
+            return None
+        size = len(value)
+        if size > most or padded or national:
+            if in_characters:
+                text = value.decode()
+                size = len(text) + (
+                    sum(1 for letter in text if letter > "\uffff") if national else 0
+                )
+            if size > most:
+                raise too_long(table, column, size, most)
+            if padded and size < most:
+                return value + b" " * (most - size)
+        return value
+
+    return fit

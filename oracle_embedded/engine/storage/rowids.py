@@ -1,0 +1,120 @@
+"""Where does a new row go, and what is its ROWID?
+
+A row's address inside its table is one integer: relative file, block and slot (10, 22 and 16 bits). The printed ROWID
+adds the data object number. Inside expressions a ROWID is ten bytes: data object (4) and address (6), which sort in
+Oracle's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from oracle_embedded.api import Value
+from oracle_embedded.values import parts_from_rowid, rowid_from_parts
+
+BLOCK_SIZE = 8192
+_BLOCK_USABLE = 7280
+_ROW_OVERHEAD = 5
+_INLINE_MAX = 3964
+_SLOTS_MAX = 700
+_SMALL_EXTENT = 8
+_LARGE_EXTENT = 128
+_SMALL_EXTENTS = 16
+DATA_FILE = 12
+
+
+def address(file: int, block: int, slot: int) -> int:
+    """Pack file, block and slot."""
+    return file << 38 | block << 16 | slot
+
+
+def packed(data_object: int, rid: int) -> bytes:
+    """The ten bytes of a ROWID."""
+    return data_object.to_bytes(4, "big") + rid.to_bytes(6, "big")
+
+
+def printed(data_object: int, rid: int) -> str:
+    """The eighteen characters of a ROWID."""
+    return _block_text(data_object, rid >> 16) + _slot_text(rid & 0xFFFF)
+
+
+@lru_cache(maxsize=4096)
+def _block_text(data_object: int, file_and_block: int) -> str:
+    return rowid_from_parts(data_object, file_and_block >> 22, file_and_block & 0x3FFFFF, 0)[:15]
+
+
+@lru_cache(maxsize=1024)
+def _slot_text(slot: int) -> str:
+    return rowid_from_parts(0, 0, 0, slot)[15:]
+
+
+def text_from_packed(value: bytes) -> str:
+    """Print ten bytes."""
+    return printed(int.from_bytes(value[:4], "big"), int.from_bytes(value[4:], "big"))
+
+
+def packed_from_text(text: str) -> bytes:
+    """Read a printed ROWID; ORA-01410 if it is none."""
+    data_object, file, block, slot = parts_from_rowid(text.strip())
+    return packed(data_object, address(file, block, slot))
+
+
+def row_bytes(values: Sequence[Value]) -> int:
+    """About how many bytes of a block a row takes; long values live elsewhere but for a locator."""
+    size = _ROW_OVERHEAD
+    for value in values:
+        if value is None:
+            size += 1
+        else:
+            length = len(value)
+            size += length + 1 if length < 250 else min(length, _INLINE_MAX) + 3
+    return size
+
+
+@dataclass(slots=True)
+class Segment:
+    """The extents of one table: (first block, blocks) each, and how full the current block is."""
+
+    extents: list[tuple[int, int]] = field(default_factory=list)
+    extent: int = 0
+    block: int = 0
+    slot: int = 0
+    used: int = 0
+
+    def place(self, size: int, allocate: BlockAllocator) -> int:
+        """The address of a new row of so many bytes; takes a new extent when the last is full."""
+        if not self.extents:
+            self._grow(allocate)
+            self.extent, self.block, self.slot, self.used = 0, self.extents[0][0] + 3, 0, 0
+        elif self.slot and (self.used + size > _BLOCK_USABLE or self.slot >= _SLOTS_MAX):
+            first, blocks = self.extents[self.extent]
+            if self.block + 1 >= first + blocks:
+                self._grow(allocate)
+                self.extent += 1
+                self.block = self.extents[self.extent][0]
+            else:
+                self.block += 1
+            self.slot = self.used = 0
+        rid = address(DATA_FILE, self.block, self.slot)
+        self.slot += 1
+        self.used += size
+        return rid
+
+    def _grow(self, allocate: BlockAllocator) -> None:
+        blocks = _SMALL_EXTENT if len(self.extents) < _SMALL_EXTENTS else _LARGE_EXTENT
+        self.extents.append((allocate.take(blocks), blocks))
+
+
+@dataclass(slots=True)
+class BlockAllocator:
+    """Hands out blocks of the one data file."""
+
+    next_block: int = 128
+
+    def take(self, blocks: int) -> int:
+        """The first of so many new blocks."""
+        first = self.next_block
+        self.next_block += blocks
+        return first

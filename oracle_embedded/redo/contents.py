@@ -1,0 +1,85 @@
+"""Which rows does V$LOGMNR_CONTENTS show, and are the logs still there that they come from?"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from oracle_embedded.api import DatabaseView, EngineSession, OracleError, Value
+from oracle_embedded.redo import contents_row as layout
+from oracle_embedded.redo import store
+from oracle_embedded.redo.dictionary import Resolved, resolve
+from oracle_embedded.redo.miner import AddedLog, Miner, Mining
+from oracle_embedded.redo.reading import Reading
+from oracle_embedded.redo.settings import RedoSettings
+
+
+class Contents:
+    """The view, for all sessions."""
+
+    def __init__(self, database: DatabaseView, miner: Miner, settings: RedoSettings) -> None:
+        self._database = database
+        self._miner = miner
+        self._settings = settings
+        self.container_name = database.container_name
+
+    def rows(
+        self,
+        session: EngineSession,
+        constraints: Sequence[tuple[str, str, Value]],
+        columns: frozenset[str] | None,
+    ) -> Iterator[layout.Row]:
+        """Rows in the order of the redo, or of the commits with COMMITTED_DATA_ONLY.
+
+        Raises:
+            OracleError: ORA-01306 and ORA-01031 at once; ORA-00308 and ORA-00310 when a log vanishes while it is read.
+        """
+        mining = self._miner.mining(session)
+        return self._read(session, mining, constraints, columns)
+
+    def _read(
+        self,
+        session: EngineSession,
+        mining: Mining,
+        constraints: Sequence[tuple[str, str, Value]],
+        columns: frozenset[str] | None,
+    ) -> Iterator[layout.Row]:
+        """Two connections: one holds still what it read at the start, the other sees what becomes of the logs."""
+        connection = cast(sqlite3.Connection, self._database.read_connection())
+        watch = cast(sqlite3.Connection, self._database.read_connection())
+        try:
+            connection.execute("BEGIN")
+            reading = Reading(self, connection, session, mining, constraints, columns, watch=watch)
+            yield from reading.rows()
+        finally:
+            connection.close()
+            watch.close()
+
+    def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
+        """A stored definition as the session's dictionary shows it."""
+        row_version = store.unpack_table(packed)
+        resolved = resolve(row_version, options, self._settings.dictionary, self._database)
+        return resolved, layout.object_facts(resolved.table, row_version)
+
+    def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
+        """Is the file still there, and still the log it was?
+
+        Raises:
+            OracleError: ORA-00308 or ORA-00310.
+        """
+        logs = store.read_logs(watch)
+        online = store.online_logs(logs)
+        for log in logs:
+            if log.log_id == added.log.log_id and (
+                log.name == added.name or (log.member == added.name and log.log_id in online)
+            ):
+                return
+        for log in online.values():
+            if log.member == added.name:
+                raise OracleError(
+                    310,
+                    f"archived log contains sequence {log.sequence};"
+                    f" sequence {added.log.sequence} required",
+                )
+        raise OracleError(308, f"cannot open archived log '{added.name}'")

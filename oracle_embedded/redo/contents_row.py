@@ -1,0 +1,294 @@
+"""How is a row of V$LOGMNR_CONTENTS laid out and filled?
+
+Rows have nearly seventy columns of which a query reads a few: a function is compiled that fills only those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import cast
+
+from oracle_embedded import values
+from oracle_embedded.api import ColumnMeta, OraType, TableVersion, Value
+from oracle_embedded.redo import store
+from oracle_embedded.redo.numbers import number_from_int
+
+Row = tuple[Value, ...]
+RowMaker = Callable[..., Row]
+_MEMO_MAX = 50_000
+
+
+class _Memo(dict[int, bytes]):
+    def __init__(self, convert: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._convert = convert
+
+    def __missing__(self, key: int) -> bytes:
+        if len(self) > _MEMO_MAX:
+            self.clear()
+        value = self[key] = self._convert(key)
+        return value
+
+
+NUMBERS = _Memo(number_from_int)
+"""NUMBERs by integer."""
+
+DATES = _Memo(lambda when: values.date_from_datetime(datetime.fromtimestamp(when, UTC)))
+"""DATEs by seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What rows show of their log."""
+
+    sequence: int
+    sequence_number: bytes
+    thread: bytes
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFacts:
+    """What rows show of their transaction, encoded; names are UNKNOWN when its start is not mined."""
+
+    xid: Value
+    usn: Value
+    slot: Value
+    sequence: Value
+    username: Value
+    client_id: Value
+    session: Value
+    serial: Value
+    session_info: Value
+    start_scn: Value
+    start_time: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """What rows show of their object, encoded."""
+
+    owner: Value
+    name: Value
+    object_id: Value
+    version: Value
+    data_object_id: Value
+    seg_type: Value
+    seg_type_name: Value
+    tablespace: Value
+
+
+NO_OBJECT = ObjectFacts(None, None, NUMBERS[0], NUMBERS[0], NUMBERS[0], NUMBERS[0], None, None)
+_NO_XID = bytes(8)
+
+
+def transaction_facts(transaction: store.Transaction | None, *, resolved: bool) -> TransactionFacts:
+    """Facts of a transaction; ``resolved`` when its START lies in the mined range."""
+    if transaction is None:
+        return TransactionFacts(
+            _NO_XID,
+            NUMBERS[0],
+            NUMBERS[0],
+            NUMBERS[0],
+            b"UNKNOWN",
+            None,
+            NUMBERS[0],
+            NUMBERS[0],
+            b"UNKNOWN",
+            None,
+            None,
+        )
+    xid = transaction.xid
+    parts = [int.from_bytes(xid[a:b], "little") for a, b in ((0, 2), (2, 4), (4, 8))]
+    usn, slot, sequence = (NUMBERS[part] for part in parts)
+    if not resolved:
+        return TransactionFacts(
+            xid,
+            usn,
+            slot,
+            sequence,
+            b"UNKNOWN",
+            None,
+            NUMBERS[0],
+            NUMBERS[0],
+            b"UNKNOWN",
+            None,
+            None,
+        )
+    username = transaction.username.encode()
+    return TransactionFacts(
+        xid,
+        usn,
+        slot,
+        sequence,
+        username,
+        transaction.client_id.encode() if transaction.client_id else None,
+        NUMBERS[transaction.session_id],
+        NUMBERS[transaction.serial],
+        b"login_username=%b client_info= OS_username=UNKNOWN Machine_name=UNKNOWN OS_terminal="
+        b" OS_process_id= OS_program_name=UNKNOWN" % username,
+        NUMBERS[transaction.start_scn],
+        DATES[transaction.start_time],
+    )
+
+
+def object_facts(table: TableVersion, row_version: TableVersion) -> ObjectFacts:
+    """Names as the dictionary resolved them, numbers as the row has them."""
+    return ObjectFacts(
+        table.owner.encode(),
+        table.name.encode(),
+        NUMBERS[row_version.object_id],
+        NUMBERS[row_version.object_version],
+        NUMBERS[row_version.data_object_id],
+        NUMBERS[2],
+        b"TABLE",
+        b"USERS",
+    )
+
+
+def ddl_facts(owner: str, table: str | None, object_id: int) -> ObjectFacts:
+    """Facts of a DDL row."""
+    return ObjectFacts(
+        owner.encode() or None,
+        table.encode() if table else None,
+        NUMBERS[object_id],
+        NUMBERS[0],
+        NUMBERS[0],
+        NUMBERS[2] if table else NUMBERS[0],
+        b"TABLE" if table else None,
+        None,
+    )
+
+
+OPERATIONS = {
+    0: b"INTERNAL",
+    1: b"INSERT",
+    2: b"DELETE",
+    3: b"UPDATE",
+    5: b"DDL",
+    6: b"START",
+    7: b"COMMIT",
+    9: b"SELECT_LOB_LOCATOR",
+    10: b"LOB_WRITE",
+    11: b"LOB_TRIM",
+    36: b"ROLLBACK",
+}
+
+_PARAMETERS = (
+    "record, scn, log, position, time, transaction, op, rollback, thing, row_id, redo, undo, csf,"
+    " info, status, commit_scn, commit_time, ordinal"
+)
+_ZERO = "numbers[0]"
+_UNUSED = "None"
+# name, type (N number, D date, Rn raw, Vn text of n bytes), expression
+_LAYOUT = [
+    ("SCN", "N", "encode(scn)"),
+    ("START_SCN", "N", "transaction.start_scn"),
+    ("COMMIT_SCN", "N", "commit_scn"),
+    ("TIMESTAMP", "D", "dates[time]"),
+    ("START_TIMESTAMP", "D", "transaction.start_time"),
+    ("COMMIT_TIMESTAMP", "D", "commit_time"),
+    ("XIDUSN", "N", "transaction.usn"),
+    ("XIDSLT", "N", "transaction.slot"),
+    ("XIDSQN", "N", "transaction.sequence"),
+    ("XID", "R8", "transaction.xid"),
+    ("PXIDUSN", "N", "transaction.usn"),
+    ("PXIDSLT", "N", "transaction.slot"),
+    ("PXIDSQN", "N", "transaction.sequence"),
+    ("PXID", "R8", "transaction.xid"),
+    ("TX_NAME", "V256", _UNUSED),
+    ("OPERATION", "V32", "operations[op]"),
+    ("OPERATION_CODE", "N", "numbers[op]"),
+    ("ROLLBACK", "N", "numbers[rollback]"),
+    ("SEG_OWNER", "V128", "thing.owner"),
+    ("SEG_NAME", "V384", "thing.name"),
+    ("TABLE_NAME", "V128", "thing.name"),
+    ("SEG_TYPE", "N", "thing.seg_type"),
+    ("SEG_TYPE_NAME", "V128", "thing.seg_type_name"),
+    ("TABLE_SPACE", "V128", "thing.tablespace"),
+    ("ROW_ID", "V18", "row_id or b'AAAAAAAAAAAAAAAAAA'"),
+    ("USERNAME", "V384", "transaction.username"),
+    ("OS_USERNAME", "V4000", "b'UNKNOWN'"),
+    ("MACHINE_NAME", "V4000", "b'UNKNOWN'"),
+    ("AUDIT_SESSIONID", "N", "transaction.session"),
+    ("SESSION#", "N", "transaction.session"),
+    ("SERIAL#", "N", "transaction.serial"),
+    ("SESSION_INFO", "V4000", "transaction.session_info"),
+    ("THREAD#", "N", "log.thread"),
+    ("SEQUENCE#", "N", "numbers[ordinal]"),
+    ("RBASQN", "N", "log.sequence_number"),
+    ("RBABLK", "N", "numbers[position // 496 + 2]"),
+    ("RBABYTE", "N", "numbers[position % 496 + 16]"),
+    ("UBAFIL", "N", _ZERO),
+    ("UBABLK", "N", _ZERO),
+    ("UBAREC", "N", _ZERO),
+    ("UBASQN", "N", _ZERO),
+    ("ABS_FILE#", "N", _ZERO),
+    ("REL_FILE#", "N", _ZERO),
+    ("DATA_BLK#", "N", _ZERO),
+    ("DATA_OBJ#", "N", "thing.object_id"),
+    ("DATA_OBJV#", "N", "thing.version"),
+    ("DATA_OBJD#", "N", "thing.data_object_id"),
+    ("SQL_REDO", "V4000", "redo"),
+    ("SQL_UNDO", "V4000", "undo"),
+    (
+        "RS_ID",
+        "V32",
+        "b' 0x%06x.%08x.%04x ' % (log.sequence, position // 496 + 2, position % 496 + 16)",
+    ),
+    ("SSN", "N", _ZERO),
+    ("CSF", "N", "numbers[csf]"),
+    ("INFO", "V64", "info"),
+    ("STATUS", "N", "numbers[status]"),
+    ("REDO_VALUE", "N", "encode(2 * record)"),
+    ("UNDO_VALUE", "N", "encode(2 * record + 1)"),
+    ("SAFE_RESUME_SCN", "N", _ZERO),
+    ("CSCN", "N", "commit_scn"),
+    ("OBJECT_ID", "R16", _UNUSED),
+    ("EDITION_NAME", "V384", _UNUSED),
+    ("CLIENT_ID", "V64", "transaction.client_id"),
+    ("SRC_CON_NAME", "V384", "container"),
+    ("SRC_CON_ID", "N", "container_id"),
+    ("SRC_CON_UID", "N", "container_uid"),
+    ("SRC_CON_DBID", "N", "container_uid"),
+    ("SRC_CON_GUID", "R16", _UNUSED),
+    ("CON_ID", "N", "container_id"),
+]
+COLUMN_NAMES = tuple(name for name, _kind, _source in _LAYOUT)
+
+
+def column_meta(name: str, kind: str) -> ColumnMeta:
+    """A view's column from its short form: ``N`` number, ``D`` date, ``R8`` raw, ``V32`` text."""
+    if kind == "N":
+        return ColumnMeta(name, OraType.NUMBER, 0, -127, 22)
+    if kind == "D":
+        return ColumnMeta(name, OraType.DATE, 0, 0, 7)
+    size = int(kind[1:])
+    if kind.startswith("R"):
+        return ColumnMeta(name, OraType.RAW, 0, 0, size)
+    return ColumnMeta(name, OraType.VARCHAR, 0, 0, size, size, True, 1)
+
+
+COLUMNS = tuple(column_meta(name, kind) for name, kind, _source in _LAYOUT)
+
+
+@lru_cache(maxsize=64)
+def row_maker(wanted: frozenset[str] | None, container: str, dbid: int) -> RowMaker:
+    """A function that makes the row from what a record holds, leaving columns that are not wanted None."""
+    sources = [
+        source if wanted is None or name in wanted else _UNUSED for name, _kind, source in _LAYOUT
+    ]
+    names = {
+        "numbers": NUMBERS,
+        "encode": number_from_int,
+        "dates": DATES,
+        "operations": OPERATIONS,
+        "container": container.encode(),
+        "container_id": NUMBERS[3],
+        "container_uid": NUMBERS[dbid],
+    }
+    # The source is the table above; nothing of it comes from outside.
+    return cast(RowMaker, eval(f"lambda {_PARAMETERS}: ({', '.join(sources)},)", names))  # noqa: S307

@@ -1,0 +1,235 @@
+"""How does LogMiner print a value in SQL_REDO?
+
+Everything is bytes in UTF-8: stored text is UTF-8 already, so rendering a row decodes nothing.
+Literals are looked up in dictionaries that fill themselves; only values never seen cost a conversion.
+
+Source: the grammar of logminer.md, sections 3.1 and 3.3; Oracle Database Utilities, "Using LogMiner".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from oracle_embedded import values
+from oracle_embedded.api import EngineSession, OraType, StoredColumn, Value
+from oracle_embedded.redo.nls import compile_format
+from oracle_embedded.redo.numbers import digits_from_number, literal_from_number
+
+_MEMO_MAX = 4096
+UNSUPPORTED = b"Unsupported Type"
+
+Convert = Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Nls:
+    """Session settings that shape literals. ``offset_minutes`` is TIME_ZONE; ``strings`` leaves the functions
+    around dates out (option STRING_LITERALS_IN_STMT)."""
+
+    date_format: str
+    timestamp_format: str
+    timestamp_tz_format: str
+    decimal_character: str
+    offset_minutes: int
+    strings: bool = False
+
+
+def nls_of(session: EngineSession, *, strings: bool = False) -> Nls:
+    """The settings of a session."""
+    return Nls(
+        session.parameter("NLS_DATE_FORMAT"),
+        session.parameter("NLS_TIMESTAMP_FORMAT"),
+        session.parameter("NLS_TIMESTAMP_TZ_FORMAT"),
+        session.parameter("NLS_NUMERIC_CHARACTERS")[:1] or ".",
+        _offset_minutes(session.parameter("TIME_ZONE")),
+        strings,
+    )
+
+
+def _offset_minutes(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    hours, _, minutes = text.lstrip("+-").partition(":")
+    if not (hours.isdigit() and minutes.isdigit()):
+        return 0  # UTC, GMT, Z
+    return sign * (int(hours) * 60 + int(minutes))
+
+
+class Memo(dict[Value, bytes]):
+    """Literals of one column by stored value, the first that come; None is ``NULL``."""
+
+    def __init__(self, convert: Convert) -> None:
+        super().__init__({None: b"NULL"})
+        self._convert = convert
+
+    def __missing__(self, value: bytes) -> bytes:
+        literal = self._convert(value)
+        if len(self) < _MEMO_MAX:
+            self[value] = literal
+        return literal
+
+
+class LiteralCache:
+    """Makes memos for one NLS setting, sharing converters between columns of one kind."""
+
+    def __init__(self, nls: Nls) -> None:
+        self._nls = nls
+        self._converters: dict[tuple[object, ...], Convert] = {}
+
+    def memo(self, column: StoredColumn) -> Memo:
+        """Literals of a column's values."""
+        key = (column.type, column.charset_form, column.precision, column.scale)
+        if key not in self._converters:
+            self._converters[key] = converter(column, self._nls)
+        return Memo(self._converters[key])
+
+
+def quoted(value: bytes) -> bytes:
+    """A text literal."""
+    return b"'%b'" % (value.replace(b"'", b"''") if b"'" in value else value)
+
+
+def unistr(value: bytes) -> bytes:
+    r"""``UNISTR('…')`` of a national text: what is not ASCII, and the backslash, as ``\XXXX`` per UTF-16 unit."""
+    parts = [
+        "''" if char == "'" else char if " " <= char <= "~" and char != "\\" else _escaped(char)
+        for char in value.decode()
+    ]
+    return f"UNISTR('{''.join(parts)}')".encode()
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be").hex().upper()
+    return "".join([f"\\{units[at : at + 4]}" for at in range(0, len(units), 4)])
+
+
+def hextoraw(value: bytes) -> bytes:
+    """``HEXTORAW('…')`` in lower case."""
+    return b"HEXTORAW('%b')" % value.hex().encode()
+
+
+def is_text(column: StoredColumn) -> bool:
+    """Is the literal simply the quoted text (then :func:`quoted` beats a memo)?"""
+    return column.charset_form != 2 and column.type in _TEXT_TYPES
+
+
+_TEXT_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR, OraType.LONG, OraType.ROWID})
+
+
+def converter(column: StoredColumn, nls: Nls) -> Convert:
+    """The function from a column's stored value to its literal."""
+    kind = column.type
+    if kind in (OraType.VARCHAR, OraType.CHAR, OraType.CLOB):
+        return unistr if column.charset_form == 2 else quoted
+    if kind in (OraType.NUMBER, OraType.BINARY_INTEGER):
+        return _number(nls)
+    if kind is OraType.DATE:
+        return _date(nls)
+    if kind is OraType.TIMESTAMP:
+        return _timestamp(nls, _scale(column))
+    if kind in (OraType.TIMESTAMP_TZ, OraType.TIMESTAMP_LTZ):
+        return _timestamp_tz(nls, _scale(column), local=kind is OraType.TIMESTAMP_LTZ)
+    if kind in (OraType.INTERVAL_DS, OraType.INTERVAL_YM):
+        return _interval(column, nls)
+    return _OTHERS.get(kind, lambda _value: UNSUPPORTED)
+
+
+def _scale(column: StoredColumn) -> int:
+    return 6 if column.scale is None else column.scale
+
+
+def _number(nls: Nls) -> Convert:
+    if nls.decimal_character == ".":
+        return literal_from_number
+    mark = nls.decimal_character.encode()
+    return lambda value: quoted(digits_from_number(value).replace(b".", mark))
+
+
+def _date(nls: Nls) -> Convert:
+    render = compile_format(nls.date_format, 0)
+    if nls.strings:
+        return lambda value: b"'%b'" % render(value, 0)
+    tail = quoted(nls.date_format.encode())
+    return lambda value: b"TO_DATE('%b', %b)" % (render(value, 0), tail)
+
+
+def _timestamp(nls: Nls, scale: int) -> Convert:
+    render = compile_format(nls.timestamp_format, scale)
+    if nls.strings:
+        return lambda value: b"'%b'" % render(value, 0)
+    return lambda value: b"TO_TIMESTAMP('%b')" % render(value, 0)
+
+
+def _timestamp_tz(nls: Nls, scale: int, *, local: bool) -> Convert:
+    """With local time zone the value is UTC and is shown in the session's zone; else in its own."""
+    render = compile_format(nls.timestamp_tz_format, scale)
+    frame = b"'%b'" if nls.strings else b"TO_TIMESTAMP_TZ('%b')"
+
+    def convert(value: bytes) -> bytes:
+        zone = nls.offset_minutes if local else values.offset_minutes_from_timestamp_tz(value)
+        utc = datetime(*values.fields_from_date(value))
+        there = values.date_from_datetime(utc + timedelta(minutes=zone)) + value[7:11]
+        return frame % render(there, zone)
+
+    return convert
+
+
+def _interval(column: StoredColumn, nls: Nls) -> Convert:
+    lead = 2 if column.precision is None else column.precision
+    if column.type is OraType.INTERVAL_YM:
+
+        def text_of(value: bytes) -> str:
+            months = values.months_from_interval_ym(value)
+            years, rest = divmod(abs(months), 12)
+            return f"{'-' if months < 0 else '+'}{years:0{lead}d}-{rest:02d}"
+    else:
+
+        def text_of(value: bytes) -> str:
+            return _day_to_second(values.nanos_from_interval_ds(value), lead, _scale(column))
+
+    function = "TO_YMINTERVAL" if column.type is OraType.INTERVAL_YM else "TO_DSINTERVAL"
+    if nls.strings:
+        return lambda value: f"'{text_of(value)}'".encode()
+    return lambda value: f"{function}('{text_of(value)}')".encode()
+
+
+def _day_to_second(nanos: int, lead: int, scale: int) -> str:
+    seconds, fraction = divmod(abs(nanos), 1_000_000_000)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    text = f"{'-' if nanos < 0 else '+'}{days:0{lead}d} {hour:02d}:{minute:02d}:{second:02d}"
+    return f"{text}.{f'{fraction:09d}'[:scale]}" if scale else text
+
+
+def text_from_double(value: float, digits: int) -> str:
+    """As TO_CHAR prints BINARY_DOUBLE (17 digits) and BINARY_FLOAT (9): ``3.1400000000000001E+000``."""
+    if value != value:
+        return "Nan"
+    if value in (float("inf"), float("-inf")):
+        return "Inf" if value > 0 else "-Inf"
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = f"{value:.{digits - 1}E}".partition("E")
+    whole, _, fraction = mantissa.partition(".")
+    return f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent):+04d}"
+
+
+def _double(value: bytes) -> bytes:
+    return f"'{text_from_double(values.float_from_double(value), 17)}'".encode()
+
+
+def _float(value: bytes) -> bytes:
+    return f"'{text_from_double(values.float_from_binary_float(value), 9)}'".encode()
+
+
+_OTHERS: dict[OraType, Convert] = {
+    OraType.LONG: quoted,
+    OraType.ROWID: quoted,
+    OraType.RAW: hextoraw,
+    OraType.LONG_RAW: hextoraw,
+    OraType.BLOB: hextoraw,
+    OraType.BINARY_FLOAT: _float,
+    OraType.BINARY_DOUBLE: _double,
+}

@@ -1,0 +1,77 @@
+"""How does the redo side join the engine?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oracle_embedded.api import (
+    DatabaseView,
+    PackageConstant,
+    Procedure,
+    VirtualTable,
+)
+from oracle_embedded.redo.contents import Contents
+from oracle_embedded.redo.miner import Miner
+from oracle_embedded.redo.settings import RedoSettings
+from oracle_embedded.redo.sink import Sink
+from oracle_embedded.redo.supplemental import register_hooks
+from oracle_embedded.redo.view_facts import Facts
+from oracle_embedded.redo.views import contents_tables, fact_tables
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """The :class:`~oracle_embedded.api.RedoProvider`, with what tests may do to the logs."""
+
+    database: DatabaseView
+    sink: Sink
+    virtual_tables: Sequence[VirtualTable]
+    procedures: Sequence[Procedure]
+    constants: Sequence[PackageConstant]
+
+    def switch_log(self) -> int:
+        """Switch the log; returns the first SCN of the new one."""
+        with self.database.writing():
+            return self.sink.switch()
+
+    def hold_archiver(self, *, held: bool) -> None:
+        """Stop archiving, or catch up with it; meanwhile ended logs stand in V$LOG only."""
+        with self.database.writing():
+            self.sink.hold_archiver(held=held)
+
+    def open_resetlogs(self) -> int:
+        """Begin a new incarnation, as after an incomplete recovery; returns its first SCN.
+
+        Raises:
+            OracleError: ORA-01126 while transactions are open.
+        """
+        with self.database.writing():
+            return self.sink.open_resetlogs()
+
+    def delete_archived_log(self, sequence: int) -> None:
+        """Delete an archived log, as RMAN or a full disk's administrator does.
+
+        Raises:
+            OracleError: ORA-00308 when there is none of that sequence.
+        """
+        with self.database.writing():
+            self.sink.delete_archived(sequence)
+
+
+def open_redo(database: DatabaseView, *, settings: RedoSettings | None = None) -> Redo:
+    """Open the redo in the engine's storage, or create it there; registers the ALTER hooks."""
+    settings = settings or RedoSettings()
+    sink = Sink(database, settings)
+    with database.writing():
+        sink.open()
+    miner = Miner(database, sink)
+    facts = Facts(database, sink, miner, settings)
+    register_hooks(database, sink)
+    return Redo(
+        database,
+        sink,
+        (*fact_tables(facts), *contents_tables(Contents(database, miner, settings))),
+        tuple(miner.procedures()),
+        tuple(miner.constants()),
+    )

@@ -1,0 +1,428 @@
+"""How are records read and turned into rows of V$LOGMNR_CONTENTS?"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Protocol
+
+from oracle_embedded.api import (
+    EngineSession,
+    RowOp,
+    Value,
+)
+from oracle_embedded.redo import contents_row as layout
+from oracle_embedded.redo import sink as s
+from oracle_embedded.redo import store
+from oracle_embedded.redo.dictionary import (
+    STATUS_EXECUTABLE,
+    STATUS_NOT_GUARANTEED,
+    Resolved,
+)
+from oracle_embedded.redo.filters import Filter, filter_from
+from oracle_embedded.redo.levels import Level
+from oracle_embedded.redo.literals import LiteralCache, nls_of
+from oracle_embedded.redo.miner import (
+    COMMITTED_DATA_ONLY,
+    NO_ROWID_IN_STMT,
+    NO_SQL_DELIMITER,
+    PRINT_PRETTY_SQL,
+    STRING_LITERALS_IN_STMT,
+    AddedLog,
+    Mining,
+)
+from oracle_embedded.redo.statements import TableStatements
+from oracle_embedded.redo.templates import Style
+
+_SQL_BYTES_MAX = 4000
+_CHECK_ROWS = 2000
+_SPREAD = 32
+_TRANSACTIONS_MAX = 10_000
+_MARKERS = {
+    s.OP_START: b"set transaction read write",
+    s.OP_COMMIT: b"commit",
+    s.OP_ROLLBACK: b"rollback",
+}
+_NO_SUPPLEMENTAL = b"no supplemental log data found"
+_USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    statements: TableStatements
+    plain: bool
+    facts: layout.ObjectFacts
+    status: int
+    info: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """The end of the transaction whose rows are shown together."""
+
+    scn: Value
+    time: Value
+    undone: frozenset[int]
+
+
+class Catalog(Protocol):
+    """What a reading asks of the view."""
+
+    container_name: str
+
+    def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
+        """A stored definition as the session's dictionary shows it."""
+
+    def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
+        """Raise ORA-00308 or ORA-00310 unless the file is still there, and still the log it was."""
+
+
+class Reading:
+    """One query of the view."""
+
+    def __init__(
+        self,
+        contents: Catalog,
+        connection: sqlite3.Connection,
+        session: EngineSession,
+        mining: Mining,
+        constraints: Sequence[tuple[str, str, Value]],
+        columns: frozenset[str] | None,
+        *,
+        watch: sqlite3.Connection,
+    ) -> None:
+        self._watch = watch
+        self._contents = contents
+        self._connection = connection
+        self._mining = mining
+        self._committed = bool(mining.options & COMMITTED_DATA_ONLY)
+        self._want_undo = columns is None or "SQL_UNDO" in columns
+        self._style = Style(
+            rowid=not mining.options & NO_ROWID_IN_STMT,
+            delimiter=not mining.options & NO_SQL_DELIMITER,
+            pretty=bool(mining.options & PRINT_PRETTY_SQL),
+        )
+        nls = nls_of(session, strings=bool(mining.options & STRING_LITERALS_IN_STMT))
+        self._literals = LiteralCache(nls)
+        dbid = store.read_meta(connection)["dbid"]
+        self._make = layout.row_maker(columns, contents.container_name, dbid)
+        self._filter = filter_from(constraints)
+        self._logs = {added.log.log_id: added for added in mining.logs}
+        self._log_facts: dict[int, layout.LogFacts] = {}
+        self._objects: dict[tuple[int, int], _Object] = {}
+        self._transactions: dict[int | None, layout.TransactionFacts] = {}
+
+    def rows(self) -> Iterator[layout.Row]:
+        """All rows; every file of the range must be there, whether it holds rows of the query or not."""
+        for added in self._mining.logs:
+            ended = added.log.next_change
+            if (ended is None or ended > self._mining.scn_low) and (
+                added.log.first_change <= self._mining.scn_high
+            ):
+                self._contents.check_log(added, self._watch)
+        if self._filter.empty:
+            return iter(())
+        if self._committed:
+            return self._committed_rows()
+        return self._rows_of(self._records(self._filter))
+
+    # --- records -----------------------------------------------------------------------------------------------------
+
+    def _records(self, wanted: Filter) -> Iterator[tuple[Any, ...]]:
+        low = max(self._mining.scn_low, wanted.scn_low)
+        high = min(self._mining.scn_high, wanted.scn_high)
+        first = max(
+            store.first_id_at(self._connection, low),
+            min(added.log.first_id for added in self._mining.logs),
+        )
+        clauses = ["id >= ?", "scn BETWEEN ? AND ?"]
+        binds: list[object] = [first, low, min(high, 2**63 - 1)]
+        (end,) = self._connection.execute(
+            "SELECT min(id) FROM redo_mark WHERE scn > ?", (min(high, 2**63 - 1),)
+        ).fetchone()
+        if end is not None:
+            clauses.append("id < ?")
+            binds.append(end)
+        for bound, sign in ((self._mining.start_time, ">="), (self._mining.end_time, "<=")):
+            if bound is not None:
+                clauses.append(f"time {sign} ?")
+                binds.append(int(bound.replace(tzinfo=UTC).timestamp()))
+        if wanted.ops is not None:
+            clauses.append(f"op IN ({', '.join(map(str, sorted(wanted.ops)))})")
+        objects = self._wanted_objects(wanted)
+        if objects is not None:
+            clauses.append(f"(op = {s.OP_DDL} OR object IN ({', '.join(map(str, objects))}))")
+        return self._connection.execute(
+            f"SELECT {store.RECORD_COLUMNS} FROM redo_record WHERE {' AND '.join(clauses)} ORDER BY id",
+            binds,
+        )
+
+    def _wanted_objects(self, wanted: Filter) -> list[int] | None:
+        """Numbers of the objects whose name the query asks for; None for all."""
+        if not wanted.names:
+            return None
+        found = []
+        for number, packed in self._connection.execute(
+            "SELECT object, definition FROM redo_object"
+        ):
+            _resolved, facts = self._contents.resolve(packed, self._mining.options)
+            if wanted.accepts(facts.owner, facts.name):
+                found.append(number)
+        return found
+
+    def _rows_of(
+        self, records: Iterator[tuple[Any, ...]], commit: _Commit | None = None
+    ) -> Iterator[layout.Row]:
+        make = self._make
+        commit_scn, commit_time = (commit.scn, commit.time) if commit else (None, None)
+        current = 0
+        log: layout.LogFacts | None = None
+        unchecked = 0
+        ordinal = 1
+        plain = commit is None and not self._want_undo
+        unpack = store.unpack_image
+        for record in records:
+            record_id, log_id, position, scn, time, tx, op, flags, number, row_id, old, new = record
+            if log_id != current or unchecked >= _CHECK_ROWS:
+                current = log_id
+                log = self._log(log_id)
+                unchecked = 0
+            unchecked += 1
+            if log is None or (commit is not None and record_id in commit.undone):
+                continue
+            transaction = self._transactions.get(tx) or self._transaction(tx)
+            if number is None:
+                yield from self._marker(record, log, transaction, commit, ordinal)
+                ordinal += commit is not None
+                continue
+            thing = self._objects.get((number, flags)) or self._object(number, flags)
+            rollback = flags & s.FLAG_ROLLBACK
+            if plain and thing.plain:
+                redo = thing.statements.redo(
+                    op,
+                    rollback,
+                    None if old is None else unpack(old),
+                    None if new is None else unpack(new),
+                    row_id,
+                )
+                if len(redo) <= _SQL_BYTES_MAX:
+                    yield make(
+                        record_id,
+                        scn,
+                        log,
+                        position,
+                        time,
+                        transaction,
+                        op,
+                        rollback,
+                        thing.facts,
+                        row_id,
+                        redo,
+                        None,
+                        0,
+                        thing.info,
+                        thing.status,
+                        None,
+                        None,
+                        1,
+                    )
+                    continue
+            statements = thing.statements.statements(
+                op,
+                rollback == 1,
+                None if old is None else unpack(old),
+                None if new is None else unpack(new),
+                row_id,
+                self._want_undo,
+            )
+            for code, redo, undo in statements:
+                long = len(redo) > _SQL_BYTES_MAX or (undo and len(undo) > _SQL_BYTES_MAX)
+                for part, undo_part, csf in _continued(redo, undo) if long else ((redo, undo, 0),):
+                    yield make(
+                        record_id,
+                        scn,
+                        log,
+                        position,
+                        time,
+                        transaction,
+                        code,
+                        rollback,
+                        thing.facts,
+                        row_id,
+                        part,
+                        undo_part,
+                        csf,
+                        thing.info,
+                        thing.status,
+                        commit_scn,
+                        commit_time,
+                        ordinal,
+                    )
+                position += _SPREAD
+                ordinal += commit is not None
+
+    def _marker(
+        self,
+        record: tuple[Any, ...],
+        log: layout.LogFacts,
+        transaction: layout.TransactionFacts,
+        commit: _Commit | None,
+        ordinal: int,
+    ) -> Iterator[layout.Row]:
+        """Rows of a record that changes no row: markers, DDL, internal."""
+        record_id, _log_id, position, scn, time, _tx, op, _flags, _number, _row_id, _old, new = (
+            record
+        )
+        text = _MARKERS.get(op)
+        thing = layout.NO_OBJECT
+        info = None
+        if op == s.OP_DDL:
+            ddl, owner, table, object_id = store.unpack_facts(new)
+            text = ddl.encode().rstrip().removesuffix(b";")
+            thing = layout.ddl_facts(owner, table, object_id)
+            info = _USER_DDL
+        if text is not None and self._style.delimiter:
+            text += b";"
+        commit_scn, commit_time = (None, None)
+        if commit is not None:
+            commit_scn, commit_time = commit.scn, commit.time
+        elif op == s.OP_COMMIT:
+            commit_scn, commit_time = layout.NUMBERS[scn], layout.DATES[time]
+        for part, _undo, csf in _continued(text, None):
+            yield self._make(
+                record_id,
+                scn,
+                log,
+                position,
+                time,
+                transaction,
+                op,
+                0,
+                thing,
+                None,
+                part,
+                None,
+                csf,
+                info,
+                STATUS_EXECUTABLE,
+                commit_scn,
+                commit_time,
+                ordinal,
+            )
+
+    # --- committed transactions only ---------------------------------------------------------------------------------
+
+    def _committed_rows(self) -> Iterator[layout.Row]:
+        """Transactions that began and ended in the range, each whole, in the order of their commits."""
+        first = min(added.log.first_id for added in self._mining.logs)
+        wanted = self._filter
+        transactions = self._connection.execute(
+            "SELECT * FROM redo_transaction WHERE committed = 1 AND first_id >= ? AND start_scn >= ?"
+            " AND end_scn BETWEEN ? AND ? ORDER BY last_id",
+            (
+                first,
+                self._mining.scn_low,
+                wanted.commit_low,
+                min(self._mining.scn_high, wanted.commit_high),
+            ),
+        )
+        for row in transactions:
+            transaction = store.transaction_from(row)
+            assert transaction.end_scn is not None
+            assert transaction.end_time is not None
+            commit = _Commit(
+                # Oracle leaves COMMIT_SCN of DDL and its markers NULL.
+                None if transaction.ddl else layout.NUMBERS[transaction.end_scn],
+                None if transaction.ddl else layout.DATES[transaction.end_time],
+                self._undone(transaction) if transaction.undone else frozenset(),
+            )
+            yield from self._rows_of(self._transaction_records(transaction), commit)
+
+    def _transaction_records(self, transaction: store.Transaction) -> Iterator[tuple[Any, ...]]:
+        return self._connection.execute(
+            f"SELECT {store.RECORD_COLUMNS} FROM redo_record"
+            " WHERE id BETWEEN ? AND ? AND tx = ? ORDER BY id",
+            (transaction.first_id, transaction.last_id, transaction.tx),
+        )
+
+    def _undone(self, transaction: store.Transaction) -> frozenset[int]:
+        """Records that were undone within the transaction, and those that undid them."""
+        undone: set[int] = set()
+        standing: dict[bytes, list[int]] = {}
+        for record in self._transaction_records(transaction):
+            record_id, op, flags, row_id = record[0], record[6], record[7], record[9]
+            if op > RowOp.UPDATE or row_id is None:
+                continue
+            if not flags & s.FLAG_ROLLBACK:
+                standing.setdefault(row_id, []).append(record_id)
+                continue
+            undone.add(record_id)
+            if standing.get(row_id):
+                undone.add(standing[row_id].pop())
+        return frozenset(undone)
+
+    # --- what records refer to ---------------------------------------------------------------------------------------
+
+    def _log(self, log_id: int) -> layout.LogFacts | None:
+        """Facts of a log that was added, after a look whether its file is still there; None for others."""
+        added = self._logs.get(log_id)
+        if added is None:
+            return None
+        self._contents.check_log(added, self._watch)
+        return layout.LogFacts(
+            added.log.sequence,
+            layout.NUMBERS[added.log.sequence],
+            layout.NUMBERS[added.log.thread],
+            added.name.encode(),
+        )
+
+    def _transaction(self, tx: int | None) -> layout.TransactionFacts:
+        if len(self._transactions) > _TRANSACTIONS_MAX:
+            self._transactions.clear()
+        found = None if tx is None else store.read_transaction(self._connection, tx)
+        resolved = found is not None and found.start_scn >= self._mining.scn_low
+        facts = self._transactions[tx] = layout.transaction_facts(found, resolved=resolved)
+        return facts
+
+    def _object(self, number: int, flags: int) -> _Object:
+        (packed,) = self._connection.execute(
+            "SELECT definition FROM redo_object WHERE object = ?", (number,)
+        ).fetchone()
+        resolved, facts = self._contents.resolve(packed, self._mining.options)
+        level = Level(flags >> s.LEVEL_SHIFT)
+        statements = TableStatements(resolved.table, level, self._style, self._literals)
+        status, info = resolved.status, resolved.info
+        if level is Level.NONE and status == STATUS_EXECUTABLE:
+            # Oracle Database Utilities, "DDL_DICT_TRACKING and Supplemental Logging Settings".
+            status, info = STATUS_NOT_GUARANTEED, _NO_SUPPLEMENTAL
+        found = self._objects[number, flags] = _Object(
+            statements, not statements.has_lobs, facts, status, info
+        )
+        return found
+
+
+def _continued(
+    redo: bytes | None, undo: bytes | None
+) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+    """Pieces of at most 4000 bytes that split no character, with CSF: 1 on all but the last."""
+    pieces = [_pieces(redo), _pieces(undo)]
+    count = max(len(part) for part in pieces)
+    for at in range(count):
+        redo_part, undo_part = (part[at] if at < len(part) else None for part in pieces)
+        yield redo_part, undo_part, int(at + 1 < count)
+
+
+def _pieces(text: bytes | None) -> list[bytes | None]:
+    if text is None or len(text) <= _SQL_BYTES_MAX:
+        return [text]
+    pieces: list[bytes | None] = []
+    at = 0
+    while at < len(text):
+        end = min(at + _SQL_BYTES_MAX, len(text))
+        while end < len(text) and text[end] & 0xC0 == 0x80:
+            end -= 1
+        pieces.append(text[at:end])
+        at = end
+    return pieces

@@ -1,0 +1,208 @@
+"""How does the redo lie in the engine's SQLite file?
+
+All tables have the prefix ``redo_``. ``redo_record.id`` grows in the order of the redo, hence never falls in SCN;
+``redo_mark`` notes now and then which id an SCN has reached, a sparse index that costs nothing to keep.
+
+Images and definitions are stored with :mod:`marshal`: the file is written and read by this program only.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from oracle_embedded.api import OraType, StoredColumn, TableVersion, Value
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS redo_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS redo_log (
+    log_id INTEGER PRIMARY KEY, thread INTEGER NOT NULL, sequence INTEGER NOT NULL,
+    group_number INTEGER NOT NULL, resetlogs_change INTEGER NOT NULL, resetlogs_time INTEGER NOT NULL,
+    first_change INTEGER NOT NULL, first_time INTEGER NOT NULL, next_change INTEGER, next_time INTEGER,
+    first_id INTEGER NOT NULL, bytes_used INTEGER NOT NULL, dictionary_begin INTEGER NOT NULL DEFAULT 0,
+    dictionary_end INTEGER NOT NULL DEFAULT 0, member TEXT NOT NULL, name TEXT,
+    archived INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, completed INTEGER,
+    UNIQUE (thread, sequence, resetlogs_change));
+CREATE TABLE IF NOT EXISTS redo_transaction (
+    tx INTEGER PRIMARY KEY, xid BLOB NOT NULL, session_id INTEGER NOT NULL, serial INTEGER NOT NULL,
+    username TEXT NOT NULL, client_id TEXT, start_scn INTEGER NOT NULL, start_time INTEGER NOT NULL,
+    first_id INTEGER NOT NULL, end_scn INTEGER, end_time INTEGER, last_id INTEGER,
+    committed INTEGER,
+    ddl INTEGER NOT NULL DEFAULT 0, undone INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS redo_transaction_end ON redo_transaction (last_id) WHERE committed = 1;
+CREATE TABLE IF NOT EXISTS redo_object (
+    object INTEGER PRIMARY KEY, object_id INTEGER NOT NULL, definition BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS redo_record (
+    id INTEGER PRIMARY KEY, log_id INTEGER NOT NULL, position INTEGER NOT NULL, scn INTEGER NOT NULL,
+    time INTEGER NOT NULL, tx INTEGER, op INTEGER NOT NULL, flags INTEGER NOT NULL, object INTEGER,
+    row_id BLOB, before BLOB, after BLOB);
+CREATE TABLE IF NOT EXISTS redo_mark (scn INTEGER PRIMARY KEY, id INTEGER NOT NULL);
+"""
+
+RECORD_INSERT = "INSERT INTO redo_record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+RECORD_COLUMNS = "id, log_id, position, scn, time, tx, op, flags, object, row_id, before, after"
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One sequence of one thread. ``member`` is its online file, ``name`` its archived one (None: not archived, or
+    deleted). ``first_id`` is the id of the first record that it may hold. Times are seconds since 1970."""
+
+    log_id: int
+    thread: int
+    sequence: int
+    group_number: int
+    resetlogs_change: int
+    resetlogs_time: int
+    first_change: int
+    first_time: int
+    next_change: int | None
+    next_time: int | None
+    first_id: int
+    bytes_used: int
+    dictionary_begin: int
+    dictionary_end: int
+    member: str
+    name: str | None
+    archived: int
+    deleted: int
+    completed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction as the redo knows it.
+
+    ``committed`` is None while it is open, 0 after a rollback. ``undone`` is 1 when a part of it was undone.
+    """
+
+    tx: int
+    xid: bytes
+    session_id: int
+    serial: int
+    username: str
+    client_id: str | None
+    start_scn: int
+    start_time: int
+    first_id: int
+    end_scn: int | None
+    end_time: int | None
+    last_id: int | None
+    committed: int | None
+    ddl: int
+    undone: int
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables where they are missing, inside the caller's transaction."""
+    for statement in _SCHEMA.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+
+
+def read_meta(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Facts of the whole database: DBID, creation, incarnation, log mode, supplemental logging."""
+    rows = connection.execute("SELECT key, value FROM redo_meta")
+    return {_text(key): json.loads(value) for key, value in rows}
+
+
+def write_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
+    """Set facts, leaving the others."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO redo_meta VALUES (?, ?)",
+        [(key, json.dumps(value)) for key, value in facts.items()],
+    )
+
+
+def read_logs(connection: sqlite3.Connection) -> list[Log]:
+    """All logs that the control file still knows, oldest first."""
+    return [log_from(row) for row in connection.execute("SELECT * FROM redo_log ORDER BY log_id")]
+
+
+def log_from(row: Sequence[Any]) -> Log:
+    """A row of ``redo_log``."""
+    parts: list[Any] = [_text(part) if isinstance(part, bytes) else part for part in row]
+    return Log(*parts)
+
+
+def transaction_from(row: Sequence[Any]) -> Transaction:
+    """A row of ``redo_transaction``."""
+    parts = list(row)
+    for at in (4, 5):
+        parts[at] = None if row[at] is None else _text(row[at])
+    return Transaction(*parts)
+
+
+def _text(value: str | bytes) -> str:
+    """The engine's connections give text as bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def online_logs(logs: list[Log]) -> dict[int, Log]:
+    """What each online file holds: the newest log per thread and group of this incarnation, by ``log_id``."""
+    incarnation = max((log.resetlogs_change for log in logs), default=0)
+    newest = {
+        (log.thread, log.group_number): log for log in logs if log.resetlogs_change == incarnation
+    }
+    return {log.log_id: log for log in newest.values()}
+
+
+def read_transaction(connection: sqlite3.Connection, tx: int) -> Transaction:
+    """One transaction by its number."""
+    row = connection.execute("SELECT * FROM redo_transaction WHERE tx = ?", (tx,)).fetchone()
+    return transaction_from(row)
+
+
+def first_id_at(connection: sqlite3.Connection, scn: int) -> int:
+    """An id at or before the first record whose SCN is ``scn`` or higher."""
+    (found,) = connection.execute(
+        "SELECT id FROM redo_mark WHERE scn < ? ORDER BY scn DESC LIMIT 1", (scn,)
+    ).fetchone() or (0,)
+    return cast(int, found)
+
+
+def pack_image(image: Mapping[int, Value]) -> bytes:
+    """A row image as stored."""
+    return marshal.dumps(image if type(image) is dict else dict(image), 2)
+
+
+def unpack_image(packed: bytes) -> dict[int, Value]:
+    """Inverse of :func:`pack_image`."""
+    return cast(dict[int, Value], marshal.loads(packed))  # noqa: S302 - our own file
+
+
+def pack_facts(facts: tuple[str | int | None, ...]) -> bytes:
+    """What a DDL record holds instead of an image."""
+    return marshal.dumps(facts, 2)
+
+
+def unpack_facts(packed: bytes) -> tuple[Any, ...]:
+    """Inverse of :func:`pack_facts`."""
+    return cast(tuple[Any, ...], marshal.loads(packed))  # noqa: S302 - our own file
+
+
+def pack_table(table: TableVersion) -> bytes:
+    """A table's definition as stored: its fields by name."""
+    facts = {name: getattr(table, name) for name in _TABLE_FIELDS}
+    facts["columns"] = tuple(
+        {name: getattr(column, name) for name in _COLUMN_FIELDS} | {"type": int(column.type)}
+        for column in table.columns
+    )
+    return marshal.dumps(facts, 2)
+
+
+def unpack_table(packed: bytes) -> TableVersion:
+    """Inverse of :func:`pack_table`."""
+    facts = cast(dict[str, Any], marshal.loads(packed))  # noqa: S302 - our own file
+    facts["columns"] = tuple(
+        StoredColumn(**(parts | {"type": OraType(parts["type"])})) for parts in facts["columns"]
+    )
+    return TableVersion(**facts)
+
+
+_TABLE_FIELDS = tuple(part.name for part in fields(TableVersion))
+_COLUMN_FIELDS = tuple(part.name for part in fields(StoredColumn))

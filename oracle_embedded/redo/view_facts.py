@@ -1,0 +1,424 @@
+"""What do the V$ views about redo, logs and transactions show?
+
+Source: Oracle Database Reference 19c, Dynamic Performance Views.
+"""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import cast
+
+from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
+from oracle_embedded.redo import store
+from oracle_embedded.redo.logs import (
+    BLOCK_BYTES,
+    NEXT_CHANGE_OPEN,
+    blocks_from_bytes,
+    resetlogs_id,
+)
+from oracle_embedded.redo.miner import Miner
+from oracle_embedded.redo.settings import RedoSettings
+from oracle_embedded.redo.sink import Sink
+
+Fact = str | int | bytes | None
+Row = dict[str, Fact]
+_DESTINATIONS = 31
+_STATISTICS = (
+    "session uga memory",
+    "session uga memory max",
+    "session pga memory",
+    "session pga memory max",
+)
+_ACTIVE_SEQUENCES = 1
+
+
+class Facts:
+    """All views but V$LOGMNR_CONTENTS as facts by column name; what a view does not name is NULL."""
+
+    def __init__(
+        self, database: DatabaseView, sink: Sink, miner: Miner, settings: RedoSettings
+    ) -> None:
+        self._database = database
+        self._sink = sink
+        self._miner = miner
+        self._settings = settings
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        connection = cast(sqlite3.Connection, self._database.read_connection())
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def _logs(self) -> list[store.Log]:
+        with self._reading() as connection:
+            return store.read_logs(connection)
+
+    def sources(self) -> dict[str, Callable[[EngineSession], Iterable[Row]]]:
+        """What fills each view."""
+        return {
+            "V$DATABASE": self._database_facts,
+            "V$DATABASE_INCARNATION": self._incarnations,
+            "V$LOG": self._log_facts,
+            "V$LOGFILE": self._logfiles,
+            "V$ARCHIVED_LOG": self._archived_logs,
+            "V$LOG_HISTORY": self._log_history,
+            "V$ARCHIVE_DEST": self._destinations,
+            "V$ARCHIVE_DEST_STATUS": self._destination_states,
+            "V$THREAD": self._threads,
+            "V$TRANSACTION": self._transactions,
+            "V$LOGMNR_LOGS": self._logmnr_logs,
+            "V$LOGMNR_PARAMETERS": self._logmnr_parameters,
+            "V$STATNAME": self._statistic_names,
+            "V$MYSTAT": self._statistics,
+        }
+
+    # --- database and incarnation ------------------------------------------------------------------------------------
+
+    def _database_facts(self, _session: EngineSession) -> Iterator[Row]:
+        scn = self._database.current_scn()
+        with self._reading() as connection:
+            meta = store.read_meta(connection)
+            logs = store.read_logs(connection)
+        incarnation = len({log.resetlogs_change for log in logs})
+        kinds = set(meta["supplemental"])
+        archived = [log for log in logs if log.archived]
+        yes = {kind: "YES" if kind in kinds else "NO" for kind in ("PK", "UI", "FK", "ALL")}
+        minimal = "YES" if "MIN" in kinds else "IMPLICIT" if kinds else "NO"
+        yield {
+            "DBID": meta["dbid"],
+            "NAME": self._database.database_name,
+            "DB_UNIQUE_NAME": self._database.database_name,
+            "CREATED": meta["created"],
+            "RESETLOGS_CHANGE#": meta["resetlogs_change"],
+            "RESETLOGS_TIME": meta["resetlogs_time"],
+            "PRIOR_RESETLOGS_CHANGE#": 0,
+            "LOG_MODE": meta["log_mode"],
+            "CHECKPOINT_CHANGE#": scn,
+            "ARCHIVE_CHANGE#": archived[-1].next_change if archived else 0,
+            "ARCHIVELOG_CHANGE#": archived[-1].next_change if archived else 0,
+            "CONTROLFILE_TYPE": "CURRENT",
+            "CONTROLFILE_CREATED": meta["created"],
+            "CONTROLFILE_CHANGE#": scn,
+            "OPEN_RESETLOGS": "NOT ALLOWED",
+            "VERSION_TIME": meta["created"],
+            "OPEN_MODE": "READ WRITE",
+            "PROTECTION_MODE": "MAXIMUM PERFORMANCE",
+            "PROTECTION_LEVEL": "MAXIMUM PERFORMANCE",
+            "REMOTE_ARCHIVE": "ENABLED",
+            "DATABASE_ROLE": "PRIMARY",
+            "ARCHIVELOG_COMPRESSION": "DISABLED",
+            "SWITCHOVER_STATUS": "NOT ALLOWED",
+            "DATAGUARD_BROKER": "DISABLED",
+            "GUARD_STATUS": "NONE",
+            "SUPPLEMENTAL_LOG_DATA_MIN": minimal,
+            **{f"SUPPLEMENTAL_LOG_DATA_{kind}": flag for kind, flag in yes.items()},
+            "SUPPLEMENTAL_LOG_DATA_PL": "NO",
+            "FORCE_LOGGING": "NO",
+            "PLATFORM_ID": 13,
+            "PLATFORM_NAME": "Linux x86 64-bit",
+            "RECOVERY_TARGET_INCARNATION#": incarnation,
+            "LAST_OPEN_INCARNATION#": incarnation,
+            "CURRENT_SCN": scn,
+            "FLASHBACK_ON": "NO",
+            "CDB": "YES",
+            "CON_ID": 0,
+        }
+
+    def _incarnations(self, _session: EngineSession) -> Iterator[Row]:
+        known = sorted({(log.resetlogs_change, log.resetlogs_time) for log in self._logs()})
+        for number, (scn, when) in enumerate(known, 1):
+            prior = known[number - 2] if number > 1 else (0, None)
+            yield {
+                "INCARNATION#": number,
+                "RESETLOGS_CHANGE#": scn,
+                "RESETLOGS_TIME": when,
+                "PRIOR_RESETLOGS_CHANGE#": prior[0],
+                "PRIOR_RESETLOGS_TIME": prior[1],
+                "STATUS": "CURRENT" if number == len(known) else "PARENT",
+                "RESETLOGS_ID": resetlogs_id(when),
+                "PRIOR_INCARNATION#": number - 1,
+                "CON_ID": 0,
+            }
+
+    # --- logs --------------------------------------------------------------------------------------------------------
+
+    def _log_facts(self, _session: EngineSession) -> Iterator[Row]:
+        logs = self._logs()
+        held = {log.group_number: log for log in store.online_logs(logs).values()}
+        for group in range(1, self._settings.groups + 1):
+            log = held.get(group)
+            yield {
+                "GROUP#": group,
+                "THREAD#": 1,
+                "SEQUENCE#": log.sequence if log else 0,
+                "BYTES": self._settings.log_bytes,
+                "BLOCKSIZE": BLOCK_BYTES,
+                "MEMBERS": 1,
+                "ARCHIVED": "YES" if log is None or log.archived else "NO",
+                "STATUS": _log_status(log, logs),
+                "FIRST_CHANGE#": log.first_change if log else 0,
+                "FIRST_TIME": log.first_time if log else None,
+                "NEXT_CHANGE#": (log.next_change or NEXT_CHANGE_OPEN) if log else 0,
+                "NEXT_TIME": log.next_time if log else None,
+                "CON_ID": 0,
+            }
+
+    def _logfiles(self, _session: EngineSession) -> Iterator[Row]:
+        for group in range(1, self._settings.groups + 1):
+            yield {
+                "GROUP#": group,
+                "TYPE": "ONLINE",
+                "MEMBER": self._sink.member_name(group),
+                "IS_RECOVERY_DEST_FILE": "NO",
+                "CON_ID": 0,
+            }
+
+    def _archived_logs(self, _session: EngineSession) -> Iterator[Row]:
+        with self._reading() as connection:
+            meta = store.read_meta(connection)
+            logs = store.read_logs(connection)
+        for record, log in enumerate((log for log in logs if log.archived), 1):
+            yield {
+                **_log_span(log, record),
+                "NAME": log.name,
+                "DEST_ID": 1,
+                "RESETLOGS_ID": resetlogs_id(log.resetlogs_time),
+                "NEXT_TIME": log.next_time,
+                "BLOCKS": blocks_from_bytes(log.bytes_used),
+                "BLOCK_SIZE": BLOCK_BYTES,
+                "CREATOR": "ARCH",
+                "REGISTRAR": "ARCH",
+                "STANDBY_DEST": "NO",
+                "ARCHIVED": "YES",
+                "APPLIED": "NO",
+                "DELETED": "YES" if log.deleted else "NO",
+                "STATUS": "D" if log.deleted else "A",
+                "COMPLETION_TIME": log.completed,
+                "DICTIONARY_BEGIN": "YES" if log.dictionary_begin else "NO",
+                "DICTIONARY_END": "YES" if log.dictionary_end else "NO",
+                "END_OF_REDO": "NO",
+                "BACKUP_COUNT": 0,
+                "ARCHIVAL_THREAD#": log.thread,
+                "ACTIVATION#": meta["dbid"],
+                "IS_RECOVERY_DEST_FILE": "NO",
+                "COMPRESSED": "NO",
+                "FAL": "NO",
+                "BACKED_BY_VSS": "NO",
+            }
+
+    def _log_history(self, _session: EngineSession) -> Iterator[Row]:
+        ended = (log for log in self._logs() if log.next_change is not None)
+        for record, log in enumerate(ended, 1):
+            yield _log_span(log, record)
+
+    def _destinations(self, _session: EngineSession) -> Iterator[Row]:
+        for number in range(1, _DESTINATIONS + 1):
+            valid = number == 1
+            yield {
+                **_destination(number),
+                "BINDING": "OPTIONAL",
+                "NAME_SPACE": "SYSTEM",
+                "TARGET": "PRIMARY",
+                "ARCHIVER": "ARCH",
+                "SCHEDULE": "ACTIVE" if valid else "INACTIVE",
+                "DESTINATION": self._sink.archive_directory() if valid else None,
+                "LOG_SEQUENCE": max(
+                    (log.sequence for log in self._logs() if log.archived), default=0
+                )
+                if valid
+                else 0,
+                "VALID_NOW": "YES" if valid else "UNKNOWN",
+                "VALID_TYPE": "ALL_LOGFILES",
+                "VALID_ROLE": "ALL_ROLES",
+            }
+
+    def _destination_states(self, _session: EngineSession) -> Iterator[Row]:
+        newest = max((log.sequence for log in self._logs() if log.archived), default=0)
+        for number in range(1, _DESTINATIONS + 1):
+            valid = number == 1
+            yield {
+                **_destination(number),
+                "TYPE": "LOCAL",
+                "DATABASE_MODE": "OPEN" if valid else "UNKNOWN",
+                "RECOVERY_MODE": "IDLE",
+                "PROTECTION_MODE": "MAXIMUM PERFORMANCE",
+                "DESTINATION": self._sink.archive_directory() if valid else None,
+                "ARCHIVED_THREAD#": 1 if valid and newest else 0,
+                "ARCHIVED_SEQ#": newest if valid else 0,
+                "APPLIED_THREAD#": 0,
+                "APPLIED_SEQ#": 0,
+                "SRL": "NO",
+                "DB_UNIQUE_NAME": "NONE",
+                "SYNCHRONIZATION_STATUS": "CHECK CONFIGURATION",
+                "SYNCHRONIZED": "NO",
+            }
+
+    def _threads(self, _session: EngineSession) -> Iterator[Row]:
+        self._sink.keep_alive()
+        with self._reading() as connection:
+            meta = store.read_meta(connection)
+            current = store.read_logs(connection)[-1]
+            last = connection.execute(
+                "SELECT scn, time FROM redo_record ORDER BY id DESC LIMIT 1"
+            ).fetchone()
+        scn, time = last or (current.first_change, current.first_time)
+        yield {
+            "THREAD#": 1,
+            "STATUS": "OPEN",
+            "ENABLED": "PUBLIC",
+            "GROUPS": self._settings.groups,
+            "INSTANCE": self._database.instance_name,
+            "OPEN_TIME": meta["created"],
+            "CURRENT_GROUP#": current.group_number,
+            "SEQUENCE#": current.sequence,
+            "CHECKPOINT_CHANGE#": current.first_change,
+            "CHECKPOINT_TIME": current.first_time,
+            "ENABLE_CHANGE#": meta["resetlogs_change"],
+            "ENABLE_TIME": meta["resetlogs_time"],
+            "DISABLE_CHANGE#": 0,
+            "LAST_REDO_SEQUENCE#": current.sequence,
+            "LAST_REDO_BLOCK": blocks_from_bytes(current.bytes_used),
+            "LAST_REDO_CHANGE#": scn,
+            "LAST_REDO_TIME": time,
+            "CON_ID": 0,
+        }
+
+    # --- sessions ----------------------------------------------------------------------------------------------------
+
+    def _transactions(self, _session: EngineSession) -> Iterator[Row]:
+        for transaction in self._database.open_transactions():
+            yield _transaction_facts(transaction)
+
+    def _logmnr_logs(self, session: EngineSession) -> Iterator[Row]:
+        with self._reading() as connection:
+            meta = store.read_meta(connection)
+        for added in self._miner.state(session).added:
+            log = added.log
+            yield {
+                "LOG_ID": log.sequence,
+                "FILENAME": added.name,
+                "LOW_TIME": log.first_time,
+                "HIGH_TIME": log.next_time,
+                "DB_ID": meta["dbid"],
+                "DB_NAME": self._database.database_name,
+                "RESET_SCN": log.resetlogs_change,
+                "RESET_SCN_TIME": log.resetlogs_time,
+                "COMPATIBLE": "19.0.0",
+                "THREAD_ID": log.thread,
+                "THREAD_SQN": log.sequence,
+                "LOW_SCN": log.first_change,
+                "NEXT_SCN": log.next_change or NEXT_CHANGE_OPEN,
+                "DICTIONARY_BEGIN": "YES" if log.dictionary_begin else "NO",
+                "DICTIONARY_END": "YES" if log.dictionary_end else "NO",
+                "TYPE": "ARCHIVED" if added.name == log.name else "ONLINE",
+                "BLOCKSIZE": BLOCK_BYTES,
+                "FILESIZE": blocks_from_bytes(log.bytes_used) * BLOCK_BYTES,
+                "STATUS": 0,
+                "CON_ID": 0,
+            }
+
+    def _logmnr_parameters(self, session: EngineSession) -> Iterator[Row]:
+        mining = self._miner.state(session).mining
+        if mining is not None:
+            yield {
+                "START_DATE": _seconds(mining.start_time),
+                "END_DATE": _seconds(mining.end_time),
+                "START_SCN": mining.scn_low,
+                "REQUIRED_START_SCN": 0,
+                "END_SCN": mining.scn_high,
+                "OPTIONS": mining.options,
+                "STATUS": 0,
+                "CON_ID": 0,
+            }
+
+    def _statistic_names(self, _session: EngineSession) -> Iterator[Row]:
+        for number, name in enumerate(_STATISTICS):
+            yield {
+                "STATISTIC#": number,
+                "NAME": name,
+                "DISPLAY_NAME": name,
+                "CLASS": 1,
+                "CON_ID": 0,
+            }
+
+    def _statistics(self, session: EngineSession) -> Iterator[Row]:
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        for number in range(len(_STATISTICS)):
+            yield {"SID": session.session_id, "STATISTIC#": number, "VALUE": used, "CON_ID": 0}
+
+
+def _log_status(log: store.Log | None, logs: list[store.Log]) -> str:
+    if log is None:
+        return "UNUSED"
+    if log.next_change is None:
+        return "CURRENT"
+    behind = logs[-1].sequence - log.sequence
+    return "ACTIVE" if behind <= _ACTIVE_SEQUENCES else "INACTIVE"
+
+
+def _log_span(log: store.Log, record: int) -> Row:
+    return {
+        "RECID": record,
+        "STAMP": log.next_time,
+        "THREAD#": log.thread,
+        "SEQUENCE#": log.sequence,
+        "FIRST_CHANGE#": log.first_change,
+        "FIRST_TIME": log.first_time,
+        "NEXT_CHANGE#": log.next_change,
+        "RESETLOGS_CHANGE#": log.resetlogs_change,
+        "RESETLOGS_TIME": log.resetlogs_time,
+        "CON_ID": 0,
+    }
+
+
+def _destination(number: int) -> Row:
+    return {
+        "DEST_ID": number,
+        "DEST_NAME": f"LOG_ARCHIVE_DEST_{number}",
+        "STATUS": "VALID" if number == 1 else "INACTIVE",
+        "CON_ID": 0,
+    }
+
+
+def _transaction_facts(transaction: TransactionInfo) -> Row:
+    xid = transaction.xid
+    usn, slot, sequence = (int.from_bytes(xid[a:b], "little") for a, b in ((0, 2), (2, 4), (4, 8)))
+    when = datetime.fromtimestamp(transaction.start_time, UTC)
+    return {
+        "ADDR": session_address(sequence),
+        "XIDUSN": usn,
+        "XIDSLOT": slot,
+        "XIDSQN": sequence,
+        "STATUS": "ACTIVE",
+        "START_TIME": when.strftime("%m/%d/%y %H:%M:%S"),
+        "START_SCNB": transaction.start_scn & 0xFFFFFFFF,
+        "START_SCNW": transaction.start_scn >> 32,
+        "SES_ADDR": session_address(transaction.session_id),
+        "FLAG": 3587,
+        "SPACE": "NO",
+        "RECURSIVE": "NO",
+        "NOUNDO": "NO",
+        "PTX": "NO",
+        "START_DATE": int(transaction.start_time),
+        "START_SCN": transaction.start_scn,
+        "DEPENDENT_SCN": 0,
+        "XID": xid,
+        "PRV_XID": bytes(8),
+        "PTX_XID": bytes(8),
+        "CON_ID": 0,
+    }
+
+
+def session_address(session_id: int) -> bytes:
+    """SADDR of a session, as V$TRANSACTION.SES_ADDR shows it."""
+    return (0x70000000 + session_id * 0x1000).to_bytes(8, "big")
+
+
+def _seconds(when: datetime | None) -> int | None:
+    return None if when is None else int(when.replace(tzinfo=UTC).timestamp())

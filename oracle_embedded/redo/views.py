@@ -1,0 +1,68 @@
+"""How do the views of the redo side become virtual tables, each with its GV$ twin?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
+
+from oracle_embedded.api import EngineSession, Value, VirtualTable
+from oracle_embedded.redo.contents import Contents
+from oracle_embedded.redo.contents_row import COLUMNS, DATES, NUMBERS, column_meta
+from oracle_embedded.redo.view_columns import LAYOUTS
+from oracle_embedded.redo.view_facts import Fact, Facts, Row
+
+Constraints = Sequence[tuple[str, str, Value]]
+_INSTANCE = 1
+
+
+def fact_tables(facts: Facts) -> list[VirtualTable]:
+    """All views that are made of facts by column name; a column without a fact is NULL."""
+    return [
+        table
+        for name, source in facts.sources().items()
+        for table in _with_twin(name, LAYOUTS[name], source)
+    ]
+
+
+def contents_tables(contents: Contents) -> list[VirtualTable]:
+    """V$LOGMNR_CONTENTS and its GV$ twin."""
+
+    def twin(
+        session: EngineSession, constraints: Constraints, columns: frozenset[str] | None
+    ) -> Iterator[Sequence[Value]]:
+        return ((NUMBERS[_INSTANCE], *row) for row in contents.rows(session, constraints, columns))
+
+    return [
+        VirtualTable("V$LOGMNR_CONTENTS", COLUMNS, contents.rows),
+        VirtualTable("GV$LOGMNR_CONTENTS", (column_meta("INST_ID", "N"), *COLUMNS), twin),
+    ]
+
+
+def _with_twin(
+    name: str, layout: str, source: Callable[[EngineSession], Iterable[Row]]
+) -> Iterator[VirtualTable]:
+    pairs = [cast(tuple[str, str], tuple(word.rsplit(":", 1))) for word in layout.split()]
+    columns = tuple(column_meta(column, kind) for column, kind in pairs)
+
+    def rows(
+        session: EngineSession, _constraints: Constraints, _columns: frozenset[str] | None
+    ) -> Iterator[Sequence[Value]]:
+        for facts in source(session):
+            assert facts.keys() <= {column for column, _ in pairs}, facts.keys()
+            yield tuple(_encode(kind, facts.get(column)) for column, kind in pairs)
+
+    def twin(
+        session: EngineSession, constraints: Constraints, wanted: frozenset[str] | None
+    ) -> Iterator[Sequence[Value]]:
+        return ((NUMBERS[_INSTANCE], *row) for row in rows(session, constraints, wanted))
+
+    yield VirtualTable(name, columns, rows)
+    yield VirtualTable(f"G{name}", (column_meta("INST_ID", "N"), *columns), twin)
+
+
+def _encode(kind: str, fact: Fact) -> Value:
+    if fact is None or isinstance(fact, bytes):
+        return fact
+    if isinstance(fact, str):
+        return fact.encode()
+    return DATES[fact] if kind == "D" else NUMBERS[fact]

@@ -1,0 +1,209 @@
+"""How are bind variables read from a request, and how do OUT values go back?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oracle_embedded.api import BindMeta, OracleError, OraType, Value
+from oracle_embedded.values import interval_ds_from_nanos, nanos_from_interval_ds
+from oracle_embedded.wire.connect import STRING_SIZE_MAX
+from oracle_embedded.wire.lobs import LobStore
+from oracle_embedded.wire.ttc import TtcReader, clr_bytes, ub_bytes
+
+_ARRAY_FLAG = 0x40
+_ROW_DATA = 7
+_NATIONAL = 2
+_TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
+_LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
+_TIMESTAMP_TYPES = frozenset((OraType.TIMESTAMP, OraType.TIMESTAMP_LTZ))
+_TYPES = frozenset(int(ora_type) for ora_type in OraType)
+
+
+class UnreadableRequestError(Exception):
+    """A request has values of a type whose layout is not known here; the rest of it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireBind:
+    """One bind or define as the client declared it."""
+
+    type: int
+    is_array: bool
+    size: int
+    charset_form: int
+
+    @property
+    def meta(self) -> BindMeta:
+        """The same for the engine."""
+        return BindMeta(OraType(self.type), self.size, self.charset_form)
+
+
+def read_metadata(reader: TtcReader, count: int) -> list[WireBind]:
+    """Read the metadata of binds or defines."""
+    binds = []
+    for _ in range(count):
+        bind_type = reader.u8()
+        flags = reader.u8()
+        reader.raw(2)
+        size = reader.ub()
+        reader.skip_ub(2)
+        reader.dlc()
+        reader.skip_ub(2)
+        charset_form = reader.u8()
+        reader.skip_ub(2)
+        binds.append(WireBind(bind_type, bool(flags & _ARRAY_FLAG), size, charset_form))
+    return binds
+
+
+class BindRows:
+    """Reads the bind rows of one statement.
+
+    Args:
+        binds: All binds of the statement.
+        absent: Positions whose values are not sent: RETURNING binds, pure OUT binds of a re-execution.
+        is_plsql: Over-long values keep their place in PL/SQL; in SQL they follow all others of the row.
+    """
+
+    def __init__(
+        self, binds: Sequence[WireBind], absent: frozenset[int], *, is_plsql: bool
+    ) -> None:
+        sent = [position for position in range(len(binds)) if position not in absent]
+        if not is_plsql:
+            sent.sort(key=lambda position: binds[position].size > STRING_SIZE_MAX)
+        self._binds = binds
+        self._order = sent
+        self._in_order = sent == list(range(len(binds)))
+        self._plain = all(_is_plain(binds[position]) for position in sent)
+
+    def read(self, reader: TtcReader, count: int) -> list[list[Value]]:
+        """Read the values of ``count`` executions as they were sent.
+
+        Raises:
+            UnreadableRequestError: There is a type with an unknown layout.
+        """
+        if not self._order:
+            return [[None] * len(self._binds) for _ in range(count)]
+        rows = []
+        for _ in range(count):
+            if reader.u8() != _ROW_DATA:
+                raise UnreadableRequestError
+            rows.append(self._read_row(reader))
+        return rows
+
+    def _read_row(self, reader: TtcReader) -> list[Value]:
+        if self._plain:
+            values = reader.clr_row(len(self._order))
+            if self._in_order:
+                return values
+        else:
+            values = [_read_value(reader, self._binds[position]) for position in self._order]
+        row: list[Value] = [None] * len(self._binds)
+        for position, value in zip(self._order, values, strict=True):
+            row[position] = value
+        return row
+
+
+def _is_plain(bind: WireBind) -> bool:
+    return (
+        bind.type in _TYPES
+        and not bind.is_array
+        and bind.type not in _LOB_TYPES
+        and bind.type not in (OraType.BOOLEAN, OraType.CURSOR)
+    )
+
+
+def _read_value(reader: TtcReader, bind: WireBind) -> Value:
+    if bind.type not in _TYPES:
+        raise UnreadableRequestError
+    if not bind.is_array:
+        return _read_scalar(reader, bind)
+    for _ in range(reader.ub()):
+        _read_scalar(reader, bind)
+    return None
+
+
+def _read_scalar(reader: TtcReader, bind: WireBind) -> Value:
+    if bind.type in _LOB_TYPES:
+        return reader.dlc() or None
+    if bind.type == OraType.CURSOR:
+        if reader.ub() == 1:
+            reader.ub()
+        return None
+    if bind.type == OraType.BOOLEAN:
+        return _read_boolean(reader)
+    return reader.clr() or None
+
+
+def _read_boolean(reader: TtcReader) -> Value:
+    """Drivers before 4.0 put one more length in front; the last byte decides in both forms."""
+    size = reader.u8()
+    if size == 0xFD:
+        reader.u8()
+        return None
+    return b"\x01" if reader.raw(size)[-1:] == b"\x01" else b"\x00"
+
+
+def engine_rows(
+    rows: list[list[Value]], binds: Sequence[WireBind], lobs: LobStore
+) -> list[list[Value]]:
+    """Bring values into the engine's form: UTF-8 text, 11-byte timestamps, contents instead of locators.
+
+    Raises:
+        OracleError: A bind has a type that is not supported, or a locator is not valid.
+    """
+    for position, bind in enumerate(binds):
+        if bind.is_array or bind.type == OraType.CURSOR or bind.type not in _TYPES:
+            raise OracleError(3001, "unimplemented feature")
+        if bind.type in _LOB_TYPES:
+            for row in rows:
+                row[position] = lobs.bind_content(row[position])
+        elif bind.type in _TIMESTAMP_TYPES:
+            for row in rows:
+                row[position] = _pad_timestamp(row[position])
+        elif bind.type == OraType.INTERVAL_DS:
+            for row in rows:
+                row[position] = _normal_interval(row[position])
+        elif bind.charset_form == _NATIONAL and bind.type in _TEXT_TYPES:
+            for row in rows:
+                row[position] = utf8_from_utf16(row[position])
+    return rows
+
+
+def _pad_timestamp(value: Value) -> Value:
+    return value if value is None else value.ljust(11, b"\x00")
+
+
+def _normal_interval(value: Value) -> Value:
+    """Drivers send ``-1 day +3 seconds`` with mixed signs; Oracle keeps one sign for all fields."""
+    return None if value is None else interval_ds_from_nanos(nanos_from_interval_ds(value))
+
+
+def utf8_from_utf16(value: Value) -> Value:
+    """Recode national text as the engine keeps it."""
+    return None if value is None else value.decode("utf-16-be", "replace").encode()
+
+
+def out_value(value: Value, meta: BindMeta, lobs: LobStore) -> bytes:
+    """Encode one OUT or RETURNING value with the length field that follows it."""
+    if value is None:
+        return b"\x00\x00"
+    if meta.type in _LOB_TYPES:
+        return lobs.temporary_from(value, meta.type, meta.charset_form) + b"\x00"
+    if meta.type == OraType.BOOLEAN:
+        return b"\x02\x01\x01\x00" if value == b"\x01" else b"\x01\x00\x00"
+    if meta.charset_form == _NATIONAL:
+        value = value.decode().encode("utf-16-be")
+    return clr_bytes(value) + b"\x00"
+
+
+def out_row(
+    values: Sequence[Sequence[Value]], metas: Sequence[BindMeta], lobs: LobStore, *, counted: bool
+) -> bytes:
+    """Encode message 7 with the OUT values of one execution; behind RETURNING each bind has a row count."""
+    parts = [b"\x07"]
+    for bind_values, meta in zip(values, metas, strict=True):
+        if counted:
+            parts.append(ub_bytes(len(bind_values)))
+        parts += [out_value(value, meta, lobs) for value in bind_values]
+    return b"".join(parts)

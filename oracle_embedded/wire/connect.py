@@ -1,0 +1,125 @@
+"""What is agreed before anyone logs in: service, packet size, character sets and capabilities?"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+from oracle_embedded.wire.packets import Link, PacketType
+from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes
+
+FIELD_VERSION = 12
+"""Layout of 19c. The client takes the lower of both sides' versions, so newer drivers keep to it."""
+
+CHARSET_UTF8 = 873
+CHARSET_UTF16 = 2000
+STRING_SIZE_MAX = 32767
+_BANNER = b"Redolake embedded Oracle 19.3"
+_PROTOCOL_VERSION = 317
+_PROTOCOL_VERSION_MIN = 315
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRequest:
+    """What a client asks the listener for; ``service`` or ``sid`` is empty when it was not given."""
+
+    version: int
+    service: str
+    sid: str
+
+
+def read_connect(link: Link) -> ConnectRequest:
+    """Read the CONNECT packet, and the DATA packets after it when the connect text did not fit.
+
+    Raises:
+        ProtocolError: The first packet is something else.
+    """
+    packet = link.next_packet()
+    body = packet.body
+    if packet.type != PacketType.CONNECT or len(body) < 20:
+        raise ProtocolError("the first packet is not CONNECT")
+    version, size, offset = struct.unpack_from(">H14xHH", body)
+    text = body[offset - 8 : offset - 8 + size]
+    while len(text) < size:
+        text += link.next_data()
+    descriptor = text.decode("utf-8", "replace")
+    return ConnectRequest(
+        version, _parameter(descriptor, "SERVICE_NAME"), _parameter(descriptor, "SID")
+    )
+
+
+def _parameter(descriptor: str, name: str) -> str:
+    match = re.search(rf"\(\s*{name}\s*=\s*([^()]*?)\s*\)", descriptor, re.IGNORECASE)
+    return match.group(1) if match else ""
+
+
+def send_accept(link: Link, sdu: int) -> None:
+    """Accept the connection; both sides use ``sdu`` and 32-bit packet lengths from here on."""
+    narrow = min(sdu, 0xFFFF)
+    body = struct.pack(
+        ">HHHHHHHBB8xIIB", _PROTOCOL_VERSION, 1, narrow, narrow, 0x0100, 0, 0, 0, 0, sdu, sdu, 0
+    )
+    link.send_packet(PacketType.ACCEPT, body)
+    link.switch_to_wide(sdu)
+
+
+def refusal_code(request: ConnectRequest, service_names: frozenset[str]) -> int | None:
+    """The listener's error for a request, None when it can be served. Names are in upper case."""
+    if request.version < _PROTOCOL_VERSION_MIN:
+        return 12618
+    if request.service:
+        name = request.service.split(":")[0].upper()
+        return None if name in service_names else 12514
+    return None if request.sid.upper() in service_names else 12505
+
+
+def send_refuse(link: Link, code: int) -> None:
+    """Refuse the connection as a listener does."""
+    text = (
+        f"(DESCRIPTION=(TMP=)(VSNNUM=0)(ERR={code})(ERROR_STACK=(ERROR=(CODE={code})(EMFI=4))))"
+    ).encode()
+    link.send_packet(PacketType.REFUSE, struct.pack(">BBH", 0x22, 0, len(text)) + text)
+
+
+def negotiate(link: Link, reader: TtcReader) -> None:
+    """Answer the protocol and the data types request.
+
+    Raises:
+        ProtocolError: Other messages came, or the client cannot speak our field version.
+    """
+    if reader.u8() != 1:
+        raise ProtocolError("protocol negotiation expected")
+    while reader.u8():
+        pass
+    while reader.u8():
+        pass
+    link.send_data(_protocol_reply())
+    if reader.u8() != 2:
+        raise ProtocolError("data type negotiation expected")
+    reader.raw(5)
+    compile_caps = reader.clr()
+    reader.clr()
+    while reader.u16():
+        if reader.u16():
+            reader.raw(4)
+    if len(compile_caps) < 8 or compile_caps[7] != FIELD_VERSION:
+        raise ProtocolError("client does not take field version 12")
+    link.send_data(b"\x02\x00\x00")
+
+
+def _protocol_reply() -> bytes:
+    compile_caps = bytearray(53)
+    compile_caps[7] = FIELD_VERSION
+    runtime_caps = bytearray(11)
+    runtime_caps[6] = 0x04
+    national = bytes(9) + struct.pack(">H", CHARSET_UTF16)
+    return b"".join(
+        (
+            b"\x01\x06\x00" + _BANNER + b"\x00",
+            struct.pack("<HBH", CHARSET_UTF8, 1, 0),
+            struct.pack(">H", len(national)) + national,
+            clr_bytes(bytes(compile_caps)),
+            clr_bytes(bytes(runtime_caps)),
+        )
+    )

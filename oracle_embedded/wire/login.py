@@ -1,0 +1,146 @@
+"""How does a client prove its password (O5LOGON, 12c verifier)?
+
+The iteration counts are the server's choice and are 1 here: this is a loopback test server, and every login pays them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.wire.ttc import ProtocolError, TtcReader, dlc_bytes, ub_bytes
+
+VERIFIER_12C = 0x4815
+_ITERATIONS = 1
+_KEY_SIZE = 32
+_SALT_SIZE = 16
+_SERVER_VERSION = 318963712
+"""19.3 in the packed form of 18c and later."""
+
+Pair = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthRequest:
+    """One phase of the login: user as typed, mode bits and parameters by key."""
+
+    user: str
+    mode: int
+    parameters: dict[str, str]
+
+
+def read_auth(reader: TtcReader) -> AuthRequest:
+    """Read the body of function 118 or 115."""
+    has_user = reader.u8()
+    reader.ub()
+    mode = reader.ub()
+    reader.u8()
+    count = reader.ub()
+    reader.raw(2)
+    user = reader.text() if has_user else ""
+    parameters = {}
+    for _ in range(count):
+        key = reader.text_twice()
+        parameters[key] = reader.text_twice().rstrip("\x00")
+        reader.ub()
+    return AuthRequest(user, mode, parameters)
+
+
+def user_name(typed: str) -> str:
+    """The user's name in the dictionary: upper case unless it was typed in quotes."""
+    if len(typed) > 2 and typed[0] == typed[-1] == '"':
+        return typed[1:-1]
+    return typed.upper()
+
+
+@dataclass(slots=True)
+class Login:
+    """The server's side of one login; ``password`` is None for a user who cannot log in, which is not revealed."""
+
+    password: str | None
+    _salt: bytes = field(default_factory=lambda: secrets.token_bytes(_SALT_SIZE))
+    _csk_salt: bytes = field(default_factory=lambda: secrets.token_bytes(_SALT_SIZE))
+    _server_key: bytes = field(default_factory=lambda: secrets.token_bytes(_KEY_SIZE))
+    _shared_key: bytes = b""
+
+    def challenge(self) -> list[Pair]:
+        """Parameters of the reply to the first phase; AUTH_VFR_DATA's last number is the verifier type."""
+        return [
+            ("AUTH_SESSKEY", _encrypt(self._password_key(), self._server_key).hex().upper(), 0),
+            ("AUTH_VFR_DATA", self._salt.hex().upper(), VERIFIER_12C),
+            ("AUTH_PBKDF2_CSK_SALT", self._csk_salt.hex().upper(), 0),
+            ("AUTH_PBKDF2_VGEN_COUNT", str(_ITERATIONS), 0),
+            ("AUTH_PBKDF2_SDER_COUNT", str(_ITERATIONS), 0),
+        ]
+
+    def verify(self, parameters: dict[str, str]) -> None:
+        """Check the second phase.
+
+        Raises:
+            OracleError: ORA-01017, also for an unknown user.
+            ProtocolError: Its parameters are missing or no hex text.
+        """
+        try:
+            client_cipher = bytes.fromhex(parameters["AUTH_SESSKEY"])[:_KEY_SIZE]
+            password_cipher = bytes.fromhex(parameters["AUTH_PASSWORD"])
+            client_key = _decrypt(self._password_key(), client_cipher)
+            seed = (client_key + self._server_key).hex().upper().encode()
+            self._shared_key = hashlib.pbkdf2_hmac(
+                "sha512", seed, self._csk_salt, _ITERATIONS, _KEY_SIZE
+            )
+            plain = _decrypt(self._shared_key, password_cipher)
+        except (KeyError, ValueError) as error:
+            raise ProtocolError("login parameters are missing or malformed") from error
+        padding = plain[-1] if plain else 0
+        typed = plain[16 : len(plain) - padding]
+        if self.password is None or not hmac.compare_digest(typed, self.password.encode()):
+            raise OracleError(1017, "invalid username/password; logon denied")
+
+    def proof(self) -> Pair:
+        """What shows the client that the server knows the password as well."""
+        plain = secrets.token_bytes(16) + b"SERVER_TO_CLIENT"
+        padded = plain + bytes([16]) * 16
+        return ("AUTH_SVR_RESPONSE", _encrypt(self._shared_key, padded).hex().upper(), 0)
+
+    def _password_key(self) -> bytes:
+        password = self.password if self.password is not None else self._csk_salt.hex()
+        speedy = hashlib.pbkdf2_hmac(
+            "sha512", password.encode(), self._salt + b"AUTH_PBKDF2_SPEEDY_KEY", _ITERATIONS, 64
+        )
+        return hashlib.sha512(speedy + self._salt).digest()[:_KEY_SIZE]
+
+
+def session_pairs(session_id: int, serial: int, service: str, instance: str) -> list[Pair]:
+    """What the client wants to know of its new session."""
+    return [
+        ("AUTH_VERSION_NO", str(_SERVER_VERSION), 0),
+        ("AUTH_SESSION_ID", str(session_id), 0),
+        ("AUTH_SERIAL_NUM", str(serial & 0xFFFF), 0),
+        ("AUTH_MAX_OPEN_CURSORS", "300", 0),
+        ("AUTH_SC_SERVICE_NAME", service, 0),
+        ("AUTH_INSTANCENAME", instance, 0),
+        ("AUTH_MAX_IDEN_LENGTH", "128", 0),
+    ]
+
+
+def parameters_message(pairs: list[Pair]) -> bytes:
+    """Message 8 with key, value and number triples, and the status message that ends the reply."""
+    parts = [b"\x08", ub_bytes(len(pairs))]
+    for key, value, number in pairs:
+        parts += (dlc_bytes(key.encode()), dlc_bytes(value.encode()), ub_bytes(number))
+    return b"".join(parts) + b"\x09\x00\x00"
+
+
+def _encrypt(key: bytes, plain: bytes) -> bytes:
+    encryptor = Cipher(algorithms.AES(key), modes.CBC(bytes(16))).encryptor()
+    return encryptor.update(plain) + encryptor.finalize()
+
+
+def _decrypt(key: bytes, cipher: bytes) -> bytes:
+    decryptor = Cipher(algorithms.AES(key), modes.CBC(bytes(16))).decryptor()
+    return decryptor.update(cipher) + decryptor.finalize()

@@ -1,0 +1,95 @@
+"""How does the server tell how a call ended?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.values import parts_from_rowid
+from oracle_embedded.wire.ttc import clr_bytes, sb_bytes, ub_bytes
+
+TRANSACTION_OPEN = 0x02
+NO_MORE_ROWS = OracleError(1403, "no data found")
+_BATCH_ERROR = OracleError(24381, "error(s) in array DML")
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """How a call on a statement ended; what message 4 says."""
+
+    call_status: int
+    cursor_id: int = 0
+    row_count: int = 0
+    rowid: str | None = None
+    error: OracleError | None = None
+    batch_errors: Sequence[tuple[int, OracleError]] = field(default_factory=tuple)
+
+
+def status_message(call_status: int) -> bytes:
+    """Encode message 9, the end of a call that is not about a statement."""
+    return b"\x09" + ub_bytes(call_status) + b"\x00"
+
+
+def end_message(end: CallEnd) -> bytes:
+    """Encode message 4."""
+    error = end.error
+    if error is None and end.batch_errors:
+        error = _BATCH_ERROR
+    number = error.code if error else 0
+    return b"".join(
+        (
+            b"\x04",
+            ub_bytes(end.call_status),
+            b"\x00",
+            ub_bytes(min(end.row_count, 0xFFFFFFFF)),
+            ub_bytes(number & 0xFFFF),
+            b"\x00\x00",
+            ub_bytes(end.cursor_id),
+            sb_bytes(max(error.offset, 0) if error else 0),
+            bytes(6),
+            _rowid(end.rowid),
+            bytes(6),
+            _batch_lists(end.batch_errors),
+            ub_bytes(number),
+            ub_bytes(end.row_count),
+            clr_bytes(_text(error).encode()) if error else b"",
+        )
+    )
+
+
+def _text(error: OracleError) -> str:
+    return str(error)
+
+
+def _rowid(rowid: str | None) -> bytes:
+    if rowid is None:
+        return bytes(5)
+    data_object, file, block, slot = parts_from_rowid(rowid)
+    return ub_bytes(data_object) + ub_bytes(file) + b"\x00" + ub_bytes(block) + ub_bytes(slot)
+
+
+def _batch_lists(errors: Sequence[tuple[int, OracleError]]) -> bytes:
+    if not errors:
+        return b"\x00\x00\x00"
+    count = ub_bytes(len(errors)) + b"\x01"
+    parts = [count, *[ub_bytes(error.code) for _, error in errors]]
+    parts += [count, *[ub_bytes(index) for index, _ in errors]]
+    parts.append(count)
+    for _, error in errors:
+        text = _text(error).encode()
+        parts += (ub_bytes(len(text)), clr_bytes(text), b"\x00\x00")
+    return b"".join(parts)
+
+
+def row_counts_message(counts: Sequence[int]) -> bytes:
+    """Encode message 8 with the row count of each execution of array DML."""
+    return b"\x08\x00\x00\x00\x00" + ub_bytes(len(counts)) + b"".join(map(ub_bytes, counts))
+
+
+def directions_message(directions: Sequence[int]) -> bytes:
+    """Encode message 11, the direction of every bind: 32 IN, 16 OUT, 48 IN OUT."""
+    high, low = divmod(len(directions), 256)
+    return b"".join(
+        (b"\x0b\x00", ub_bytes(low), ub_bytes(high), b"\x01\x01\x00\x00\x00", bytes(directions))
+    )

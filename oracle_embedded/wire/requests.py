@@ -1,0 +1,198 @@
+"""What does the client ask for: execute, execute again, fetch?
+
+A request is read to its end before anything is done with it, since only its contents tell where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+
+from oracle_embedded.api import ColumnMeta, ResultRows, Statement, Value
+from oracle_embedded.wire.binds import (
+    BindRows,
+    UnreadableRequestError,
+    WireBind,
+    read_metadata,
+)
+from oracle_embedded.wire.placeholders import returning_positions
+from oracle_embedded.wire.rows import RowEncoder
+from oracle_embedded.wire.ttc import ProtocolError, TtcReader
+
+MESSAGE_FUNCTION = 3
+"""First byte of a function call."""
+
+
+class Function(IntEnum):
+    """Function codes that are served."""
+
+    REEXECUTE = 4
+    FETCH = 5
+    LOGOFF = 9
+    COMMIT = 14
+    ROLLBACK = 15
+    REEXECUTE_AND_FETCH = 78
+    EXECUTE = 94
+    LOB_OPERATION = 96
+    AUTH_PHASE_TWO = 115
+    AUTH_PHASE_ONE = 118
+    PING = 147
+
+
+class Option(IntFlag):
+    """Option bits of an execute."""
+
+    PARSE = 0x01
+    BIND = 0x08
+    DEFINE = 0x10
+    EXECUTE = 0x20
+    FETCH = 0x40
+    COMMIT = 0x100
+    PLSQL_BIND = 0x400
+    NOT_PLSQL = 0x8000
+    DESCRIBE = 0x20000
+    BATCH_ERRORS = 0x80000
+
+
+_ROW_COUNTS_WANTED = 0x4000
+_SCROLLABLE = 0x02
+_REEXECUTE_COMMIT = 0x01
+_EXECUTIONS_MAX = 2_000_000
+
+
+@dataclass(slots=True)
+class Cursor:
+    """What the server remembers of one statement of a client."""
+
+    id: int
+    sql: str = ""
+    statement: Statement | None = None
+    binds: list[WireBind] = field(default_factory=list)
+    returning: frozenset[int] = frozenset()
+    out_only: frozenset[int] = frozenset()
+    is_plsql: bool = False
+    defines: list[int] = field(default_factory=list)
+    rows: ResultRows | None = None
+    encoder: RowEncoder | None = None
+    described: tuple[ColumnMeta, ...] = ()
+
+    def close_rows(self) -> None:
+        """Give up an open result."""
+        if self.rows is not None:
+            self.rows.close()
+        self.rows = None
+
+
+@dataclass(slots=True)
+class ExecuteRequest:
+    """An execute in any of its three forms. ``sql`` is None when the cursor's own statement runs again."""
+
+    options: Option
+    cursor_id: int
+    sql: str | None = None
+    rows_wanted: int = 0
+    executions: int = 1
+    row_counts_wanted: bool = False
+    scrollable: bool = False
+    binds: list[WireBind] | None = None
+    defines: list[WireBind] = field(default_factory=list)
+    bind_rows: list[list[Value]] = field(default_factory=list)
+    returning: frozenset[int] = frozenset()
+
+
+Lookup = Callable[[int], Cursor | None]
+
+
+def read_execute(reader: TtcReader, lookup: Lookup) -> ExecuteRequest:
+    """Read function 94.
+
+    Raises:
+        UnreadableRequestError: A bind has a type with an unknown layout.
+    """
+    request = ExecuteRequest(Option(reader.ub()), reader.ub())
+    has_sql = reader.u8()
+    reader.ub()
+    reader.u8()
+    reader.ub()
+    reader.raw(2)
+    reader.ub()
+    request.rows_wanted = reader.ub()
+    reader.ub()
+    reader.u8()
+    bind_count = reader.ub()
+    reader.raw(5)
+    reader.u8()
+    define_count = reader.ub()
+    reader.ub()
+    reader.raw(3)
+    reader.ub()
+    reader.u8()
+    reader.skip_ub(2)
+    reader.u8()
+    reader.ub()
+    reader.raw(2)
+    reader.ub()
+    reader.u8()
+    reader.ub()
+    reader.raw(2)
+    reader.ub()
+    if has_sql:
+        request.sql = reader.text()
+    array = [reader.ub() for _ in range(13)]
+    request.row_counts_wanted = bool(array[9] & _ROW_COUNTS_WANTED)
+    request.scrollable = bool(array[9] & _SCROLLABLE)
+    request.executions = 1 if array[7] else _checked_executions(array[1])
+    if define_count:
+        request.defines = read_metadata(reader, define_count)
+    elif bind_count:
+        _read_binds(reader, lookup, request, bind_count)
+    return request
+
+
+def _checked_executions(count: int) -> int:
+    """A limit, since executions without bind values take memory and no bytes of the client."""
+    if count > _EXECUTIONS_MAX:
+        raise ProtocolError(f"more than {_EXECUTIONS_MAX} executions in one call")
+    return count
+
+
+def _read_binds(
+    reader: TtcReader, lookup: Lookup, request: ExecuteRequest, bind_count: int
+) -> None:
+    request.binds = read_metadata(reader, bind_count)
+    is_plsql = bool(request.options & Option.PLSQL_BIND)
+    if not is_plsql:
+        cursor = lookup(request.cursor_id)
+        if request.sql is not None:
+            request.returning = returning_positions(request.sql)
+        elif cursor is not None:
+            request.returning = cursor.returning
+    rows = BindRows(request.binds, request.returning, is_plsql=is_plsql)
+    request.bind_rows = rows.read(reader, max(request.executions, 1))
+
+
+def read_reexecute(reader: TtcReader, lookup: Lookup, *, fetch: bool) -> ExecuteRequest:
+    """Read function 4 or 78.
+
+    Raises:
+        UnreadableRequestError: The cursor is not known, and with it not how many binds follow.
+    """
+    cursor_id = reader.ub()
+    number = reader.ub()
+    reader.ub()
+    commit = reader.ub() & _REEXECUTE_COMMIT
+    options = Option.EXECUTE | (Option.FETCH if fetch else 0) | (Option.COMMIT if commit else 0)
+    request = ExecuteRequest(Option(options), cursor_id)
+    if fetch:
+        request.rows_wanted = number
+    else:
+        request.executions = _checked_executions(number)
+    cursor = lookup(cursor_id)
+    if cursor is None:
+        raise UnreadableRequestError
+    absent = cursor.returning | cursor.out_only
+    if cursor.binds:
+        rows = BindRows(cursor.binds, absent, is_plsql=cursor.is_plsql)
+        request.bind_rows = rows.read(reader, request.executions)
+    return request

@@ -1,0 +1,172 @@
+"""How does one client's connection live, from CONNECT to the end?"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from dataclasses import dataclass
+
+from oracle_embedded.api import Engine, EngineSession, OracleError
+from oracle_embedded.faults import FaultRegistry, LostConnectionFaultError
+from oracle_embedded.wire import connect, login
+from oracle_embedded.wire.calls import UNSUPPORTED, Calls, place_of
+from oracle_embedded.wire.packets import BreakReceivedError, ConnectionLostError, Link
+from oracle_embedded.wire.replies import CallEnd, end_message
+from oracle_embedded.wire.requests import MESSAGE_FUNCTION, Function
+from oracle_embedded.wire.ttc import ProtocolError, TtcReader
+
+logger = logging.getLogger(__name__)
+
+_SYSDBA_MODE = 0x20
+_INTERRUPT_AGAIN_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class WireSettings:
+    """What the server decides about its connections. ``sdu`` is the size of the largest packet, 512 to 2097152."""
+
+    sdu: int = 65535
+    instance: str = "FREE"
+
+
+class WireSession:
+    """One client connection. :meth:`run` serves it in the calling thread until it ends.
+
+    Args:
+        number: Distinguishes the connection in logs and thread names.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        engine: Engine,
+        faults: FaultRegistry,
+        settings: WireSettings,
+        number: int,
+    ) -> None:
+        self._engine = engine
+        self._faults = faults
+        self._settings = settings
+        self._number = number
+        self._link = Link(sock, self._interrupt)
+        self._reader = TtcReader(self._link.next_data)
+        self._changed = threading.Condition()
+        self._running: EngineSession | None = None
+
+    def close(self) -> None:
+        """End the connection, from any thread."""
+        self._link.close()
+
+    def run(self) -> None:
+        """Serve the connection until the client goes, breaks the protocol, or :meth:`close` is called."""
+        try:
+            self._run()
+        except ProtocolError as error:
+            logger.warning("connection %d closed: %s", self._number, error)
+        except (ConnectionLostError, LostConnectionFaultError):
+            logger.debug("connection %d ended", self._number)
+        except Exception as error:
+            # The text of a foreign exception may hold values; its type and place do not.
+            logger.error("connection %d closed: %s", self._number, place_of(error))
+        finally:
+            self._link.close()
+
+    def _run(self) -> None:
+        request = connect.read_connect(self._link)
+        services = frozenset(name.upper() for name in self._engine.service_names)
+        refusal = connect.refusal_code(request, services)
+        if refusal is not None:
+            connect.send_refuse(self._link, refusal)
+            return
+        connect.send_accept(self._link, self._settings.sdu)
+        self._link.start_reader(f"oracle-embedded-read-{self._number}")
+        connect.negotiate(self._link, self._reader)
+        session = self._log_in(request.service or request.sid)
+        if session is None:
+            return
+        try:
+            Calls(session, self._link, self._reader, self._faults, self._running_changed).serve()
+        finally:
+            session.close()
+
+    # --- login ---
+
+    def _log_in(self, service: str) -> EngineSession | None:
+        """Authenticate; None after a failure, which the client was told."""
+        first = self._read_auth(Function.AUTH_PHASE_ONE)
+        user = login.user_name(first.user)
+        exchange = login.Login(self._engine.password_of(user))
+        self._link.send_data(login.parameters_message(exchange.challenge()))
+        second = self._read_auth(Function.AUTH_PHASE_TWO)
+        try:
+            exchange.verify(second.parameters)
+            _refuse_unsupported(user, second)
+            session = self._engine.open_session(
+                user,
+                program=first.parameters.get("AUTH_PROGRAM_NM", ""),
+                machine=first.parameters.get("AUTH_MACHINE", ""),
+            )
+            try:
+                _alter_session(session, second.parameters.get("AUTH_ALTER_SESSION", ""))
+            except OracleError:
+                session.close()
+                raise
+        except OracleError as error:
+            self._link.send_data(end_message(CallEnd(0, error=error)))
+            return None
+        pairs = login.session_pairs(
+            session.session_id, session.serial, service, self._settings.instance
+        )
+        self._link.send_data(login.parameters_message([exchange.proof(), *pairs]))
+        return session
+
+    def _read_auth(self, function: Function) -> login.AuthRequest:
+        if self._reader.u8() != MESSAGE_FUNCTION or self._reader.u8() != function:
+            raise ProtocolError("login expected")
+        self._reader.u8()
+        return login.read_auth(self._reader)
+
+    # --- break ---
+
+    def _interrupt(self) -> bool:
+        """Interrupt the running call; False when there is none (any more).
+
+        The reading thread calls it again and again after a break, since an interrupt may come a moment before the
+        engine is ready for it.
+        """
+        with self._changed:
+            if self._running is None:
+                return False
+            self._running.interrupt()
+            self._changed.wait(_INTERRUPT_AGAIN_SECONDS)
+            return self._running is not None
+
+    def _running_changed(self, session: EngineSession | None) -> None:
+        """Say which session works for this connection at the moment, if any.
+
+        Raises:
+            BreakReceivedError: The call was broken off before it began.
+            ConnectionLostError: The client is gone.
+        """
+        with self._changed:
+            self._running = session
+            self._changed.notify_all()
+        if session is not None and self._link.break_seen:
+            raise BreakReceivedError
+        if session is not None and self._link.lost:
+            raise ConnectionLostError
+
+
+def _refuse_unsupported(user: str, request: login.AuthRequest) -> None:
+    if request.mode & _SYSDBA_MODE and user != "SYS":
+        raise OracleError(1031, "insufficient privileges")
+    if "PROXY_CLIENT_NAME" in request.parameters:
+        raise OracleError(28150, "proxy not authorized to connect as client")
+    if "AUTH_NEWPASSWORD" in request.parameters:
+        raise UNSUPPORTED
+
+
+def _alter_session(session: EngineSession, text: str) -> None:
+    if text:
+        session.execute(session.parse(text))

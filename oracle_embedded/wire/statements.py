@@ -1,0 +1,302 @@
+"""How are a client's statements run: parse, execute, fetch, with the cursors that stay open between calls?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oracle_embedded.api import (
+    EngineSession,
+    OracleError,
+    Outcome,
+    Statement,
+    StatementKind,
+    Value,
+)
+from oracle_embedded.faults import FaultEvent, FaultRegistry
+from oracle_embedded.wire.binds import engine_rows, out_row
+from oracle_embedded.wire.lobs import LobStore
+from oracle_embedded.wire.packets import BreakReceivedError, Link
+from oracle_embedded.wire.replies import (
+    NO_MORE_ROWS,
+    TRANSACTION_OPEN,
+    CallEnd,
+    directions_message,
+    end_message,
+    row_counts_message,
+)
+from oracle_embedded.wire.requests import Cursor, ExecuteRequest, Option
+from oracle_embedded.wire.rows import ROW_HEADER, RowEncoder, describe, has_lobs
+
+_CURSORS_MAX = 0xFFFF
+_PIECE_ROWS_FIRST = 250
+_PIECE_ROWS_FIRST_LOB = 4
+_PIECE_ROWS_MAX = 2500
+_PIECE_BYTES = 512 * 1024
+_SEND_BYTES = 64 * 1024
+_IN, _OUT, _IN_OUT = 32, 16, 48
+
+
+class Statements:
+    """The cursors of one session, and the calls on them. Each call sends its whole reply.
+
+    Args:
+        commit: Commits the session's transaction, for clients that let the statement do it.
+    """
+
+    def __init__(
+        self,
+        session: EngineSession,
+        link: Link,
+        lobs: LobStore,
+        faults: FaultRegistry,
+        commit: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._link = link
+        self._lobs = lobs
+        self._faults = faults
+        self._commit = commit
+        self._cursors: dict[int, Cursor] = {}
+        self._last_id = 0
+
+    def cursor(self, cursor_id: int) -> Cursor | None:
+        """The cursor with an id that the client named."""
+        return self._cursors.get(cursor_id)
+
+    def close_cursor(self, cursor_id: int) -> None:
+        """Forget a cursor; unknown ids are ignored, as clients may name one twice."""
+        cursor = self._cursors.pop(cursor_id, None)
+        if cursor is not None:
+            cursor.close_rows()
+
+    def close(self) -> None:
+        """Give up all cursors."""
+        for cursor_id in list(self._cursors):
+            self.close_cursor(cursor_id)
+
+    # --- execute ---
+
+    def execute(self, request: ExecuteRequest) -> None:
+        """Serve an execute in any of its forms."""
+        cursor = self._cursor_for(request)
+        try:
+            self._execute_on(cursor, request)
+        except OracleError as error:
+            count = getattr(error, "row_count", 0)
+            self._send_end(cursor, row_count=count, error=error)
+
+    def _cursor_for(self, request: ExecuteRequest) -> Cursor:
+        """The cursor of a request, with the statement and the binds that the request brings."""
+        cursor = self._cursors.get(request.cursor_id)
+        if cursor is None and (request.cursor_id or request.sql is None):
+            raise OracleError(1001, "invalid cursor")
+        if request.sql is not None:
+            statement = self._session.parse(request.sql)
+            if cursor is None:
+                cursor = self._new_cursor()
+            cursor.close_rows()
+            cursor.sql, cursor.statement = request.sql, statement
+            cursor.binds, cursor.returning = [], request.returning
+            # What the client takes for PL/SQL decides how it sends binds and reads the reply.
+            cursor.is_plsql = statement.kind is StatementKind.PLSQL
+            if request.options & Option.EXECUTE:
+                cursor.is_plsql = not request.options & Option.NOT_PLSQL
+            cursor.out_only, cursor.defines, cursor.encoder = frozenset(), [], None
+        assert cursor is not None
+        if request.binds is not None:
+            cursor.binds = request.binds
+        return cursor
+
+    def _new_cursor(self) -> Cursor:
+        if len(self._cursors) >= _CURSORS_MAX:
+            raise OracleError(1000, "maximum open cursors exceeded")
+        while True:
+            self._last_id = self._last_id % _CURSORS_MAX + 1
+            if self._last_id not in self._cursors:
+                break
+        cursor = Cursor(self._last_id)
+        self._cursors[cursor.id] = cursor
+        return cursor
+
+    def _execute_on(self, cursor: Cursor, request: ExecuteRequest) -> None:
+        statement = cursor.statement
+        assert statement is not None
+        if request.options & Option.DEFINE:
+            cursor.defines = [define.type for define in request.defines]
+            cursor.encoder = None
+        if not request.options & Option.EXECUTE:
+            describes = request.options & Option.DESCRIBE and statement.columns
+            self._send_end(cursor, before=describe(statement.columns) if describes else b"")
+            return
+        if request.scrollable:
+            raise OracleError(3001, "unimplemented feature")
+        if len(statement.bind_names) > len(cursor.binds):
+            raise OracleError(1008, "not all variables bound")
+        self._check_faults(FaultEvent.EXECUTE, cursor)
+        cursor.close_rows()
+        bind_rows = request.bind_rows
+        if not bind_rows and request.executions > 1:
+            bind_rows = [[] for _ in range(request.executions)]
+        binds = engine_rows(bind_rows, cursor.binds, self._lobs)
+        outcome = self._run(cursor, statement, binds, request)
+        if outcome.rows is not None:
+            self._reply_query(cursor, outcome, request)
+            return
+        # The driver's documentation: array DML with errors is never committed by the statement itself.
+        if request.options & Option.COMMIT and not outcome.batch_errors:
+            self._commit()
+        if cursor.is_plsql:
+            self._reply_plsql(cursor, outcome, max(request.executions, 1))
+        else:
+            self._reply_dml(cursor, outcome, request)
+
+    def _run(
+        self,
+        cursor: Cursor,
+        statement: Statement,
+        binds: list[list[Value]],
+        request: ExecuteRequest,
+    ) -> Outcome:
+        return self._session.execute(
+            statement,
+            binds,
+            bind_metas=[bind.meta for bind in cursor.binds],
+            batch_errors=bool(request.options & Option.BATCH_ERRORS),
+        )
+
+    def _reply_query(self, cursor: Cursor, outcome: Outcome, request: ExecuteRequest) -> None:
+        rows = outcome.rows
+        assert rows is not None
+        cursor.rows = rows
+        columns = tuple(rows.columns)
+        before = b""
+        if request.sql is not None or not cursor.described:
+            before = describe(columns)
+        elif columns != cursor.described:
+            # The client reacts by closing the cursor and parsing the statement again.
+            cursor.close_rows()
+            raise OracleError(1007, "variable not in SELECT list")
+        cursor.described = columns
+        if not request.options & Option.FETCH or (has_lobs(columns) and not cursor.defines):
+            self._send_end(cursor, before=before)
+            return
+        self._send_rows(cursor, request.rows_wanted, before)
+
+    def _reply_dml(self, cursor: Cursor, outcome: Outcome, request: ExecuteRequest) -> None:
+        parts = []
+        if outcome.out_binds:
+            directions = [
+                _OUT if position in cursor.returning else _IN
+                for position in range(len(cursor.binds))
+            ]
+            parts.append(directions_message(directions))
+            parts += self._out_rows(cursor, outcome, counted=True)
+        if request.row_counts_wanted:
+            parts.append(row_counts_message(outcome.row_counts))
+        self._send_end(
+            cursor,
+            before=b"".join(parts),
+            row_count=outcome.row_count,
+            rowid=outcome.last_rowid,
+            batch_errors=outcome.batch_errors,
+        )
+
+    def _reply_plsql(self, cursor: Cursor, outcome: Outcome, executions: int) -> None:
+        parts = []
+        if cursor.binds:
+            directions = [_IN] * len(cursor.binds)
+            for out in outcome.out_binds:
+                directions[out.position] = _IN_OUT if out.also_in else _OUT
+            cursor.out_only = frozenset(
+                at for at, direction in enumerate(directions) if direction == _OUT
+            )
+            parts.append(directions_message(directions))
+            if outcome.out_binds:
+                parts += self._out_rows(cursor, outcome, counted=False)
+        self._send_end(cursor, before=b"".join(parts), row_count=executions)
+
+    def _out_rows(self, cursor: Cursor, outcome: Outcome, *, counted: bool) -> list[bytes]:
+        outs = sorted(outcome.out_binds, key=lambda out: out.position)
+        metas = [cursor.binds[out.position].meta for out in outs]
+        executions = zip(*(out.values for out in outs), strict=True)
+        return [out_row(values, metas, self._lobs, counted=counted) for values in executions]
+
+    # --- fetch ---
+
+    def fetch(self, cursor_id: int, count: int) -> None:
+        """Serve a fetch."""
+        cursor = self._cursors.get(cursor_id)
+        if cursor is None:
+            raise OracleError(1001, "invalid cursor")
+        try:
+            if cursor.rows is None:
+                if not cursor.described:
+                    raise OracleError(1002, "fetch out of sequence")
+                raise NO_MORE_ROWS
+            self._send_rows(cursor, count, b"")
+        except OracleError as error:
+            self._send_end(cursor, error=error)
+
+    def _send_rows(self, cursor: Cursor, count: int, before: bytes) -> None:
+        """Send up to ``count`` rows in pieces, so that client and server work at the same time."""
+        rows = cursor.rows
+        assert rows is not None
+        encoder = cursor.encoder
+        if encoder is None:
+            encoder = RowEncoder(rows.columns, cursor.defines, self._lobs)
+            cursor.encoder = encoder
+        pending = [before, ROW_HEADER]
+        pending_bytes = len(before)
+        sent = 0
+        piece = _PIECE_ROWS_FIRST_LOB if has_lobs(rows.columns) else _PIECE_ROWS_FIRST
+        error: OracleError | None = None
+        try:
+            self._check_faults(FaultEvent.FETCH, cursor)
+            while sent < count:
+                wanted = min(piece, count - sent)
+                batch = rows.fetch(wanted)
+                encoded = encoder.encode(batch)
+                sent += len(batch)
+                pending.append(encoded)
+                pending_bytes += len(encoded)
+                if len(batch) < wanted:
+                    error = NO_MORE_ROWS
+                    break
+                if pending_bytes >= _SEND_BYTES:
+                    self._check_break()
+                    self._link.send_data(b"".join(pending))
+                    pending, pending_bytes = [], 0
+                piece = max(1, min(_PIECE_ROWS_MAX, _PIECE_BYTES * wanted // (len(encoded) + 1)))
+        except OracleError as raised:
+            error = raised
+        if error is not None:
+            cursor.close_rows()
+        self._send_end(cursor, before=b"".join(pending), row_count=sent, error=error)
+
+    # --- ends ---
+
+    def _check_faults(self, event: FaultEvent, cursor: Cursor) -> None:
+        link = self._link
+        self._faults.check(event, cursor.sql, wake=lambda: link.break_seen or link.lost)
+
+    def _check_break(self) -> None:
+        if self._link.break_seen:
+            raise BreakReceivedError
+
+    def call_status(self) -> int:
+        """What every reply says about the session."""
+        return TRANSACTION_OPEN if self._session.in_transaction() else 0
+
+    def _send_end(
+        self,
+        cursor: Cursor,
+        *,
+        before: bytes = b"",
+        row_count: int = 0,
+        rowid: str | None = None,
+        error: OracleError | None = None,
+        batch_errors: Sequence[tuple[int, OracleError]] = (),
+    ) -> None:
+        self._check_break()
+        end = CallEnd(self.call_status(), cursor.id, row_count, rowid, error, batch_errors)
+        self._link.send_data(before + end_message(end))
