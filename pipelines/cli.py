@@ -30,8 +30,23 @@ oracle = typer.Typer(
 )
 
 
+def print_version(wanted: bool) -> None:
+    """Print the installed version and end."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"redolake {version('redolake')}")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show tracebacks and every decision.")
     ] = False,

@@ -1,6 +1,8 @@
 -- The capture user of a container database: a common user. Run as SYSDBA in CDB$ROOT; asks for the password.
 -- Then run table.sql for each table, in its pluggable database. The DSN of the source names the pluggable database.
 WHENEVER SQLERROR EXIT FAILURE
+-- Without this, SQL*Plus prints every statement with the password in it.
+SET VERIFY OFF
 ACCEPT capture_password CHAR PROMPT 'Password of C##REDOLAKE: ' HIDE
 
 ALTER SESSION SET CONTAINER = CDB$ROOT;

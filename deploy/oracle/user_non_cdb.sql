@@ -1,6 +1,8 @@
--- The capture user of a database without containers. Run as SYSDBA; asks for the password.
--- Then run table.sql for each table.
+-- The capture user of a database without containers, 12c or later: the privilege LOGMINING does not exist before 12c.
+-- Run as SYSDBA; asks for the password. Then run table.sql for each table. (Amazon RDS: see README.md instead.)
 WHENEVER SQLERROR EXIT FAILURE
+-- Without this, SQL*Plus prints every statement with the password in it.
+SET VERIFY OFF
 ACCEPT capture_password CHAR PROMPT 'Password of REDOLAKE: ' HIDE
 
 CREATE USER REDOLAKE IDENTIFIED BY "&capture_password";

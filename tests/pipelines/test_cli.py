@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,12 @@ def test_every_command_explains_itself(command: str) -> None:
 def test_the_overview_names_every_command() -> None:
     text = redolake("--help").stdout
     assert all(command.split()[0] in text for command in COMMANDS)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    result = redolake("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"redolake {version('redolake')}\n"
 
 
 def test_an_error_is_one_message_with_the_way_out_and_exit_code_2(tmp_path: Path) -> None:
