@@ -15,7 +15,7 @@ from oracle_embedded.engine.compile.rownum import conjuncts_of
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.sql.queries import QueryParser
+from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef, ViewDef
 
 
@@ -153,8 +153,7 @@ class DmlCompiler(QueryCompiler):
     def _default(self, column: ColumnDef) -> Sql:
         if column.default_text is None:
             return Sql("NULL", types.NULL)
-        parser = QueryParser(column.default_text)
-        return self._assignable(self.value(parser.expression(), Scope()), column)
+        return self._assignable(self.value(parse_expression(column.default_text), Scope()), column)
 
     def _assignable(self, value: Sql, column: ColumnDef) -> Sql:
         try:

@@ -95,11 +95,11 @@ def check_default(run: DdlRun, default: str, spec: nodes.ColumnSpec) -> None:
     """Refuse a default that does not compile, or refers to columns."""
     from oracle_embedded.engine.compile.base import Scope
     from oracle_embedded.engine.run.statement import SessionCompiler
-    from oracle_embedded.engine.sql.queries import QueryParser
+    from oracle_embedded.engine.sql.queries import parse_expression
 
     compiler = SessionCompiler(run.session, None)
     try:
-        value = compiler.value(QueryParser(default).expression(), Scope())
+        value = compiler.value(parse_expression(default), Scope())
     except OracleError as error:
         if error.code == 904:
             raise OracleError(984, "column not allowed here") from error

@@ -14,7 +14,8 @@ from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.run.dml_run import over_row
 from oracle_embedded.engine.run.query_run import evaluate
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.sql.queries import QueryParser
+from oracle_embedded.engine.sql.expressions import read_condition
+from oracle_embedded.engine.sql.queries import parse_condition, parse_expression, query_stream
 from oracle_embedded.engine.storage.catalog import ColumnDef, Constraint, TableDef
 from oracle_embedded.engine.storage.fitting import fitter
 from oracle_embedded.engine.storage.rows import CheckRow, Image, text_columns
@@ -52,7 +53,7 @@ class ConstraintChecks:
     def check_columns(self, session: Session, table: TableDef, condition: str) -> tuple[int, ...]:
         """The columns that a CHECK condition names; refuses one that does not compile."""
         _conditions(session, table, [condition])
-        words = {column.name for column in columns_in(QueryParser(condition).condition())}
+        words = {column.name for column in columns_in(parse_condition(condition))}
         return tuple(column.internal_id for column in table.columns if (column.name,) in words)
 
     def check_rows(self, session: Session, table: TableDef, constraint: Constraint) -> None:
@@ -117,7 +118,7 @@ class ConstraintChecks:
         from oracle_embedded.engine.run.statement import SessionCompiler
 
         compiler = SessionCompiler(session, None)
-        parsed = QueryParser(column.default_text or "NULL").expression()
+        parsed = parse_expression(column.default_text or "NULL")
         if _has_sequence(parsed):
             raise unsupported("adding a column whose default is a sequence")
         value = compiler.convert(compiler.value(parsed, Scope()), column.type.family)
@@ -195,9 +196,9 @@ def _conditions(session: Session, table: TableDef, texts: list[str]) -> RowPlan:
     compiler = SessionCompiler(session, ())
     parsed = []
     for text in texts:
-        parser = QueryParser(text)
-        parsed.append(parser.condition())
-        if parser.bind_names:
+        stream = query_stream(text)
+        parsed.append(read_condition(stream))
+        if stream.bind_names:
             raise OracleError(2436, "date or system variable wrongly specified in CHECK constraint")
     for expr in parsed:
         for column in columns_in(expr):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
@@ -12,7 +13,8 @@ from oracle_embedded.engine.compile.dml import DmlCompiler, DmlPlan
 from oracle_embedded.engine.compile.plan import OutputColumn, Plan
 from oracle_embedded.engine.datatypes.types import SqlType, bind_type
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.sql.queries import QueryParser
+from oracle_embedded.engine.sql.blocks import parse_block
+from oracle_embedded.engine.sql.queries import parse_query
 from oracle_embedded.engine.sql.statements import parse_statement
 from oracle_embedded.engine.storage.catalog import Definition, TableDef
 
@@ -65,13 +67,8 @@ def environment_of(session: Session) -> Environment:
         lambda definition: security.may_select(session.username, definition),
         lambda definition: security.may_flashback(session.username, definition),
         database.constants,
-        parse_view,
+        parse_query,
     )
-
-
-def parse_view(text: str) -> ast.Query:
-    """Parse the query of a view."""
-    return QueryParser(text).query()
 
 
 def prepare(session: Session, sql: str) -> PreparedStatement:
@@ -95,9 +92,7 @@ def prepare(session: Session, sql: str) -> PreparedStatement:
 def _prepare(session: Session, sql: str) -> PreparedStatement:
     parsed = session.database.parsed(sql, parse_statement)
     if parsed.kind == StatementKind.PLSQL:
-        from oracle_embedded.engine.sql.blocks import parse_block
-
-        block = parse_block(session, sql)
+        block = parse_block(sql, partial(_column_type, session))
         return PreparedStatement(sql, StatementKind.PLSQL, block, block.bind_names)
     statement = PreparedStatement(sql, parsed.kind, parsed.node, parsed.bind_names)
     if parsed.kind in (StatementKind.QUERY, StatementKind.DML):
@@ -107,6 +102,17 @@ def _prepare(session: Session, sql: str) -> PreparedStatement:
         else:
             statement.returning = plan.return_positions
     return statement
+
+
+def _column_type(session: Session, name: ast.Name) -> SqlType | None:
+    """The type of ``[[owner.]table.]column``, None if there is no such column."""
+    if len(name) == 1:
+        return None
+    owner = name[0] if len(name) == 3 else session.schema
+    table = session.database.find(session, owner, name[-2])
+    if not isinstance(table, TableDef) or name[-1] not in table.by_name:
+        return None
+    return table.by_name[name[-1]].type
 
 
 def metas(columns: Sequence[OutputColumn]) -> list[ColumnMeta]:

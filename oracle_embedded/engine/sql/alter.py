@@ -5,213 +5,229 @@ from __future__ import annotations
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ddl_nodes as ddl
-from oracle_embedded.engine.sql.columns import ColumnParser
+from oracle_embedded.engine.sql.columns import (
+    is_constraint,
+    read_column,
+    read_log_group,
+    read_sequence_options,
+    read_table_constraint,
+)
+from oracle_embedded.engine.sql.stream import TokenStream
 
 
-class AlterParser(ColumnParser):
-    """Reads ALTER TABLE, SESSION, SYSTEM, DATABASE, USER, SEQUENCE and INDEX."""
+def read_alter(stream: TokenStream) -> object:
+    """Read ALTER behind its first word."""
+    if stream.take_word("TABLE"):
+        return _read_alter_table(stream)
+    if stream.take_word("SESSION"):
+        return _read_alter_session(stream)
+    for target in ("SYSTEM", "DATABASE"):
+        if stream.take_word(target):
+            return _read_alter_system(stream, target)
+    if stream.take_word("PLUGGABLE", "DATABASE"):
+        return _read_alter_system(stream, "PLUGGABLE DATABASE")
+    if stream.take_word("USER"):
+        return _read_alter_user(stream)
+    if stream.take_word("SEQUENCE"):
+        return ddl.CreateSequence(stream.name(), read_sequence_options(stream), alter=True)
+    if stream.take_word("INDEX"):
+        name = stream.name()
+        if stream.take_word("REBUILD"):
+            stream.take_word("ONLINE")
+            return ddl.AlterSystem("INDEX", ".".join(name))
+    raise OracleError(940, "invalid ALTER command", stream.token.start)
 
-    def alter(self) -> object:
-        """Read ALTER behind its first word."""
-        if self.take_word("TABLE"):
-            return self._alter_table()
-        if self.take_word("SESSION"):
-            return self._alter_session()
-        for target in ("SYSTEM", "DATABASE"):
-            if self.take_word(target):
-                return self._alter_system(target)
-        if self.take_word("PLUGGABLE", "DATABASE"):
-            return self._alter_system("PLUGGABLE DATABASE")
-        if self.take_word("USER"):
-            return self._alter_user()
-        if self.take_word("SEQUENCE"):
-            return ddl.CreateSequence(self.name(), self.sequence_options(), alter=True)
-        if self.take_word("INDEX"):
-            name = self.name()
-            if self.take_word("REBUILD"):
-                self.take_word("ONLINE")
-                return ddl.AlterSystem("INDEX", ".".join(name))
-        raise OracleError(940, "invalid ALTER command", self.token.start)
 
-    # --- session and system ------------------------------------------------------------------------------------------
+# --- session and system ------------------------------------------------------------------------------------------
 
-    def _alter_session(self) -> ddl.AlterSession:
-        settings: list[tuple[str, str]] = []
-        if self.take_any("ENABLE", "DISABLE", "FORCE"):
-            while self.token.kind != "end":
-                self.next()
-            return ddl.AlterSession(())
-        if not self.take_word("SET"):
-            raise OracleError(922, "missing or invalid option", self.token.start)
-        while self.token.kind != "end":
-            settings.append(self._setting())
-        if not settings:
-            raise OracleError(2248, "invalid option for ALTER SESSION", self.token.start)
-        return ddl.AlterSession(tuple(settings))
 
-    def _setting(self) -> tuple[str, str]:
-        name = self.identifier()
-        if not self.take_op("="):
-            raise OracleError(927, "missing equal sign", self.token.start)
-        token = self.next()
-        value = token.text
-        if token.kind == "op" and token.text in "+-":
-            value += self.next().text
-            if self.take_op(":"):
-                value += ":" + self.next().text
-        elif token.kind not in ("string", "word", "quoted", "number"):
-            raise OracleError(922, "missing or invalid option", token.start)
-        return name, value
+def _read_alter_session(stream: TokenStream) -> ddl.AlterSession:
+    settings: list[tuple[str, str]] = []
+    if stream.take_any("ENABLE", "DISABLE", "FORCE"):
+        while stream.token.kind != "end":
+            stream.next()
+        return ddl.AlterSession(())
+    if not stream.take_word("SET"):
+        raise OracleError(922, "missing or invalid option", stream.token.start)
+    while stream.token.kind != "end":
+        settings.append(_read_setting(stream))
+    if not settings:
+        raise OracleError(2248, "invalid option for ALTER SESSION", stream.token.start)
+    return ddl.AlterSession(tuple(settings))
 
-    def _alter_system(self, target: str) -> ddl.AlterSystem:
-        if target == "SYSTEM" and self.take_word("SET"):
-            settings = []
-            while self.token.kind != "end":
-                settings.append(self._setting())
-                while self.take_any("SCOPE", "COMMENT", "SID", "CONTAINER"):
-                    self.need_op("=", 927)
-                    self.next()
-                self.take_op(",")
-            return ddl.AlterSystem(target, "", tuple(settings))
-        start = self.token.start
-        while self.token.kind != "end":
-            self.next()
-        return ddl.AlterSystem(target, self.source_text(start))
 
-    def user_options(self) -> bool | None:
-        """Read DEFAULT TABLESPACE, QUOTA … ACCOUNT LOCK; tells whether the account is locked."""
-        locked: bool | None = None
-        while self.token.kind != "end":
-            if self.take_word("ACCOUNT"):
-                which = self.take_any("LOCK", "UNLOCK")
-                locked = which == "LOCK"
-            elif self.take_any("QUOTA"):
-                self.next()
-                self.need_word("ON")
-                self.identifier()
-            elif (
-                self.take_word("DEFAULT", "TABLESPACE")
-                or self.take_word("TEMPORARY", "TABLESPACE")
-                or self.take_word("PROFILE")
-            ):
-                self.identifier()
-            elif self.take_word("CONTAINER"):
-                self.need_op("=", 927)
-                self.next()
-            else:
-                raise OracleError(922, "missing or invalid option", self.token.start)
-        return locked
+def _read_setting(stream: TokenStream) -> tuple[str, str]:
+    name = stream.identifier()
+    if not stream.take_op("="):
+        raise OracleError(927, "missing equal sign", stream.token.start)
+    token = stream.next()
+    value = token.text
+    if token.kind == "op" and token.text in "+-":
+        value += stream.next().text
+        if stream.take_op(":"):
+            value += ":" + stream.next().text
+    elif token.kind not in ("string", "word", "quoted", "number"):
+        raise OracleError(922, "missing or invalid option", token.start)
+    return name, value
 
-    def _alter_user(self) -> ddl.CreateUser:
-        name = self.identifier()
-        password = None
-        if self.take_word("IDENTIFIED", "BY"):
-            token = self.next()
-            password = self.sql[token.start : token.stop].strip('"')
-        return ddl.CreateUser(name, password, self.user_options(), alter=True)
 
-    # --- ALTER TABLE -------------------------------------------------------------------------------------------------
+def _read_alter_system(stream: TokenStream, target: str) -> ddl.AlterSystem:
+    if target == "SYSTEM" and stream.take_word("SET"):
+        settings = []
+        while stream.token.kind != "end":
+            settings.append(_read_setting(stream))
+            while stream.take_any("SCOPE", "COMMENT", "SID", "CONTAINER"):
+                stream.need_op("=", 927)
+                stream.next()
+            stream.take_op(",")
+        return ddl.AlterSystem(target, "", tuple(settings))
+    start = stream.token.start
+    while stream.token.kind != "end":
+        stream.next()
+    return ddl.AlterSystem(target, stream.source_text(start))
 
-    def _alter_table(self) -> object:
-        name = self.name()
-        if self.take_word("RENAME", "TO"):
-            return ddl.RenameTable(name, self.identifier())
-        actions: list[tuple[str, object]] = []
-        while self.token.kind != "end":
-            actions.extend(self._action())
-        if not actions:
-            raise OracleError(1735, "invalid ALTER TABLE option", self.token.start)
-        return ddl.AlterTable(name, tuple(actions))
 
-    def _action(self) -> list[tuple[str, object]]:
-        start = self.token.start
-        if self.take_word("ADD"):
-            return self._add()
-        if self.take_word("MODIFY"):
-            return self._modify()
-        if self.take_word("DROP"):
-            return self._drop_part()
-        if self.take_word("RENAME", "COLUMN"):
-            old = self.identifier()
-            self.need_word("TO")
-            return [("rename column", (old, self.identifier()))]
-        if self.take_word("RENAME", "CONSTRAINT"):
-            old = self.identifier()
-            self.need_word("TO")
-            return [("rename constraint", (old, self.identifier()))]
-        if self.take_word("SET", "UNUSED"):
-            self.take_word("COLUMN")
-            names = self.names() if self.is_op("(") else (self.identifier(),)
-            return [("drop column", names)]
-        switch = self.take_any("ENABLE", "DISABLE")
-        if switch is not None:
-            if self.take_word("ROW", "MOVEMENT"):
-                return [("nothing", None)]
-            self.take_any("VALIDATE", "NOVALIDATE")
-            self.need_word("CONSTRAINT")
-            return [("enable constraint", (self.identifier(), switch == "ENABLE"))]
-        if self.take_any("LOGGING", "NOLOGGING", "CACHE", "NOCACHE", "PARALLEL", "NOPARALLEL"):
-            return [("nothing", None)]
-        if self.token.kind == "word" and self.token.text in (
-            "MOVE",
-            "SHRINK",
-            "SPLIT",
-            "EXCHANGE",
-            "TRUNCATE",
-            "MERGE",
+def read_user_options(stream: TokenStream) -> bool | None:
+    """Read DEFAULT TABLESPACE, QUOTA … ACCOUNT LOCK; tells whether the account is locked."""
+    locked: bool | None = None
+    while stream.token.kind != "end":
+        if stream.take_word("ACCOUNT"):
+            which = stream.take_any("LOCK", "UNLOCK")
+            locked = which == "LOCK"
+        elif stream.take_any("QUOTA"):
+            stream.next()
+            stream.need_word("ON")
+            stream.identifier()
+        elif (
+            stream.take_word("DEFAULT", "TABLESPACE")
+            or stream.take_word("TEMPORARY", "TABLESPACE")
+            or stream.take_word("PROFILE")
         ):
-            raise unsupported(f"ALTER TABLE … {self.token.text}", start)
-        raise OracleError(1735, "invalid ALTER TABLE option", start)
-
-    def _add(self) -> list[tuple[str, object]]:
-        if self.take_word("SUPPLEMENTAL", "LOG"):
-            return [("add log group", self.log_group())]
-        if self.is_constraint():
-            return [("add constraint", self.table_constraint())]
-        self.take_word("COLUMN")
-        if not self.is_op("("):
-            return [("add column", self.column())]
-        self.need_op("(")
-        actions: list[tuple[str, object]] = []
-        while True:
-            if self.is_constraint():
-                actions.append(("add constraint", self.table_constraint()))
-            else:
-                actions.append(("add column", self.column()))
-            if not self.take_op(","):
-                break
-        self.need_op(")")
-        return actions
-
-    def _modify(self) -> list[tuple[str, object]]:
-        if self.take_word("CONSTRAINT"):
-            raise unsupported("MODIFY CONSTRAINT", self.token.start)
-        if not self.is_op("("):
-            return [("modify column", self.column(modify=True))]
-        self.need_op("(")
-        actions: list[tuple[str, object]] = [("modify column", self.column(modify=True))]
-        while self.take_op(","):
-            actions.append(("modify column", self.column(modify=True)))
-        self.need_op(")")
-        return actions
-
-    def _drop_part(self) -> list[tuple[str, object]]:
-        if self.take_word("SUPPLEMENTAL", "LOG"):
-            return [("drop log group", self.log_group())]
-        if self.take_word("PRIMARY", "KEY"):
-            self.take_word("CASCADE")
-            return [("drop primary key", None)]
-        if self.take_word("CONSTRAINT"):
-            name = self.identifier()
-            self.take_word("CASCADE")
-            return [("drop constraint", name)]
-        if self.take_word("UNUSED", "COLUMNS"):
-            return [("nothing", None)]
-        if self.take_word("COLUMN"):
-            names: tuple[str, ...] = (self.identifier(),)
-        elif self.is_op("("):
-            names = self.names()
+            stream.identifier()
+        elif stream.take_word("CONTAINER"):
+            stream.need_op("=", 927)
+            stream.next()
         else:
-            raise OracleError(905, "missing keyword", self.token.start)
-        self.take_word("CASCADE", "CONSTRAINTS")
+            raise OracleError(922, "missing or invalid option", stream.token.start)
+    return locked
+
+
+def _read_alter_user(stream: TokenStream) -> ddl.CreateUser:
+    name = stream.identifier()
+    password = None
+    if stream.take_word("IDENTIFIED", "BY"):
+        token = stream.next()
+        password = stream.sql[token.start : token.stop].strip('"')
+    return ddl.CreateUser(name, password, read_user_options(stream), alter=True)
+
+
+# --- ALTER TABLE -------------------------------------------------------------------------------------------------
+
+
+def _read_alter_table(stream: TokenStream) -> object:
+    name = stream.name()
+    if stream.take_word("RENAME", "TO"):
+        return ddl.RenameTable(name, stream.identifier())
+    actions: list[tuple[str, object]] = []
+    while stream.token.kind != "end":
+        actions.extend(_read_actions(stream))
+    if not actions:
+        raise OracleError(1735, "invalid ALTER TABLE option", stream.token.start)
+    return ddl.AlterTable(name, tuple(actions))
+
+
+def _read_actions(stream: TokenStream) -> list[tuple[str, object]]:
+    start = stream.token.start
+    if stream.take_word("ADD"):
+        return _read_additions(stream)
+    if stream.take_word("MODIFY"):
+        return _read_modifications(stream)
+    if stream.take_word("DROP"):
+        return _read_removal(stream)
+    if stream.take_word("RENAME", "COLUMN"):
+        old = stream.identifier()
+        stream.need_word("TO")
+        return [("rename column", (old, stream.identifier()))]
+    if stream.take_word("RENAME", "CONSTRAINT"):
+        old = stream.identifier()
+        stream.need_word("TO")
+        return [("rename constraint", (old, stream.identifier()))]
+    if stream.take_word("SET", "UNUSED"):
+        stream.take_word("COLUMN")
+        names = stream.names() if stream.is_op("(") else (stream.identifier(),)
         return [("drop column", names)]
+    switch = stream.take_any("ENABLE", "DISABLE")
+    if switch is not None:
+        if stream.take_word("ROW", "MOVEMENT"):
+            return [("nothing", None)]
+        stream.take_any("VALIDATE", "NOVALIDATE")
+        stream.need_word("CONSTRAINT")
+        return [("enable constraint", (stream.identifier(), switch == "ENABLE"))]
+    if stream.take_any("LOGGING", "NOLOGGING", "CACHE", "NOCACHE", "PARALLEL", "NOPARALLEL"):
+        return [("nothing", None)]
+    if stream.token.kind == "word" and stream.token.text in (
+        "MOVE",
+        "SHRINK",
+        "SPLIT",
+        "EXCHANGE",
+        "TRUNCATE",
+        "MERGE",
+    ):
+        raise unsupported(f"ALTER TABLE … {stream.token.text}", start)
+    raise OracleError(1735, "invalid ALTER TABLE option", start)
+
+
+def _read_additions(stream: TokenStream) -> list[tuple[str, object]]:
+    if stream.take_word("SUPPLEMENTAL", "LOG"):
+        return [("add log group", read_log_group(stream))]
+    if is_constraint(stream):
+        return [("add constraint", read_table_constraint(stream))]
+    stream.take_word("COLUMN")
+    if not stream.is_op("("):
+        return [("add column", read_column(stream))]
+    stream.need_op("(")
+    actions: list[tuple[str, object]] = []
+    while True:
+        if is_constraint(stream):
+            actions.append(("add constraint", read_table_constraint(stream)))
+        else:
+            actions.append(("add column", read_column(stream)))
+        if not stream.take_op(","):
+            break
+    stream.need_op(")")
+    return actions
+
+
+def _read_modifications(stream: TokenStream) -> list[tuple[str, object]]:
+    if stream.take_word("CONSTRAINT"):
+        raise unsupported("MODIFY CONSTRAINT", stream.token.start)
+    if not stream.is_op("("):
+        return [("modify column", read_column(stream, modify=True))]
+    stream.need_op("(")
+    actions: list[tuple[str, object]] = [("modify column", read_column(stream, modify=True))]
+    while stream.take_op(","):
+        actions.append(("modify column", read_column(stream, modify=True)))
+    stream.need_op(")")
+    return actions
+
+
+def _read_removal(stream: TokenStream) -> list[tuple[str, object]]:
+    if stream.take_word("SUPPLEMENTAL", "LOG"):
+        return [("drop log group", read_log_group(stream))]
+    if stream.take_word("PRIMARY", "KEY"):
+        stream.take_word("CASCADE")
+        return [("drop primary key", None)]
+    if stream.take_word("CONSTRAINT"):
+        name = stream.identifier()
+        stream.take_word("CASCADE")
+        return [("drop constraint", name)]
+    if stream.take_word("UNUSED", "COLUMNS"):
+        return [("nothing", None)]
+    if stream.take_word("COLUMN"):
+        names: tuple[str, ...] = (stream.identifier(),)
+    elif stream.is_op("("):
+        names = stream.names()
+    else:
+        raise OracleError(905, "missing keyword", stream.token.start)
+    stream.take_word("CASCADE", "CONSTRAINTS")
+    return [("drop column", names)]

@@ -2,170 +2,195 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.sql.queries import QueryParser
+from oracle_embedded.engine.sql.expressions import (
+    read_condition,
+    read_expression,
+    read_parenthesis,
+    starts_query,
+)
+from oracle_embedded.engine.sql.queries import read_alias, read_from_primary, read_query
+from oracle_embedded.engine.sql.stream import TokenStream
 
 
-class ChangeParser(QueryParser):
-    """Reads INSERT, UPDATE, DELETE and MERGE."""
+def read_insert(stream: TokenStream) -> ast.Insert:
+    """Read INSERT behind its first word."""
+    if stream.is_word("ALL") or stream.is_word("FIRST"):
+        raise unsupported("multi-table INSERT", stream.token.start)
+    if not stream.take_word("INTO"):
+        raise OracleError(925, "missing INTO keyword", stream.token.start)
+    table = _read_target(stream)
+    columns = stream.names() if stream.is_op("(") and not starts_query(stream) else ()
+    if stream.take_word("VALUES"):
+        stream.need_op("(")
+        values = [_read_value(stream)]
+        while stream.take_op(","):
+            values.append(_read_value(stream))
+        stream.need_op(")", code=917)
+        return ast.Insert(table, columns, tuple(values), None, _read_returning(stream))
+    if not starts_query(stream):
+        raise OracleError(926, "missing VALUES keyword", stream.token.start)
+    query = read_query(stream)
+    if stream.is_word("RETURNING") or stream.is_word("RETURN"):
+        raise stream.error(933)
+    return ast.Insert(table, columns, (), query, None)
 
-    def insert(self) -> ast.Insert:
-        """Read INSERT behind its first word."""
-        if self.is_word("ALL") or self.is_word("FIRST"):
-            raise unsupported("multi-table INSERT", self.token.start)
-        if not self.take_word("INTO"):
-            raise OracleError(925, "missing INTO keyword", self.token.start)
-        table = self._target()
-        columns = self.names() if self.is_op("(") and not self._starts_query() else ()
-        if self.take_word("VALUES"):
-            self.need_op("(")
-            values = [self._value()]
-            while self.take_op(","):
-                values.append(self._value())
-            self.need_op(")", code=917)
-            return ast.Insert(table, columns, tuple(values), None, self._returning())
-        if not self._starts_query():
-            raise OracleError(926, "missing VALUES keyword", self.token.start)
-        query = self.query()
-        if self.is_word("RETURNING") or self.is_word("RETURN"):
-            raise self.error(933)
-        return ast.Insert(table, columns, (), query, None)
 
-    def _target(self) -> ast.FromTable:
-        start = self.token.start
-        if self.is_op("("):
-            raise unsupported("data changes through a query", start)
-        name = self.name()
-        return ast.FromTable(name, self._alias(), None, pos=start)
+def _read_target(stream: TokenStream) -> ast.FromTable:
+    start = stream.token.start
+    if stream.is_op("("):
+        raise unsupported("data changes through a query", start)
+    name = stream.name()
+    return ast.FromTable(name, read_alias(stream), None, pos=start)
 
-    def _value(self) -> ast.Expr:
-        if self.is_word("DEFAULT"):
-            return ast.Default(pos=self.next().start)
-        return self.expression()
 
-    def update(self) -> ast.Update:
-        """Read UPDATE behind its first word."""
-        self.take_word("ONLY")
-        table = self._target()
-        if not self.take_word("SET"):
-            raise OracleError(971, "missing SET keyword", self.token.start)
-        assignments = self._assignments()
-        where = self.condition() if self.take_word("WHERE") else None
-        return ast.Update(table, assignments, where, self._returning())
+def _read_value(stream: TokenStream) -> ast.Expr:
+    if stream.is_word("DEFAULT"):
+        return ast.Default(pos=stream.next().start)
+    return read_expression(stream)
 
-    def _assignments(self) -> tuple[ast.Assignment, ...]:
-        assignments = []
-        while True:
-            start = self.token.start
-            if self.take_op("("):
-                columns = [self._assigned_column()]
-                while self.take_op(","):
-                    columns.append(self._assigned_column())
-                self.need_op(")")
-                self._need_equals()
-                if not self._starts_query():
-                    raise OracleError(
-                        1767, "UPDATE ... SET expression must be a subquery", self.token.start
-                    )
-                value: ast.Expr = self._parenthesis()
-            else:
-                columns = [self._assigned_column()]
-                self._need_equals()
-                value = self._value()
-            assignments.append(ast.Assignment(tuple(columns), value, pos=start))
-            if not self.take_op(","):
-                return tuple(assignments)
 
-    def _need_equals(self) -> None:
-        if not self.take_op("="):
-            raise OracleError(927, "missing equal sign", self.token.start)
+def read_update(stream: TokenStream) -> ast.Update:
+    """Read UPDATE behind its first word."""
+    stream.take_word("ONLY")
+    table = _read_target(stream)
+    if not stream.take_word("SET"):
+        raise OracleError(971, "missing SET keyword", stream.token.start)
+    assignments = _read_assignments(stream)
+    where = read_condition(stream) if stream.take_word("WHERE") else None
+    return ast.Update(table, assignments, where, _read_returning(stream))
 
-    def _assigned_column(self) -> str:
-        return self.name(1747)[-1]
 
-    def delete(self) -> ast.Delete:
-        """Read DELETE behind its first word."""
-        self.take_word("FROM")
-        table = self._target()
-        where = self.condition() if self.take_word("WHERE") else None
-        return ast.Delete(table, where, self._returning())
+def _read_assignments(stream: TokenStream) -> tuple[ast.Assignment, ...]:
+    assignments = []
+    while True:
+        start = stream.token.start
+        if stream.take_op("("):
+            columns = [_read_assigned_column(stream)]
+            while stream.take_op(","):
+                columns.append(_read_assigned_column(stream))
+            stream.need_op(")")
+            _need_equals(stream)
+            if not starts_query(stream):
+                raise OracleError(
+                    1767, "UPDATE ... SET expression must be a subquery", stream.token.start
+                )
+            value: ast.Expr = read_parenthesis(stream)
+        else:
+            columns = [_read_assigned_column(stream)]
+            _need_equals(stream)
+            value = _read_value(stream)
+        assignments.append(ast.Assignment(tuple(columns), value, pos=start))
+        if not stream.take_op(","):
+            return tuple(assignments)
 
-    def _returning(self) -> ast.Returning | None:
-        if self.is_word("LOG", "ERRORS"):
-            raise unsupported("LOG ERRORS", self.token.start)
-        if self.take_any("RETURNING", "RETURN") is None:
-            return None
-        exprs = [self.expression()]
-        while self.take_op(","):
-            exprs.append(self.expression())
-        if not self.take_word("INTO"):
-            raise OracleError(925, "missing INTO keyword", self.token.start)
-        binds = []
-        while True:
-            if self.token.kind != "bind":
-                raise self.error(936)
-            binds.append(self.bind())
-            if not self.take_op(","):
-                break
-        if len(binds) < len(exprs):
-            raise self.error(947)
-        if len(binds) > len(exprs):
-            raise self.error(913)
-        return ast.Returning(tuple(exprs), tuple(binds))
 
-    def merge(self) -> ast.Merge:
-        """Read MERGE behind its first word."""
-        self.need_word("INTO")
-        table = self._target()
-        self.need_word("USING")
-        source = self._from_primary()
-        self.need_word("ON")
-        self.need_op("(", code=969)
-        on = self.condition()
-        self.need_op(")")
-        assignments: tuple[ast.Assignment, ...] | None = None
-        update_where = delete_where = insert_where = None
-        columns: tuple[str, ...] = ()
-        values: tuple[ast.Expr, ...] | None = None
-        while self.take_word("WHEN"):
-            if self.take_word("MATCHED", "THEN", "UPDATE", "SET"):
-                assignments = self._assignments()
-                update_where = self.condition() if self.take_word("WHERE") else None
-                if self.take_word("DELETE"):
-                    self.need_word("WHERE")
-                    delete_where = self.condition()
-            elif self.take_word("NOT", "MATCHED", "THEN", "INSERT"):
-                columns = self._merge_columns() if self.is_op("(") else ()
-                self.need_word("VALUES", code=926)
-                self.need_op("(")
-                items = [self._value()]
-                while self.take_op(","):
-                    items.append(self._value())
-                self.need_op(")")
-                values = tuple(items)
-                insert_where = self.condition() if self.take_word("WHERE") else None
-            else:
-                raise self.error(905)
-        if assignments is None and values is None:
-            raise self.error(905)
-        return ast.Merge(
-            table,
-            source,
-            on,
-            assignments,
-            update_where,
-            delete_where,
-            columns,
-            values,
-            insert_where,
-        )
+def _need_equals(stream: TokenStream) -> None:
+    if not stream.take_op("="):
+        raise OracleError(927, "missing equal sign", stream.token.start)
 
-    def _merge_columns(self) -> tuple[str, ...]:
-        self.need_op("(")
-        names = [self._assigned_column()]
-        while self.take_op(","):
-            names.append(self._assigned_column())
-        self.need_op(")")
-        return tuple(names)
+
+def _read_assigned_column(stream: TokenStream) -> str:
+    return stream.name(1747)[-1]
+
+
+def read_delete(stream: TokenStream) -> ast.Delete:
+    """Read DELETE behind its first word."""
+    stream.take_word("FROM")
+    table = _read_target(stream)
+    where = read_condition(stream) if stream.take_word("WHERE") else None
+    return ast.Delete(table, where, _read_returning(stream))
+
+
+def _read_returning(stream: TokenStream) -> ast.Returning | None:
+    if stream.is_word("LOG", "ERRORS"):
+        raise unsupported("LOG ERRORS", stream.token.start)
+    if stream.take_any("RETURNING", "RETURN") is None:
+        return None
+    exprs = [read_expression(stream)]
+    while stream.take_op(","):
+        exprs.append(read_expression(stream))
+    if not stream.take_word("INTO"):
+        raise OracleError(925, "missing INTO keyword", stream.token.start)
+    binds = []
+    while True:
+        if stream.token.kind != "bind":
+            raise stream.error(936)
+        binds.append(stream.bind())
+        if not stream.take_op(","):
+            break
+    if len(binds) < len(exprs):
+        raise stream.error(947)
+    if len(binds) > len(exprs):
+        raise stream.error(913)
+    return ast.Returning(tuple(exprs), tuple(binds))
+
+
+def read_merge(stream: TokenStream) -> ast.Merge:
+    """Read MERGE behind its first word."""
+    stream.need_word("INTO")
+    table = _read_target(stream)
+    stream.need_word("USING")
+    source = read_from_primary(stream)
+    stream.need_word("ON")
+    stream.need_op("(", code=969)
+    on = read_condition(stream)
+    stream.need_op(")")
+    assignments: tuple[ast.Assignment, ...] | None = None
+    update_where = delete_where = insert_where = None
+    columns: tuple[str, ...] = ()
+    values: tuple[ast.Expr, ...] | None = None
+    while stream.take_word("WHEN"):
+        if stream.take_word("MATCHED", "THEN", "UPDATE", "SET"):
+            assignments = _read_assignments(stream)
+            update_where = read_condition(stream) if stream.take_word("WHERE") else None
+            if stream.take_word("DELETE"):
+                stream.need_word("WHERE")
+                delete_where = read_condition(stream)
+        elif stream.take_word("NOT", "MATCHED", "THEN", "INSERT"):
+            columns = _read_merge_columns(stream) if stream.is_op("(") else ()
+            stream.need_word("VALUES", code=926)
+            stream.need_op("(")
+            items = [_read_value(stream)]
+            while stream.take_op(","):
+                items.append(_read_value(stream))
+            stream.need_op(")")
+            values = tuple(items)
+            insert_where = read_condition(stream) if stream.take_word("WHERE") else None
+        else:
+            raise stream.error(905)
+    if assignments is None and values is None:
+        raise stream.error(905)
+    return ast.Merge(
+        table,
+        source,
+        on,
+        assignments,
+        update_where,
+        delete_where,
+        columns,
+        values,
+        insert_where,
+    )
+
+
+def _read_merge_columns(stream: TokenStream) -> tuple[str, ...]:
+    stream.need_op("(")
+    names = [_read_assigned_column(stream)]
+    while stream.take_op(","):
+        names.append(_read_assigned_column(stream))
+    stream.need_op(")")
+    return tuple(names)
+
+
+CHANGES: Mapping[str, Callable[[TokenStream], ast.Insert | ast.Update | ast.Delete | ast.Merge]] = {
+    "INSERT": read_insert,
+    "UPDATE": read_update,
+    "DELETE": read_delete,
+    "MERGE": read_merge,
+}
+"""The readers of data changes by their first word, which the caller has read."""

@@ -8,7 +8,10 @@ from typing import Any
 from oracle_embedded.api import OracleError, StatementKind
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.sql.ddl import DdlParser
+from oracle_embedded.engine.sql.changes import CHANGES
+from oracle_embedded.engine.sql.ddl import read_ddl
+from oracle_embedded.engine.sql.queries import query_stream, read_query, read_table_reference
+from oracle_embedded.engine.sql.stream import TokenStream
 
 _DDL = frozenset(
     {
@@ -52,126 +55,119 @@ def parse_statement(sql: str) -> Parsed:
     Raises:
         OracleError: ORA-00900 for something else, or what is wrong with the statement.
     """
-    parser = StatementParser(sql)
-    return parser.statement()
+    return read_statement(query_stream(sql))
 
 
-class StatementParser(DdlParser):
-    """Reads whole statements."""
+def read_statement(stream: TokenStream) -> Parsed:
+    """Read the statement."""
+    token = stream.token
+    if token.kind == "op" and token.text == "(":
+        return _read_query_statement(stream)
+    if token.kind == "end":
+        raise ora(900)
+    word = token.text if token.kind == "word" else ""
+    if word in ("SELECT", "WITH"):
+        return _read_query_statement(stream)
+    if word in ("BEGIN", "DECLARE", "CALL"):
+        return Parsed(StatementKind.PLSQL, None)
+    if word in CHANGES:
+        stream.next()
+        change = CHANGES[word](stream)
+        stream.expect_end()
+        return Parsed(StatementKind.DML, change, stream.bind_names)
+    if word in _DDL:
+        node = read_ddl(stream)
+        stream.expect_end()
+        return Parsed(StatementKind.DDL, node)
+    node = read_control(stream, word)
+    stream.expect_end()
+    return Parsed(StatementKind.OTHER, node)
 
-    def statement(self) -> Parsed:
-        """Read the statement."""
-        token = self.token
-        if token.kind == "op" and token.text == "(":
-            return self._query()
-        if token.kind == "end":
-            raise ora(900)
-        word = token.text if token.kind == "word" else ""
-        if word in ("SELECT", "WITH"):
-            return self._query()
-        if word in ("BEGIN", "DECLARE", "CALL"):
-            return Parsed(StatementKind.PLSQL, None)
-        if word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-            self.next()
-            node = {
-                "INSERT": self.insert,
-                "UPDATE": self.update,
-                "DELETE": self.delete,
-                "MERGE": self.merge,
-            }[word]()
-            self.expect_end()
-            return Parsed(StatementKind.DML, node, self.bind_names)
-        if word in _DDL:
-            node = self.ddl()
-            self.expect_end()
-            return Parsed(StatementKind.DDL, node)
-        node = self._other(word)
-        self.expect_end()
-        return Parsed(StatementKind.OTHER, node)
 
-    def _query(self) -> Parsed:
-        node = self.query()
-        self.expect_end()
-        return Parsed(StatementKind.QUERY, node, self.bind_names)
+def _read_query_statement(stream: TokenStream) -> Parsed:
+    node = read_query(stream)
+    stream.expect_end()
+    return Parsed(StatementKind.QUERY, node, stream.bind_names)
 
-    def _other(self, word: str) -> object:
-        match word:
-            case "COMMIT":
-                self.next()
-                self.take_word("WORK")
-                if self.take_word("COMMENT"):
-                    self.text()
-                while self.take_any("WRITE", "WAIT", "NOWAIT", "IMMEDIATE", "BATCH"):
-                    continue
-                return ast.Simple("COMMIT")
-            case "ROLLBACK":
-                self.next()
-                self.take_word("WORK")
-                if self.take_word("TO"):
-                    self.take_word("SAVEPOINT")
-                    return ast.Simple("ROLLBACK TO", self.identifier())
-                return ast.Simple("ROLLBACK")
-            case "SAVEPOINT":
-                self.next()
-                return ast.Simple("SAVEPOINT", self.identifier())
-            case "SET":
-                return self._set()
-            case "LOCK":
-                return self._lock()
-            case "EXPLAIN":
-                raise unsupported("EXPLAIN PLAN", self.token.start)
-        raise self.error(900)
 
-    def _set(self) -> object:
-        self.next()
-        if self.take_word("ROLE"):
-            raise unsupported("SET ROLE", self.token.start)
-        if self.take_word("CONSTRAINT") or self.take_word("CONSTRAINTS"):
-            raise unsupported("deferred constraints", self.token.start)
-        if not self.take_word("TRANSACTION"):
-            raise OracleError(922, "missing or invalid option", self.token.start)
-        if self.take_word("READ", "ONLY"):
-            action = "READ ONLY"
-        elif self.take_word("READ", "WRITE") or self.take_word(
-            "ISOLATION", "LEVEL", "READ", "COMMITTED"
-        ):
-            action = "READ WRITE"
-        elif self.is_word("ISOLATION", "LEVEL", "SERIALIZABLE"):
-            raise unsupported("serializable transactions", self.token.start)
-        elif self.is_word("NAME"):
-            action = "READ WRITE"
-        else:
-            raise OracleError(
-                2179,
-                "valid options: ISOLATION LEVEL { SERIALIZABLE | READ COMMITTED }",
-                self.token.start,
-            )
-        if self.take_word("NAME"):
-            self.text()
-        return ast.Simple("SET TRANSACTION", action)
+def read_control(stream: TokenStream, word: str) -> object:
+    match word:
+        case "COMMIT":
+            stream.next()
+            stream.take_word("WORK")
+            if stream.take_word("COMMENT"):
+                stream.text()
+            while stream.take_any("WRITE", "WAIT", "NOWAIT", "IMMEDIATE", "BATCH"):
+                continue
+            return ast.Simple("COMMIT")
+        case "ROLLBACK":
+            stream.next()
+            stream.take_word("WORK")
+            if stream.take_word("TO"):
+                stream.take_word("SAVEPOINT")
+                return ast.Simple("ROLLBACK TO", stream.identifier())
+            return ast.Simple("ROLLBACK")
+        case "SAVEPOINT":
+            stream.next()
+            return ast.Simple("SAVEPOINT", stream.identifier())
+        case "SET":
+            return _read_set(stream)
+        case "LOCK":
+            return _read_lock(stream)
+        case "EXPLAIN":
+            raise unsupported("EXPLAIN PLAN", stream.token.start)
+    raise stream.error(900)
 
-    def _lock(self) -> object:
-        self.next()
-        self.need_word("TABLE")
-        tables = [self.table_reference()]
-        while self.take_op(","):
-            tables.append(self.table_reference())
-        self.need_word("IN")
-        words: list[str] = []
-        while not self.is_word("MODE"):
-            word = self.take_any("ROW", "SHARE", "EXCLUSIVE", "UPDATE")
-            if word is None:
-                raise self.error(905)
-            words.append(word)
-        self.need_word("MODE")
-        mode = _LOCK_MODES.get(tuple(words))
-        if mode is None:
-            raise OracleError(
-                1737, "valid modes: [ROW] SHARE, [[SHARE] ROW] EXCLUSIVE, SHARE UPDATE"
-            )
-        wait: float | None = None
-        if self.take_word("NOWAIT"):
-            wait = 0
-        elif self.take_word("WAIT"):
-            wait = self.integer()
-        return ast.LockTable(tuple(tables), mode, wait)
+
+def _read_set(stream: TokenStream) -> object:
+    stream.next()
+    if stream.take_word("ROLE"):
+        raise unsupported("SET ROLE", stream.token.start)
+    if stream.take_word("CONSTRAINT") or stream.take_word("CONSTRAINTS"):
+        raise unsupported("deferred constraints", stream.token.start)
+    if not stream.take_word("TRANSACTION"):
+        raise OracleError(922, "missing or invalid option", stream.token.start)
+    if stream.take_word("READ", "ONLY"):
+        action = "READ ONLY"
+    elif stream.take_word("READ", "WRITE") or stream.take_word(
+        "ISOLATION", "LEVEL", "READ", "COMMITTED"
+    ):
+        action = "READ WRITE"
+    elif stream.is_word("ISOLATION", "LEVEL", "SERIALIZABLE"):
+        raise unsupported("serializable transactions", stream.token.start)
+    elif stream.is_word("NAME"):
+        action = "READ WRITE"
+    else:
+        raise OracleError(
+            2179,
+            "valid options: ISOLATION LEVEL { SERIALIZABLE | READ COMMITTED }",
+            stream.token.start,
+        )
+    if stream.take_word("NAME"):
+        stream.text()
+    return ast.Simple("SET TRANSACTION", action)
+
+
+def _read_lock(stream: TokenStream) -> object:
+    stream.next()
+    stream.need_word("TABLE")
+    tables = [read_table_reference(stream)]
+    while stream.take_op(","):
+        tables.append(read_table_reference(stream))
+    stream.need_word("IN")
+    words: list[str] = []
+    while not stream.is_word("MODE"):
+        word = stream.take_any("ROW", "SHARE", "EXCLUSIVE", "UPDATE")
+        if word is None:
+            raise stream.error(905)
+        words.append(word)
+    stream.need_word("MODE")
+    mode = _LOCK_MODES.get(tuple(words))
+    if mode is None:
+        raise OracleError(1737, "valid modes: [ROW] SHARE, [[SHARE] ROW] EXCLUSIVE, SHARE UPDATE")
+    wait: float | None = None
+    if stream.take_word("NOWAIT"):
+        wait = 0
+    elif stream.take_word("WAIT"):
+        wait = stream.integer()
+    return ast.LockTable(tuple(tables), mode, wait)

@@ -1,10 +1,12 @@
-"""How do the parsers walk over tokens and refuse what does not fit?"""
+"""How do readers walk over tokens and refuse what does not fit?"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.sql.ast import Bind, Name
+from oracle_embedded.engine.sql.ast import Bind, Name, Query
 from oracle_embedded.engine.sql.lexer import Token, tokenize
 
 RESERVED = frozenset(
@@ -84,14 +86,22 @@ RESERVED = frozenset(
 
 
 class TokenStream:
-    """Tokens with a position. ``distinct_binds`` gives equal bind names one index, as PL/SQL does."""
+    """Tokens with a position: all that readers share.
 
-    def __init__(self, sql: str, *, distinct_binds: bool = False) -> None:
+    ``read_query`` reads the queries inside expressions, which in turn consist of expressions. In ``plsql``, equal bind
+    names share an index, and ``into`` collects the targets of SELECT … INTO.
+    """
+
+    def __init__(
+        self, sql: str, read_query: Callable[[TokenStream], Query], *, plsql: bool = False
+    ) -> None:
         self.sql = sql
         self.tokens = tokenize(sql)
         self.at = 0
         self.bind_names: list[str] = []
-        self.distinct_binds = distinct_binds
+        self.plsql = plsql
+        self.into: list[str | Bind] = []
+        self._read_query = read_query
 
     @property
     def token(self) -> Token:
@@ -212,10 +222,22 @@ class TokenStream:
     def bind(self) -> Bind:
         """Read a placeholder."""
         token = self.next()
-        if self.distinct_binds and token.text in self.bind_names:
+        if self.plsql and token.text in self.bind_names:
             return Bind(self.bind_names.index(token.text), token.text, pos=token.start)
         self.bind_names.append(token.text)
         return Bind(len(self.bind_names) - 1, token.text, pos=token.start)
+
+    def targets(self) -> tuple[str | Bind, ...]:
+        """Read the variables behind INTO."""
+        found: list[str | Bind] = []
+        while True:
+            found.append(self.bind() if self.token.kind == "bind" else self.identifier())
+            if not self.take_op(","):
+                return tuple(found)
+
+    def query(self) -> Query:
+        """Read a query inside something else."""
+        return self._read_query(self)
 
     def expect_end(self) -> None:
         """Refuse anything behind the statement; SQL has no closing semicolon."""
