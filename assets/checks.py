@@ -13,7 +13,7 @@ import dagster as dg
 from assets.opened import pipeline_of, told
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
-from cdc_core.status import TableComparison
+from cdc_core.model.reports import TableComparison
 
 CHECK_NAME = "equals_oracle"
 

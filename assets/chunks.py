@@ -11,8 +11,8 @@ from assets.opened import pipeline_of, told
 from assets.translator import Translator
 from assets.windows import finished, lake_uri
 from cdc_core.config import SourceConfig, TableConfig
-from cdc_core.identifiers import TableId
-from cdc_core.status import ChunkKey
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
 
 
 def oracle_tables(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:

@@ -15,11 +15,11 @@ from assets import metadata
 from assets.translator import Layer, Translator
 from assets.windows import lake_path
 from cdc_core.config import SourceConfig
-from cdc_core.identifiers import TableId
-from cdc_core.scn import ScnWindow
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import ScnWindow
 from cdc_core.state.records import ChunkRecord, WindowRecord
 from cdc_core.state.store import Store
-from cdc_core.status import ChunkKey
 
 WINDOWS_REPORTED_MAX = 2000
 """Newest windows whose history is reported; an event costs about 12 ms on SQLite."""

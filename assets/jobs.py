@@ -12,7 +12,7 @@ from assets.runs import SOURCE_TAG
 from assets.sensors import window_keys
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
 
 RECONCILE_CRON = "30 4 * * *"
 

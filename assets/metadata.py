@@ -11,8 +11,8 @@ from typing import Any
 import dagster as dg
 
 from cdc_core.lake.counting import count_rows
+from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.status import StepReport, TableApplied
 
 
 def of_report(report: StepReport) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from cdc_core.identifiers import TableId
-from cdc_core.scn import ScnWindow
-from cdc_core.state.records import SignalRecord
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import Reconciliation, SourceStatus, StepReport
+from cdc_core.model.scn import ScnWindow
+from cdc_core.model.signals import Signal
 from cdc_core.state.store import Store
-from cdc_core.status import ChunkKey, Reconciliation, SourceStatus, StepReport
 
 
 class SourcePipeline(Protocol):
@@ -60,7 +61,7 @@ class SourcePipeline(Protocol):
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """An old window once more: an undamaged mirror stays as it is."""
 
-    def take_signals(self) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+    def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         """Take every waiting signal, exactly once, and plan its chunks."""
 
     def reconcile(

@@ -25,8 +25,8 @@ from assets.runs import (
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, TransientError, WindowOrderError
-from cdc_core.identifiers import TableId
-from cdc_core.status import ChunkKey
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
 
 WINDOWS_INTERVAL_SECONDS = 60
 SNAPSHOTS_INTERVAL_SECONDS = 30

@@ -10,7 +10,7 @@ from typing import Literal
 
 import dagster as dg
 
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
 
 Layer = Literal["oracle", "snapshot", "changelog", "mirror"]
 

@@ -19,9 +19,9 @@ from assets.opened import pipeline_of, told
 from assets.ports import SourcePipeline
 from assets.translator import Layer, Translator
 from cdc_core.config import LocalLandingConfig, SourceConfig
-from cdc_core.identifiers import TableId
-from cdc_core.scn import ScnWindow
-from cdc_core.status import TableApplied
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import ScnWindow
 
 
 def redo_windows(config: SourceConfig, names: Translator) -> dg.AssetsDefinition:
@@ -168,7 +168,7 @@ class _Application:
             lag = self._lag_seconds(window)
         applied = {one.table: one for one in report.tables}
         for table in self.tables:
-            one = applied.get(table, TableApplied(table, 0, 0, 0, 0, 0.0, skipped=True))
+            one = applied.get(table, TableApplied(table=table, skipped=True))
             self._finished("changelog", table, window, metadata.of_changelog(report, one))
             self._finished("mirror", table, window, metadata.of_mirror(report, one) | lag)
 

@@ -16,8 +16,8 @@ from benchmarks.common import Result, measured
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.session import connect
-from cdc_core.scn import Scn, ScnWindow
 from pipelines.demo.workload import Plan
 
 GOAL = 0.9

@@ -18,9 +18,9 @@ import pyarrow as pa
 from benchmarks.common import Result, median_seconds
 from benchmarks.peers.debezium import Parsed, PeerUnavailableError, parse
 from cdc_core.decode import DecodedDml, decode_dml
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 
 COLUMNS = (5, 10, 20, 50)
 GOAL = 3.0

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Result, measured
+from cdc_core.model.reports import StepReport
 from cdc_core.oracle.session import connect
 from cdc_core.schema.types import select_expression
-from cdc_core.status import StepReport
 from pipelines.demo.workload import Plan
 
 SNAPSHOT_GOAL = 0.6

@@ -20,14 +20,9 @@ from rich.table import Table
 
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.errors import CdcError
-from cdc_core.lake.runtime import (
-    JARS,
-    default_runtime_folder,
-    find_java,
-    jars_folder,
-    shim_folder,
-    verify_jars,
-)
+from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
+from cdc_core.runtime.jars import JARS, verify_jars
+from cdc_core.runtime.java import find_java
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
@@ -188,7 +183,7 @@ def _landing(config: SourceConfig) -> Check:
 
 
 def _s3(config: SourceConfig) -> Check:
-    from cdc_core.landing.store import open_landing
+    from cdc_core.landing.open import open_landing
 
     folders = open_landing(config.landing).list_folders(config.name)
     return Check("Landing", True, f"bucket answers, {len(folders)} folders of this source")

@@ -1,6 +1,6 @@
 """What does ``redolake setup`` bring to this machine?
 
-Delta's two jars and a Java for Spark, into the runtime folder (:mod:`cdc_core.lake.runtime`); then compiled code and an
+Delta's two jars and a Java for Spark, into the runtime folder (:mod:`cdc_core.runtime`); then compiled code and an
 archive of Spark's classes, which make every later start quicker. The Python packages are there
 already when this runs. Repositories and proxies come from the settings that people have for them: Maven's mirrors
 (``~/.m2/settings.xml``), ``HTTPS_PROXY`` and ``NO_PROXY``, and Spark's own ``SPARK_CONF_DIR``.
@@ -17,17 +17,10 @@ from xml.etree import ElementTree
 
 from cdc_core.decode import warm_up
 from cdc_core.errors import ConfigError
-from cdc_core.lake.runtime import (
-    JARS,
-    JavaHome,
-    default_runtime_folder,
-    find_java,
-    install_jars,
-    jars_folder,
-    shim_folder,
-    verify_jars,
-)
-from cdc_core.lake.training import train_class_archive
+from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
+from cdc_core.runtime.jars import JARS, install_jars, verify_jars
+from cdc_core.runtime.java import JavaHome, find_java
+from cdc_core.runtime.training import train_class_archive
 
 Say = Callable[[str], None]
 

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from cdc_core.capture.positions import current_scn
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError
-from cdc_core.identifiers import TableId
 from cdc_core.landing.manifest import SchemaChange
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.ddl import DdlEffect, compare_schemas, removes_rows
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.scn import Scn
 
 _START_ANEW = "Capture the table anew: give the source (or this table in a source of its own) another name and take a snapshot."
 _TEXT_MAX = 300

@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.mining import COMMIT, ROLLBACK, START
 from cdc_core.capture.rows import MinedBatch
 from cdc_core.errors import RedoUnavailableError
 from cdc_core.landing.layout import TRANSACTION_SCHEMA
-from cdc_core.scn import ScnWindow
-from cdc_core.state.records import OpenTransaction
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import ScnWindow
+from cdc_core.model.transactions import OpenTransaction
 
 _PREFIX = 8
 _UNRESOLVED = "ffffffff"
@@ -144,7 +144,7 @@ class TransactionLedger:
     def _begin(
         self, batch: MinedBatch, codes: npt.NDArray[np.int32], entries: list[_Entry]
     ) -> None:
-        starts = np.flatnonzero(batch.operations == START)
+        starts = np.flatnonzero(batch.operations == Operation.START)
         if not len(starts):
             return
         at = pa.array(starts)
@@ -177,7 +177,9 @@ class TransactionLedger:
             entries[code].has_rollback = True
 
     def _end(self, batch: MinedBatch, codes: npt.NDArray[np.int32], entries: list[_Entry]) -> None:
-        ends = np.flatnonzero((batch.operations == COMMIT) | (batch.operations == ROLLBACK))
+        ends = np.flatnonzero(
+            (batch.operations == Operation.COMMIT) | (batch.operations == Operation.ROLLBACK)
+        )
         if not len(ends):
             return
         at = pa.array(ends)
@@ -190,11 +192,11 @@ class TransactionLedger:
         ):
             entry = entries[code]
             self._open.pop(entry.xid, None)
-            if entry.xid in self._watched and kind == COMMIT:
+            if entry.xid in self._watched and kind == Operation.COMMIT:
                 self._watched[entry.xid] = scn
             if not entry.rows:
                 continue
-            if kind == ROLLBACK:
+            if kind == Operation.ROLLBACK:
                 self.rolled_back += 1
                 self._ended.append(_row(entry, "rollback", scn, ordinal, time))
                 continue

@@ -37,11 +37,12 @@ from cdc_core.landing.manifest import (
     window_manifest_bytes,
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
+from cdc_core.model.scn import Scn
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn
-from cdc_core.state.records import OpenTransaction, WindowRecord
+from cdc_core.state.records import WindowRecord
 
 _LOG = logging.getLogger(__name__)
 

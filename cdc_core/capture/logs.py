@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Literal
 
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.model.scn import OPEN_ENDED_FROM, SCN_MAX, Scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.scn import OPEN_ENDED_FROM, SCN_MAX, Scn
 
 _ONLINE = """
 SELECT L.THREAD#, L.SEQUENCE#, MIN(F.MEMBER), L.FIRST_CHANGE#, L.NEXT_CHANGE#, L.BYTES, L.STATUS

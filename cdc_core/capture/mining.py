@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from cdc_core.capture.logs import RedoLog
 from cdc_core.errors import CdcError, LogsNotReadyError, OracleError
+from cdc_core.model.operations import CONTROL, Operation
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn
 
 _LOG = logging.getLogger(__name__)
-
-INTERNAL, DDL, START, COMMIT, SELECT_FOR_UPDATE, MISSING_SCN, ROLLBACK = 0, 5, 6, 7, 25, 34, 36
 
 MINED_SCHEMA = pa.schema(
     [
@@ -117,12 +116,16 @@ def mined_batches(
     objects = f" OR DATA_OBJ# IN ({', '.join(map(str, numbers))})" if numbers else ""
     sql = _QUERY.format(
         container=container,
-        ignored=f"{INTERNAL}, {SELECT_FOR_UPDATE}",
-        control=f"{START}, {COMMIT}, {MISSING_SCN}, {ROLLBACK}",
+        ignored=_codes(Operation.INTERNAL, Operation.SELECT_FOR_UPDATE),
+        control=_codes(*CONTROL, Operation.MISSING_SCN),
         tables=" OR ".join(terms),
         objects=objects,
     )
     return session.fetch_batches(sql, binds, rows=rows, schema=MINED_SCHEMA)
+
+
+def _codes(*operations: Operation) -> str:
+    return ", ".join(str(int(operation)) for operation in operations)
 
 
 def _refuse_missing(session: OracleSession) -> None:

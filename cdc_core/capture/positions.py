@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cdc_core.errors import LogsNotReadyError, TransientError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import tables_condition
-from cdc_core.scn import Scn
 
 _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 _DATABASE = "SELECT RESETLOGS_CHANGE#, NAME, DBID FROM V$DATABASE"

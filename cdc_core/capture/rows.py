@@ -13,19 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.mining import (
-    COMMIT,
-    DDL,
-    MINED_SCHEMA,
-    MISSING_SCN,
-    ROLLBACK,
-    START,
-)
+from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
+from cdc_core.model.operations import CONTROL, Operation
 from cdc_core.schema.table import TableSchema
 
-_CONTROL = np.array([START, COMMIT, ROLLBACK])
+_CONTROL = np.array(CONTROL)
 _NONE = -1
 _NO_XID = "0" * 16
 
@@ -46,13 +40,13 @@ class MinedBatch:
     @property
     def is_change(self) -> npt.NDArray[np.bool_]:
         """Per row: does it belong to a captured table and to a transaction's changes? DDL does not."""
-        changes: npt.NDArray[np.bool_] = (self.tables != _NONE) & (self.operations != DDL)
+        changes: npt.NDArray[np.bool_] = (self.tables != _NONE) & (self.operations != Operation.DDL)
         return changes
 
     @property
     def ddl(self) -> npt.NDArray[np.int64]:
         """Positions of the DDL rows of captured tables that users sent."""
-        return np.flatnonzero((self.tables != _NONE) & (self.operations == DDL))
+        return np.flatnonzero((self.tables != _NONE) & (self.operations == Operation.DDL))
 
 
 class RowReader:
@@ -126,11 +120,11 @@ class RowReader:
 
     def _numbered(self, rows: pa.RecordBatch) -> MinedBatch:
         operations = rows.column("operation_code").to_numpy()
-        if (operations == MISSING_SCN).any():
+        if (operations == Operation.MISSING_SCN).any():
             raise RedoUnavailableError(
                 "LogMiner found a hole in the redo (MISSING_SCN)",
                 hint="Restore the missing archived logs, or start the source anew with a snapshot of all its tables.",
-                scn=rows.column("scn")[int(np.argmax(operations == MISSING_SCN))].as_py(),
+                scn=rows.column("scn")[int(np.argmax(operations == Operation.MISSING_SCN))].as_py(),
             )
         ordinals = np.arange(self._next, self._next + rows.num_rows, dtype=np.int64)
         self._next += rows.num_rows
@@ -154,10 +148,10 @@ class RowReader:
             numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
             for number, at in self._objects.items():
                 found[lost & (numbers == number)] = at
-        if (operations == DDL).any():
+        if (operations == Operation.DDL).any():
             # Recursive DDL, such as that of statistics and segment management, changes nothing that is captured.
             internal = pc.starts_with(rows.column("info"), "INTERNAL DDL").fill_null(False)
-            found[(operations == DDL) & internal.to_numpy(zero_copy_only=False)] = _NONE
+            found[(operations == Operation.DDL) & internal.to_numpy(zero_copy_only=False)] = _NONE
         return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from cdc_core.capture.logs import RedoLog, best_copies
-from cdc_core.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 
 
 def cut_windows(

@@ -31,8 +31,9 @@ from cdc_core.decode.literals import (
 )
 from cdc_core.decode.plan import ColumnPlan, TablePlan, is_dictionary_name
 from cdc_core.errors import DecodeError, SchemaMismatchError
+from cdc_core.model.operations import Operation
 
-INSERT, DELETE, UPDATE = 1, 2, 3
+INSERT, DELETE, UPDATE = Operation.INSERT, Operation.DELETE, Operation.UPDATE
 """LogMiner's own operation codes."""
 
 _HINT_STATEMENT = (

@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from cdc_core.decode.dml import decode_dml
 from cdc_core.decode.values import canonical_number
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 
 
 def warm_up() -> None:

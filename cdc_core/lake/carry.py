@@ -17,7 +17,7 @@ from typing import Any
 
 from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.spark import translated
-from cdc_core.lake.tables import COMMIT_SCN, delta, name, text
+from cdc_core.lake.tables import COMMIT_SCN, delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 
 _AT = "NAMED_STRUCT('cs', _cdc_commit_scn, 'o', _cdc_ordinal)"
@@ -56,20 +56,20 @@ def carried_sql(
     """
     row = "PARTITION BY _cdc_row_id ORDER BY _cdc_commit_scn, _cdc_ordinal"
     run = "PARTITION BY _cdc_row_id, run ORDER BY _cdc_commit_scn, _cdc_ordinal"
-    before_key = ", ".join(f"before.{name(key)}" for key in schema.key)
-    after_key = ", ".join(f"after.{name(key)}" for key in schema.key)
+    before_key = ", ".join(f"before.{quote_name(key)}" for key in schema.key)
+    after_key = ", ".join(f"after.{quote_name(key)}" for key in schema.key)
     earlier = ", ".join(
         f"LAST({_present(column, defaults)}, TRUE) OVER ({run} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS c{i}"
         for i, column in enumerate(absent)
     )
     keys = [f"key{i}" for i in range(len(schema.key))]
     first_key = ", ".join(
-        f"FIRST(before.{name(key)}) OVER runs AS {slot}"
+        f"FIRST(before.{quote_name(key)}) OVER runs AS {slot}"
         for key, slot in zip(schema.key, keys, strict=True)
     )
     same_key = " AND ".join(f"f.{slot} = g.{slot}" for slot in keys)
     touched = " UNION ALL ".join(
-        f"SELECT {', '.join(f'{image}.{name(key)} AS {slot}' for key, slot in zip(schema.key, keys, strict=True))}, "
+        f"SELECT {', '.join(f'{image}.{quote_name(key)} AS {slot}' for key, slot in zip(schema.key, keys, strict=True))}, "
         f"_cdc_xid AS xid, _cdc_row_id AS rid, {_AT} AS at FROM {changes} WHERE {image} IS NOT NULL AND _cdc_op <> 'r'"
         for image in ("before", "after")
     )
@@ -104,9 +104,9 @@ FROM {changes} c LEFT JOIN filled f ON c._cdc_commit_scn = f.cs AND c._cdc_ordin
 
 def _present(column: str, defaults: Mapping[str, str]) -> str:
     """The column as a struct if the change carries it (an insert that does not list it has the default), else NULL."""
-    value = f"NAMED_STRUCT('v', after.{name(column)})"
+    value = f"NAMED_STRUCT('v', after.{quote_name(column)})"
     default = f"NAMED_STRUCT('v', {defaults[column]})"
-    absent = f"ARRAY_CONTAINS(_cdc_absent, {text(column)})"
+    absent = f"ARRAY_CONTAINS(_cdc_absent, {string_literal(column)})"
     return f"CASE WHEN _cdc_op = 'd' THEN NULL WHEN NOT {absent} THEN {value} WHEN _cdc_op = 'c' THEN {default} END"
 
 
@@ -121,16 +121,17 @@ def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
     """The change log's columns, with ``after`` and ``_cdc_absent`` rewritten where something was found."""
     slots = {column: f"f.f{i}" for i, column in enumerate(absent)}
     fields = ", ".join(
-        f"{text(column)}, "
+        f"{string_literal(column)}, "
         + (
-            f"IF({_fills(column, slots[column])}, {slots[column]}.v, c.after.{name(column)})"
+            f"IF({_fills(column, slots[column])}, {slots[column]}.v, c.after.{quote_name(column)})"
             if column in slots
-            else f"c.after.{name(column)}"
+            else f"c.after.{quote_name(column)}"
         )
         for column in schema.column_names
     )
     still = " AND ".join(
-        f"NOT (a = {text(column)} AND {slot} IS NOT NULL)" for column, slot in slots.items()
+        f"NOT (a = {string_literal(column)} AND {slot} IS NOT NULL)"
+        for column, slot in slots.items()
     )
     kept = (
         "c._cdc_op, c._cdc_commit_scn, c._cdc_ordinal, c._cdc_xid, c._cdc_snapshot, c._cdc_row_id"
@@ -142,21 +143,21 @@ def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
 
 
 def _fills(column: str, slot: str) -> str:
-    return f"ARRAY_CONTAINS(c._cdc_absent, {text(column)}) AND {slot} IS NOT NULL"
+    return f"ARRAY_CONTAINS(c._cdc_absent, {string_literal(column)}) AND {slot} IS NOT NULL"
 
 
 def _mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> str:
-    keys = ", ".join(f"{name(key)} AS key{i}" for i, key in enumerate(schema.key))
+    keys = ", ".join(f"{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key))
     values = ", ".join(
-        f"NAMED_STRUCT('v', {name(column)}) AS o{i}" for i, column in enumerate(absent)
+        f"NAMED_STRUCT('v', {quote_name(column)}) AS o{i}" for i, column in enumerate(absent)
     )
     return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {delta(mirror)}"
 
 
 def history_origin(history: str, schema: TableSchema, absent: Sequence[str]) -> str:
     """Origin for a derivation from the change log alone: the rows that chunks brought."""
-    keys = ", ".join(f"after.{name(key)} AS key{i}" for i, key in enumerate(schema.key))
+    keys = ", ".join(f"after.{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key))
     values = ", ".join(
-        f"NAMED_STRUCT('v', after.{name(column)}) AS o{i}" for i, column in enumerate(absent)
+        f"NAMED_STRUCT('v', after.{quote_name(column)}) AS o{i}" for i, column in enumerate(absent)
     )
     return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {history} WHERE _cdc_op = 'r'"

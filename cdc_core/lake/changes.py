@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_core.events.committed import CommittedTransactions, committed_rows_sql
-from cdc_core.events.rollback import surviving_sql
+from cdc_core.lake.committed import CommittedTransactions, committed_rows_sql
 from cdc_core.lake.decoding import COLUMNS_READ, ChangeDecoder
 from cdc_core.lake.reduce import moved_sql
+from cdc_core.lake.rollback import surviving_sql
 from cdc_core.lake.spark import translated
-from cdc_core.lake.tables import change_ddl, delta, name
+from cdc_core.lake.tables import change_ddl, delta, quote_name
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.schema.table import TableSchema
@@ -143,7 +143,7 @@ def _landing_ddl(schema: Any) -> str:
         "list<item: string>": "ARRAY<STRING>",
         "list<element: string>": "ARRAY<STRING>",
     }
-    return ", ".join(f"{name(field.name)} {kinds[str(field.type)]}" for field in schema)
+    return ", ".join(f"{quote_name(field.name)} {kinds[str(field.type)]}" for field in schema)
 
 
 _REDO_DDL = _landing_ddl(REDO_SCHEMA)

@@ -27,13 +27,14 @@ from cdc_core.lake.tables import (
     ORDINAL,
     columns_of,
     delta,
-    name,
+    quote_name,
     spark_type,
-    text,
+    string_literal,
 )
-from cdc_core.lake.windows import SKIPPED, report
-from cdc_core.lake.work import ApplyReport, TableWork
+from cdc_core.lake.windows import report
+from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import ChunkManifest
+from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 
 
@@ -55,13 +56,13 @@ def apply_chunk(
     *,
     first: bool,
     deletes_in: KeyRange | None,
-) -> ApplyReport:
+) -> TableApplied:
     """Append the chunk to the change log and bring its rows into the mirror, each once."""
     started = time.monotonic()
     app = work.chunk_app(manifest.snapshot_id, manifest.number)
     mirror = read_log(work.mirror)
     if mirror is not None and app in mirror.transactions:
-        return SKIPPED
+        return TableApplied(table=work.table, skipped=True)
     session = work.open_session()
     work.create_tables(session, manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
@@ -87,7 +88,12 @@ def apply_chunk(
     if appends:
         frame = session.sql(_mirror_rows_sql(rows, manifest, schema))
         work.append(frame, work.mirror, "appending a chunk to the mirror", metadata, (app, 1))
-        return ApplyReport(manifest.rows, 0, 0, manifest.rows, time.monotonic() - started, False)
+        return TableApplied(
+            table=work.table,
+            changes=manifest.rows,
+            rows_inserted=manifest.rows,
+            seconds=time.monotonic() - started,
+        )
     return _merge_chunk(work, session, manifest, schema, metadata, app, started)
 
 
@@ -99,7 +105,7 @@ def _merge_chunk(
     metadata: str,
     app: str,
     started: float,
-) -> ApplyReport:
+) -> TableApplied:
     """MERGE what the chunk wrote to the change log, without the keys that a later change has touched."""
     log = delta(work.changelog)
     key_lists = [_keys(schema, image) for image in ("before", "after")]
@@ -108,8 +114,8 @@ def _merge_chunk(
         f"AND {COMMIT_SCN} > {manifest.scn} AND {image} IS NOT NULL"
         for keys, image in zip(key_lists, ("before", "after"), strict=True)
     )
-    chunk = f"SELECT * FROM {log} WHERE _cdc_snapshot = {text(_chunk_name(manifest))} AND _cdc_window = {manifest.scn}"
-    same = " AND ".join(f"r.{name(key)} = l.{name(key)}" for key in schema.key)
+    chunk = f"SELECT * FROM {log} WHERE _cdc_snapshot = {string_literal(_chunk_name(manifest))} AND _cdc_window = {manifest.scn}"
+    same = " AND ".join(f"r.{quote_name(key)} = l.{quote_name(key)}" for key in schema.key)
     with translated("reducing a chunk", **work.facts()):
         session.sql(chunk).createOrReplaceTempView("chunk")
         reduced = last_change_sql("chunk", schema)
@@ -119,7 +125,7 @@ def _merge_chunk(
     sql = merge_sql(work.mirror, "reduced", schema)
     with work.commit(session, "merging a chunk into the mirror", metadata, (app, 1)):
         counts = session.sql(sql).collect()
-    return report(counts, manifest.rows, started)
+    return report(work.table, counts, manifest.rows, started)
 
 
 def _landed_rows(
@@ -127,11 +133,11 @@ def _landed_rows(
 ) -> str:
     """A view of the chunk's files with all columns of ``schema``; columns that were added later have their default."""
     own = dict(columns_of(manifest.schema))
-    ddl = ", ".join(f"{name(column)} {spark_type(kind)}" for column, kind in own.items())
+    ddl = ", ".join(f"{quote_name(column)} {spark_type(kind)}" for column, kind in own.items())
     added = [column for column in schema.column_names if column not in own]
     defaults = default_values(schema, added)
     columns = ", ".join(
-        f"{defaults[column] if column in defaults else name(column)} AS {name(column)}"
+        f"{defaults[column] if column in defaults else quote_name(column)} AS {quote_name(column)}"
         for column in schema.column_names
     )
     with translated("reading a chunk's files", table=schema.table):
@@ -152,12 +158,12 @@ def _change_columns(
 ) -> str:
     """The change log's columns for a row of the chunk."""
     values = {
-        "_cdc_op": text(op),
+        "_cdc_op": string_literal(op),
         COMMIT_SCN: f"{manifest.scn}L",
         ORDINAL: f"{CHUNK_ORDINAL}L",
         "_cdc_scn": f"{manifest.scn}L",
         "_cdc_window": f"{manifest.scn}L",
-        "_cdc_snapshot": text(_chunk_name(manifest)),
+        "_cdc_snapshot": string_literal(_chunk_name(manifest)),
         "_cdc_absent": "ARRAY()",
         "_cdc_columns": str(len(schema.columns)),
     }
@@ -169,7 +175,7 @@ def _change_columns(
 
 
 def _read_rows_sql(rows: str, manifest: ChunkManifest, schema: TableSchema) -> str:
-    image = _image({column: name(column) for column in schema.column_names}, schema)
+    image = _image({column: quote_name(column) for column in schema.column_names}, schema)
     nothing = f"CAST(NULL AS {_image_type(schema)})"
     return f"SELECT {_change_columns('r', manifest, schema, nothing, image)} FROM {rows}"
 
@@ -178,8 +184,8 @@ def _gone_sql(
     rows: str, mirror: str, manifest: ChunkManifest, schema: TableSchema, limits: KeyRange
 ) -> str:
     """``d`` rows for the mirror's rows in the range that the chunk lacks; they carry the key alone."""
-    same = " AND ".join(f"m.{name(key)} = r.{name(key)}" for key in schema.key)
-    image = _image({key: f"m.{name(key)}" for key in schema.key}, schema)
+    same = " AND ".join(f"m.{quote_name(key)} = r.{quote_name(key)}" for key in schema.key)
+    image = _image({key: f"m.{quote_name(key)}" for key in schema.key}, schema)
     nothing = f"CAST(NULL AS {_image_type(schema)})"
     return f"""
         SELECT {_change_columns("d", manifest, schema, image, nothing)}
@@ -204,7 +210,7 @@ def _range_sql(limits: KeyRange, schema: TableSchema) -> str:
                 hint="Give one value per key column, or leave the range out.",
                 table=schema.table,
             )
-        columns = [f"m.{name(key)}" for key in schema.key]
+        columns = [f"m.{quote_name(key)}" for key in schema.key]
         values = [
             sql_literal(value, kinds[key]) for key, value in zip(schema.key, bound, strict=True)
         ]
@@ -224,22 +230,24 @@ def _tuple_sql(columns: Sequence[str], values: Sequence[str], sign: str, include
 
 
 def _mirror_rows_sql(rows: str, manifest: ChunkManifest, schema: TableSchema) -> str:
-    columns = ", ".join(name(column) for column in schema.column_names)
+    columns = ", ".join(quote_name(column) for column in schema.column_names)
     return f"SELECT {columns}, {manifest.scn}L AS {COMMIT_SCN}, {CHUNK_ORDINAL}L AS {ORDINAL} FROM {rows}"
 
 
 def _image(values: Mapping[str, str], schema: TableSchema) -> str:
     fields = ", ".join(
-        f"{text(column)}, {values.get(column, f'CAST(NULL AS {spark_type(kind)})')}"
+        f"{string_literal(column)}, {values.get(column, f'CAST(NULL AS {spark_type(kind)})')}"
         for column, kind in columns_of(schema)
     )
     return f"NAMED_STRUCT({fields})"
 
 
 def _image_type(schema: TableSchema) -> str:
-    fields = ", ".join(f"{name(column)}: {spark_type(kind)}" for column, kind in columns_of(schema))
+    fields = ", ".join(
+        f"{quote_name(column)}: {spark_type(kind)}" for column, kind in columns_of(schema)
+    )
     return f"STRUCT<{fields}>"
 
 
 def _keys(schema: TableSchema, image: str) -> str:
-    return ", ".join(f"{image}.{name(key)} AS {name(key)}" for key in schema.key)
+    return ", ".join(f"{image}.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)

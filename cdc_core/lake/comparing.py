@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cdc_core.lake.evolution import check_mirror
 from cdc_core.lake.spark import translated
-from cdc_core.lake.tables import columns_of, delta, name, spark_type
+from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
 
@@ -45,7 +45,9 @@ def compare(
     log = work.require_mirror()
     check_mirror(work, schema, log)
     session = work.open_session()
-    ddl = ", ".join(f"{name(column)} {spark_type(kind)}" for column, kind in columns_of(schema))
+    ddl = ", ".join(
+        f"{quote_name(column)} {spark_type(kind)}" for column, kind in columns_of(schema)
+    )
     with translated("comparing with Oracle", **work.facts(version=version)):
         frame = (
             session.read.schema(ddl).parquet(*paths) if paths else session.createDataFrame([], ddl)
@@ -74,11 +76,12 @@ _SUMMARY = """
 def _joined_sql(mirror: str, schema: TableSchema, version: int) -> str:
     """One row per key of either side: do they differ, and each side's number for the digest."""
     number = _row_number_sql(schema)
-    columns = ", ".join(name(column) for column in schema.column_names)
-    on = " AND ".join(f"o.{name(key)} = d.{name(key)}" for key in schema.key)
-    equal = " AND ".join(f"o.{name(c)} <=> d.{name(c)}" for c in schema.column_names)
+    columns = ", ".join(quote_name(column) for column in schema.column_names)
+    on = " AND ".join(f"o.{quote_name(key)} = d.{quote_name(key)}" for key in schema.key)
+    equal = " AND ".join(f"o.{quote_name(c)} <=> d.{quote_name(c)}" for c in schema.column_names)
     keys = ", ".join(
-        f"COALESCE(o.{name(key)}, d.{name(key)}) AS key{i}" for i, key in enumerate(schema.key)
+        f"COALESCE(o.{quote_name(key)}, d.{quote_name(key)}) AS key{i}"
+        for i, key in enumerate(schema.key)
     )
     return f"""
         SELECT {keys}, o.number AS o_number, d.number AS d_number,
@@ -91,7 +94,7 @@ def _joined_sql(mirror: str, schema: TableSchema, version: int) -> str:
 
 def _row_number_sql(schema: TableSchema) -> str:
     parts = ", ".join(
-        f"COALESCE(CONCAT('V', {_text_sql(name(column), kind)}), 'N')"
+        f"COALESCE(CONCAT('V', {_text_sql(quote_name(column), kind)}), 'N')"
         for column, kind in columns_of(schema)
     )
     digits = f"SUBSTR(SHA2(CONCAT_WS(CHR(31), {parts}), 256), 1, {HEX_DIGITS})"

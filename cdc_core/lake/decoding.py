@@ -15,30 +15,16 @@ import pyarrow.compute as pc
 
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
-from cdc_core.events.rollback import UNKNOWN_ROW_ID
+from cdc_core.lake.rollback import UNKNOWN_ROW_ID
 from cdc_core.lake.spark import packed_error
 from cdc_core.lake.tables import change_schema
+from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
 
-INSERT, DELETE, UPDATE, DDL = 1, 2, 3, 5
-_OPS = {INSERT: "c", DELETE: "d", UPDATE: "u"}
+_OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = pa.array([None, *(_OPS[code] for code in sorted(_OPS))])
 _NOT_EXECUTABLE = 2
 _WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
-_OPERATIONS = {
-    9: "SELECT_LOB_LOCATOR",
-    10: "LOB_WRITE",
-    11: "LOB_TRIM",
-    29: "LOB_ERASE",
-    68: "XML DOC BEGIN",
-    69: "XML DOC",
-    70: "XML DOC WRITE",
-    71: "XML DOC END",
-    91: "32K BEGIN",
-    92: "32K WRITE",
-    93: "32K END",
-    255: "UNSUPPORTED",
-}
 _PROBLEMS = {
     "undo-unmatched": "a partial rollback undoes a row that the transaction's redo does not have",
     "undo-row-id-unknown": "a partial rollback undoes a row whose address LogMiner does not know",
@@ -120,14 +106,14 @@ class ChangeDecoder:
         code, problem = where["operation_code"], batch["problem"][row].as_py()
         if problem is not None:
             raise DecodeError(_PROBLEMS[problem], hint=_WAY_OUT, **where)
-        if code == DDL:
+        if code == Operation.DDL:
             raise SchemaMismatchError(
                 "the table was truncated, which is not followed",
                 hint="Take a new snapshot of the table.",
                 **where,
             )
         if code not in _OPS:
-            name = _OPERATIONS.get(code, code) if isinstance(code, int) else code
+            name = _operation_name(code)
             raise DecodeError(f"operation {name} is not supported", hint=_WAY_OUT, **where)
         raise DecodeError(
             "LogMiner could not translate a change (STATUS = 2)", hint=_WAY_OUT, **where
@@ -172,3 +158,10 @@ def _known_row_ids(row_ids: pa.Array) -> pa.Array:
     """NULL where LogMiner did not know the row's address."""
     unknown = pc.equal(row_ids, UNKNOWN_ROW_ID)
     return pc.if_else(pc.fill_null(unknown, True), pa.scalar(None, row_ids.type), row_ids)
+
+
+def _operation_name(code: Any) -> str:
+    try:
+        return Operation(code).name
+    except ValueError:
+        return str(code)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.decode.defaults import default_scalar
-from cdc_core.lake.tables import spark_type, text
+from cdc_core.lake.tables import spark_type, string_literal
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 
@@ -40,7 +40,7 @@ def sql_literal(value: Any, kind: pa.DataType) -> str:
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     if isinstance(value, datetime):
-        return f"TIMESTAMP_NTZ{text(value.isoformat(sep=' '))}"
+        return f"TIMESTAMP_NTZ{string_literal(value.isoformat(sep=' '))}"
     if isinstance(value, (int, float, Decimal)):
-        return f"CAST({text(str(value))} AS {spark_type(kind)})"
-    return text(value)
+        return f"CAST({string_literal(str(value))} AS {spark_type(kind)})"
+    return string_literal(value)

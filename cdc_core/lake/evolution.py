@@ -22,9 +22,9 @@ from cdc_core.lake.tables import (
     columns_of,
     delta,
     delta_type,
-    name,
+    quote_name,
     spark_type,
-    text,
+    string_literal,
 )
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
@@ -85,8 +85,8 @@ def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSc
             work,
             session,
             work.changelog,
-            f"SET TBLPROPERTIES ({text(SCHEMA_PROPERTY)} = {text(json.dumps(newest.as_json()))}, "
-            f"{text(ADDED_PROPERTY)} = {text(json.dumps(added))})",
+            f"SET TBLPROPERTIES ({string_literal(SCHEMA_PROPERTY)} = {string_literal(json.dumps(newest.as_json()))}, "
+            f"{string_literal(ADDED_PROPERTY)} = {string_literal(json.dumps(added))})",
         )
     if added:
         _reach(work, session, newest, added)
@@ -136,7 +136,7 @@ def _reach(work: TableWork, session: Any, schema: TableSchema, added: dict[str, 
             continue
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
         with work.commit(session, "filling a new column's default", metadata, (app, 1)):
-            session.sql(f"UPDATE {delta(work.mirror)} SET {name(column)} = {default}")
+            session.sql(f"UPDATE {delta(work.mirror)} SET {quote_name(column)} = {default}")
 
 
 def _reach_changelog(
@@ -149,7 +149,7 @@ def _reach_changelog(
     frame = session.sql(f"SELECT after FROM {delta(work.changelog)} LIMIT 0")
     there = set(frame.schema["after"].dataType.names)
     fields = [
-        f"{image}.{name(column)} {spark_type(kinds[column])}"
+        f"{image}.{quote_name(column)} {spark_type(kinds[column])}"
         for column in added
         if column not in there
         for image in ("before", "after")

@@ -14,7 +14,6 @@ from typing import Any
 from cdc_core.config import LakeConfig
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import LakeError
-from cdc_core.identifiers import TableId
 from cdc_core.lake.chunks import KeyRange, apply_chunk
 from cdc_core.lake.comparing import Comparison, compare
 from cdc_core.lake.evolution import is_settled, settle_schema
@@ -22,8 +21,10 @@ from cdc_core.lake.history import read_log
 from cdc_core.lake.replay import rebuild_mirror, replay_window
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.windows import apply_window
-from cdc_core.lake.work import ApplyReport, DeltaPosition, Fence, TableWork, no_fence
+from cdc_core.lake.work import DeltaPosition, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 
 Decode = Callable[[Any, TableSchema], Any]
@@ -74,7 +75,7 @@ class Lake:
         position: int | None = None,
         covered_scn: int = 0,
         fence: Fence = no_fence,
-    ) -> ApplyReport:
+    ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror, each once.
 
         Args:
@@ -116,7 +117,7 @@ class Lake:
         generation: int = 0,
         deletes_in: KeyRange | None = None,
         fence: Fence = no_fence,
-    ) -> ApplyReport:
+    ) -> TableApplied:
         """Append a chunk to its table's change log and bring its rows into the mirror, each once.
 
         Args:
@@ -145,7 +146,7 @@ class Lake:
         *,
         covered_scn: int = 0,
         fence: Fence = no_fence,
-    ) -> ApplyReport:
+    ) -> TableApplied:
         """Take an old window again: its keys are derived from the whole change log and mended where the mirror differs.
 
         The landing files are not read, since the window is in the change log; they are taken so that a replay is called

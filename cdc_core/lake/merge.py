@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cdc_core.errors import DecodeError, LakeError
 from cdc_core.lake.spark import packed_error
-from cdc_core.lake.tables import COMMIT_SCN, ORDINAL, delta, name, text
+from cdc_core.lake.tables import COMMIT_SCN, ORDINAL, delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 
 NEWER = f"(s.{COMMIT_SCN} > t.{COMMIT_SCN} OR (s.{COMMIT_SCN} = t.{COMMIT_SCN} AND s.{ORDINAL} > t.{ORDINAL}))"
@@ -36,15 +36,15 @@ def merge_sql(
             them back.
         force: Take the source as the truth whatever the positions say (repair from the whole change log).
     """
-    on = " AND ".join(f"t.{name(key)} = s.{name(key)}" for key in schema.key)
+    on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
     newer = "TRUE" if force else NEWER
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
     updates = ", ".join(
-        f"t.{name(column)} = {_new_value(column, schema, absent, force=force)}"
+        f"t.{quote_name(column)} = {_new_value(column, schema, absent, force=force)}"
         for column in columns
         if column not in schema.key
     )
-    names = ", ".join(name(column) for column in columns)
+    names = ", ".join(quote_name(column) for column in columns)
     values = ", ".join(_inserted_value(column, schema, absent) for column in columns)
     return f"""
 MERGE INTO {delta(mirror)} t USING {source} s ON {on}
@@ -55,7 +55,7 @@ WHEN NOT MATCHED AND s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn} THEN
 
 
 def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force: bool) -> str:
-    plain = f"s.{name(column)}"
+    plain = f"s.{quote_name(column)}"
     if column == ORDINAL and absent and not force:
         error = DecodeError(
             "a change of key does not carry all columns, and the old key's row is not there to take them from",
@@ -65,11 +65,11 @@ def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force
         return f"IF(s._cdc_lost AND SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
     if column not in absent:
         return plain
-    return f"IF(ARRAY_CONTAINS(s._cdc_missing, {text(column)}), t.{name(column)}, {plain})"
+    return f"IF(ARRAY_CONTAINS(s._cdc_missing, {string_literal(column)}), t.{quote_name(column)}, {plain})"
 
 
 def _inserted_value(column: str, schema: TableSchema, absent: Sequence[str]) -> str:
-    plain = f"s.{name(column)}"
+    plain = f"s.{quote_name(column)}"
     if column != ORDINAL or not absent:
         return plain
     error = LakeError(
@@ -83,4 +83,4 @@ def _inserted_value(column: str, schema: TableSchema, absent: Sequence[str]) -> 
 def _raise(error: DecodeError | LakeError) -> str:
     """Stops the MERGE before anything is committed. Stands in values, not in a clause's condition: Delta computes all
     conditions for every row, matched or not (4.4; tests/lake/test_absent.py shows it)."""
-    return f"CAST(RAISE_ERROR({text(packed_error(error))}) AS BIGINT)"
+    return f"CAST(RAISE_ERROR({string_literal(packed_error(error))}) AS BIGINT)"

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 
 from cdc_core.errors import DecodeError
 from cdc_core.lake.spark import packed_error
-from cdc_core.lake.tables import CHUNK_ORDINAL, name, text
+from cdc_core.lake.tables import CHUNK_ORDINAL, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 
 SNAPSHOT_HINT = "Take a new snapshot of the table."
@@ -43,10 +43,12 @@ def reduced_sql(
         belongs to a row that came from another key, so the mirror's value under this key is not it).
     """
     keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
-    key_images = ", ".join(f"img.{name(column)} AS key{i}" for i, column in enumerate(schema.key))
+    key_images = ", ".join(
+        f"img.{quote_name(column)} AS key{i}" for i, column in enumerate(schema.key)
+    )
     present = "".join(
-        f",\n    MAX_BY(NAMED_STRUCT('v', img.{name(column)}), pos) FILTER (WHERE (base IS NULL OR pos >= base)"
-        f" AND NOT ARRAY_CONTAINS(absent, {text(column)})) AS v{i}"
+        f",\n    MAX_BY(NAMED_STRUCT('v', img.{quote_name(column)}), pos) FILTER (WHERE (base IS NULL OR pos >= base)"
+        f" AND NOT ARRAY_CONTAINS(absent, {string_literal(column)})) AS v{i}"
         for i, column in enumerate(absent)
     )
     return f"""
@@ -97,14 +99,14 @@ def last_change_sql(changes: str, schema: TableSchema) -> str:
     most of the planning, which for a small window is most of the time.
     """
     key_images = ", ".join(
-        f"COALESCE(after.{name(column)}, before.{name(column)}) AS key{i}"
+        f"COALESCE(after.{quote_name(column)}, before.{quote_name(column)}) AS key{i}"
         for i, column in enumerate(schema.key)
     )
     keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
     columns = ", ".join(
-        f"key{schema.key.index(column)} AS {name(column)}"
+        f"key{schema.key.index(column)} AS {quote_name(column)}"
         if column in schema.key
-        else f"last.img.{name(column)} AS {name(column)}"
+        else f"last.img.{quote_name(column)} AS {quote_name(column)}"
         for column in schema.column_names
     )
     return f"""
@@ -144,7 +146,9 @@ def events_sql(changes: str, schema: TableSchema) -> str:
 
 def moved_sql(schema: TableSchema) -> str:
     """Does a change log row change its row's key?"""
-    same = " AND ".join(f"before.{name(key)} <=> after.{name(key)}" for key in schema.key)
+    same = " AND ".join(
+        f"before.{quote_name(key)} <=> after.{quote_name(key)}" for key in schema.key
+    )
     return f"(_cdc_op = 'u' AND NOT ({same}))"
 
 
@@ -158,10 +162,10 @@ def _final_select(schema: TableSchema, absent: Sequence[str], defaults: Mapping[
             default = defaults.get(column, "NULL")
             value = f"IF({slots[column]} IS NULL AND base.op IN ('c', 'r'), {default}, {slots[column]}.v)"
         else:
-            value = f"last.img.{name(column)}"
-        columns.append(f"{value} AS {name(column)}")
+            value = f"last.img.{quote_name(column)}"
+        columns.append(f"{value} AS {quote_name(column)}")
     missing = ", ".join(
-        f"IF({slot} IS NULL AND COALESCE(base.op, '') NOT IN ('c', 'r'), {text(column)}, NULL)"
+        f"IF({slot} IS NULL AND COALESCE(base.op, '') NOT IN ('c', 'r'), {string_literal(column)}, NULL)"
         for column, slot in slots.items()
         if column not in schema.key
     )
@@ -182,4 +186,4 @@ def _final_select(schema: TableSchema, absent: Sequence[str], defaults: Mapping[
 
 def _stop(schema: TableSchema, message: str) -> str:
     error = DecodeError(message, hint=SNAPSHOT_HINT, table=schema.table)
-    return f"CAST(RAISE_ERROR({text(packed_error(error))}) AS STRING)"
+    return f"CAST(RAISE_ERROR({string_literal(packed_error(error))}) AS STRING)"

@@ -25,18 +25,19 @@ from cdc_core.lake.tables import (
     delta,
     mirror_ddl,
     mirror_properties,
-    name,
-    text,
+    quote_name,
+    string_literal,
 )
 from cdc_core.lake.windows import report
-from cdc_core.lake.work import ApplyReport, TableWork
+from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
+from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 
 
 def replay_window(
     work: TableWork, manifest: WindowManifest, schema: TableSchema, *, covered_scn: int
-) -> ApplyReport:
+) -> TableApplied:
     """Derive the window's keys again and mend the mirror where it differs; ``skipped`` if it does not.
 
     Raises:
@@ -55,7 +56,7 @@ def replay_window(
     view = window_view(session, work.changelog, manifest.window.scn_high)
     changes = change_facts(session, view, schema).changes
     if changes == 0:
-        return ApplyReport(0, 0, 0, 0, time.monotonic() - started, True)
+        return TableApplied(table=work.table, seconds=time.monotonic() - started, skipped=True)
     keys = " UNION ".join(
         f"SELECT {_keys(schema, image)} FROM {view} WHERE {image} IS NOT NULL"
         for image in ("before", "after")
@@ -66,12 +67,14 @@ def replay_window(
         session.sql(_different_sql(work, schema, covered_scn)).createOrReplaceTempView("reduced")
         same = session.sql("SELECT 1 FROM reduced LIMIT 1").isEmpty()
     if same:
-        return ApplyReport(0, 0, 0, changes, time.monotonic() - started, True)
+        return TableApplied(
+            table=work.table, changes=changes, seconds=time.monotonic() - started, skipped=True
+        )
     sql = merge_sql(work.mirror, "reduced", schema, absent=missing, force=True)
     metadata = work.metadata("replay", position, window=manifest.window.key)
     with work.commit(session, "mending the mirror", metadata):
         counts = session.sql(sql).collect()
-    return report(counts, changes, started)
+    return report(work.table, counts, changes, started)
 
 
 def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
@@ -98,7 +101,9 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     position = max(done.changelog_scn or 0, done.mirror_scn or 0)
     with translated("deriving the mirror", **work.facts()):
         _derive(work, session, schema, position, wanted=None)
-        columns = ", ".join(name(column) for column in (*schema.column_names, COMMIT_SCN, ORDINAL))
+        columns = ", ".join(
+            quote_name(column) for column in (*schema.column_names, COMMIT_SCN, ORDINAL)
+        )
         rows = session.sql(f"SELECT {columns} FROM derived WHERE _cdc_kind = 'row'")
         counts = session.sql(
             "SELECT COUNT_IF(_cdc_kind = 'row') AS n, COUNT_IF(SIZE(_cdc_missing) > 0) AS missing FROM derived"
@@ -146,7 +151,7 @@ def _derive(
         near = "carried_history"
     reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults)
     if wanted is not None:
-        same = " AND ".join(f"d.{name(key)} = w.{name(key)}" for key in schema.key)
+        same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
         reduced = f"SELECT d.* FROM ({reduced}) d LEFT SEMI JOIN {wanted} w ON {same}"
     session.sql(reduced).createOrReplaceTempView("derived")
     return facts.absent
@@ -161,11 +166,11 @@ def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
     images = []
     for image in ("before", "after"):
         fields = ", ".join(
-            f"{text(column)}, "
+            f"{string_literal(column)}, "
             + (
-                f"IF(_cdc_columns <= {index}, {added[column]}, {image}.{name(column)})"
+                f"IF(_cdc_columns <= {index}, {added[column]}, {image}.{quote_name(column)})"
                 if column in added
-                else f"{image}.{name(column)}"
+                else f"{image}.{quote_name(column)}"
             )
             for index, column in enumerate(schema.column_names)
         )
@@ -176,7 +181,7 @@ def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
 def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
     """Rows of the history that touch a wanted key before or after, each once; joins by equality alone, so they scale."""
     before, after = (
-        " AND ".join(f"h.{image}.{name(key)} = w.{name(key)}" for key in schema.key)
+        " AND ".join(f"h.{image}.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
         for image in ("before", "after")
     )
     return f"""
@@ -189,9 +194,9 @@ def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
 
 def _different_sql(work: TableWork, schema: TableSchema, covered_scn: int) -> str:
     """Derived rows that the mirror has otherwise, compared with NULL equal to NULL and NaN equal to NaN."""
-    same = " AND ".join(f"d.{name(key)} = m.{name(key)}" for key in schema.key)
+    same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
     equal = " AND ".join(
-        f"(ARRAY_CONTAINS(d._cdc_missing, {text(column)}) OR d.{name(column)} <=> m.{name(column)})"
+        f"(ARRAY_CONTAINS(d._cdc_missing, {string_literal(column)}) OR d.{quote_name(column)} <=> m.{quote_name(column)})"
         for column in (*schema.column_names, COMMIT_SCN, ORDINAL)
         if column not in schema.key
     )
@@ -205,4 +210,4 @@ def _different_sql(work: TableWork, schema: TableSchema, covered_scn: int) -> st
 
 
 def _keys(schema: TableSchema, image: str) -> str:
-    return ", ".join(f"{image}.{name(key)} AS {name(key)}" for key in schema.key)
+    return ", ".join(f"{image}.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)

@@ -22,15 +22,9 @@ import cdc_core
 from cdc_core import errors
 from cdc_core.config import LakeConfig
 from cdc_core.errors import CdcError, CommitConflictError, LakeError, LandingDamagedError
-from cdc_core.lake.runtime import (
-    JARS,
-    JavaHome,
-    default_runtime_folder,
-    find_java,
-    jars_folder,
-    require_jars,
-    shim_folder,
-)
+from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
+from cdc_core.runtime.jars import JARS, require_jars
+from cdc_core.runtime.java import JavaHome, find_java
 
 log = logging.getLogger(__name__)
 

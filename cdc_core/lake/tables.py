@@ -9,7 +9,7 @@ from collections import Counter
 import pyarrow as pa
 
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 
@@ -61,15 +61,15 @@ def changelog_path(root: str, source: str, table: TableId) -> str:
 
 def delta(path: str) -> str:
     """A Delta table by its folder, for SQL."""
-    return f"delta.{name(path)}"
+    return f"delta.{quote_name(path)}"
 
 
-def name(identifier: str) -> str:
+def quote_name(identifier: str) -> str:
     """Quote one name for Spark SQL."""
     return "`" + identifier.replace("`", "``") + "`"
 
 
-def text(value: str) -> str:
+def string_literal(value: str) -> str:
     """A SQL string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
@@ -100,21 +100,21 @@ def change_schema(schema: TableSchema) -> pa.Schema:
 
 def change_ddl(schema: TableSchema) -> str:
     """The change log's columns as Spark writes a schema."""
-    fields = ", ".join(f"{name(n)}: {spark_type(kind)}" for n, kind in columns_of(schema))
-    plain = ", ".join(f"{name(n)} {spark_type(kind)}" for n, kind in CHANGE_FIELDS)
+    fields = ", ".join(f"{quote_name(n)}: {spark_type(kind)}" for n, kind in columns_of(schema))
+    plain = ", ".join(f"{quote_name(n)} {spark_type(kind)}" for n, kind in CHANGE_FIELDS)
     return f"{plain}, before STRUCT<{fields}>, after STRUCT<{fields}>"
 
 
 def mirror_ddl(schema: TableSchema) -> str:
     """The mirror's columns with Oracle's types as comments."""
     user = [column_ddl(schema, column) for column in schema.columns]
-    return ", ".join([*user, f"{name(COMMIT_SCN)} BIGINT", f"{name(ORDINAL)} BIGINT"])
+    return ", ".join([*user, f"{quote_name(COMMIT_SCN)} BIGINT", f"{quote_name(ORDINAL)} BIGINT"])
 
 
 def column_ddl(schema: TableSchema, column: Column) -> str:
     """One column of the mirror."""
     kind = dict(columns_of(schema))[column.name]
-    return f"{name(column.name)} {spark_type(kind)} COMMENT {text(oracle_type(column))}"
+    return f"{quote_name(column.name)} {spark_type(kind)} COMMENT {string_literal(oracle_type(column))}"
 
 
 def columns_of(schema: TableSchema) -> list[tuple[str, pa.DataType]]:
@@ -163,7 +163,9 @@ def _properties(source: str, schema: TableSchema, role: str) -> dict[str, str]:
 
 def create_sql(path: str, ddl: str, properties: dict[str, str]) -> str:
     """The statement that creates a Delta table if it is not there."""
-    listed = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())
+    listed = ", ".join(
+        f"{string_literal(key)} = {string_literal(value)}" for key, value in properties.items()
+    )
     return f"CREATE TABLE IF NOT EXISTS {delta(path)} ({ddl}) USING delta TBLPROPERTIES ({listed})"
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cdc_core.errors import LakeError, WindowOrderError
-from cdc_core.events.committed import read_committed
 from cdc_core.lake.carry import carried_view
 from cdc_core.lake.changes import (
     ChangeFacts,
@@ -16,6 +15,7 @@ from cdc_core.lake.changes import (
     decoded_changes,
     window_view,
 )
+from cdc_core.lake.committed import read_committed
 from cdc_core.lake.defaults import default_values
 from cdc_core.lake.evolution import check_mirror, settle_schema
 from cdc_core.lake.history import read_log
@@ -23,15 +23,15 @@ from cdc_core.lake.merge import merge_sql
 from cdc_core.lake.reduce import last_change_sql, reduced_sql
 from cdc_core.lake.spark import interpreted, translated
 from cdc_core.lake.tables import delta
-from cdc_core.lake.work import ApplyReport, TableWork
+from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 
 ONE_TASK_CHANGES_MAX = 20_000
 """Up to so many changes are reduced in one task: the reduction's steps then need no shuffle between them, each of which costs
 more than the work."""
-
-SKIPPED = ApplyReport(0, 0, 0, 0, 0.0, True)
 
 
 def apply_window(
@@ -44,7 +44,7 @@ def apply_window(
     position: int | None,
     covered_scn: int,
     decode: Callable[[Any, TableSchema], Any],
-) -> ApplyReport:
+) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
     Repeating it at any point gives the same tables: each of the two commits carries the window in its transaction
@@ -55,11 +55,11 @@ def apply_window(
     where = work.facts(window=window.key)
     done = work.position()
     if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
-        return SKIPPED
+        return TableApplied(table=work.table, skipped=True)
     _check_order(where, done.mirror_scn, position, window.scn_low)
     committed = read_committed(transactions_paths, work.table, window, ordinal=manifest.ordinal)
     if committed.count == 0:
-        return ApplyReport(0, 0, 0, 0, time.monotonic() - started, False)
+        return TableApplied(table=work.table, seconds=time.monotonic() - started)
     _check_store(where, position, window.scn_high)
     session = work.open_session()
     if position is None:
@@ -98,7 +98,7 @@ def apply_window(
         (work.window_app, window.scn_high),
     ):
         counts = session.sql(text).collect()
-    return report(counts, facts.changes, started)
+    return report(work.table, counts, facts.changes, started)
 
 
 def reduced_view(
@@ -118,12 +118,13 @@ def reduced_view(
     return "reduced"
 
 
-def report(counts: list[Any], changes: int, started: float) -> ApplyReport:
+def report(table: TableId, counts: list[Any], changes: int, started: float) -> TableApplied:
     """A report from MERGE's own metrics; Delta gives none when it skipped a repeated transaction."""
     if not counts:
-        return SKIPPED
+        return TableApplied(table=table, skipped=True)
     row = counts[0]
-    return ApplyReport(
+    return TableApplied(
+        table=table,
         rows_inserted=row["num_inserted_rows"],
         rows_updated=row["num_updated_rows"],
         rows_deleted=row["num_deleted_rows"],

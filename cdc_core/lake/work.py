@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.errors import LakeError
-from cdc_core.identifiers import TableId
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
@@ -22,6 +21,7 @@ from cdc_core.lake.tables import (
     mirror_path,
     mirror_properties,
 )
+from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import TableSchema
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -34,18 +34,6 @@ Fence = Callable[[], None]
 
 def no_fence() -> None:
     """The fence of callers that hold no lease."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyReport:
-    """What applying a window or chunk did to a mirror. ``skipped``: it had been applied before, nothing was committed."""
-
-    rows_inserted: int
-    rows_updated: int
-    rows_deleted: int
-    changes: int
-    seconds: float
-    skipped: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from cdc_core.identifiers import TableId
-from cdc_core.scn import ScnWindow
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import ScnWindow
 
 REDO_SCHEMA = pa.schema(
     [

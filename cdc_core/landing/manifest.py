@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cdc_core.errors import LandingDamagedError
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn, ScnWindow
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, assert_never
+from typing import Protocol
 
 import pyarrow as pa
 
-from cdc_core.config import LocalLandingConfig, S3LandingConfig
-from cdc_core.errors import LandingDamagedError
 from cdc_core.landing.manifest import LandedFile
 
 
@@ -88,47 +86,3 @@ class LandingStore(Protocol):
 
     def remove_unlanded(self, folder: str) -> None:
         """Remove what a crashed attempt left in a folder. A folder that has landed is left alone."""
-
-
-def open_landing(config: LocalLandingConfig | S3LandingConfig) -> LandingStore:
-    """Open the landing store that is configured.
-
-    Raises:
-        ConfigError: The local folder cannot be made.
-    """
-    match config:
-        case LocalLandingConfig():
-            from cdc_core.landing.store_local import LocalLandingStore
-
-            return LocalLandingStore(config.path)
-        case S3LandingConfig():
-            # boto3 takes a third of a second to import: only those who use S3 pay for it.
-            from cdc_core.landing.store_s3 import S3LandingStore
-
-            return S3LandingStore(config)
-        case _:
-            assert_never(config)
-
-
-def missing_file(where: str) -> LandingDamagedError:
-    """The error for a file that a manifest or a step names and that is not there."""
-    return LandingDamagedError("a landing file is missing", hint=_RESTORE, file=where)
-
-
-def changed_file(where: str, what: str) -> LandingDamagedError:
-    """The error for a file that is not what its manifest says."""
-    return LandingDamagedError(
-        f"a landing file is not what its manifest says: {what} differs", hint=_RESTORE, file=where
-    )
-
-
-def landed_already(folder: str) -> LandingDamagedError:
-    """The error for writing into a folder that has landed."""
-    return LandingDamagedError(
-        "this folder has landed already and is immutable",
-        hint="Another attempt finished first; run the step again and it will take that result.",
-        folder=folder,
-    )
-
-
-_RESTORE = "Restore the file, or move the whole folder aside and capture the window or chunk again."

@@ -10,8 +10,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from cdc_core.errors import ConfigError
+from cdc_core.landing.damage import landed_already, missing_file
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
-from cdc_core.landing.store import LandingWriter, landed_already, missing_file
+from cdc_core.landing.store import LandingWriter
 from cdc_core.landing.store_parquet import (
     TEMPORARY_SUFFIX,
     FileVerifier,

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.errors import StoreUnavailableError
+from cdc_core.landing.damage import changed_file, missing_file
 from cdc_core.landing.manifest import LandedFile
-from cdc_core.landing.store import changed_file, missing_file
 
 TEMPORARY_SUFFIX = ".part"
 _GROUP_BYTES_MAX = 64 * 1024**2

@@ -21,8 +21,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cdc_core.config import S3LandingConfig
 from cdc_core.errors import ConfigError, StoreUnavailableError
+from cdc_core.landing.damage import landed_already, missing_file
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
-from cdc_core.landing.store import LandingWriter, landed_already, missing_file
+from cdc_core.landing.store import LandingWriter
 from cdc_core.landing.store_parquet import (
     TEMPORARY_SUFFIX,
     FileVerifier,

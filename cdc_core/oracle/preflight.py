@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, ConfigError, OracleError, PreflightError, UnsupportedTypeError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.scn import Scn
 
 VIEWS = (
     "V$DATABASE",

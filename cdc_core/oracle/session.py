@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cdc_core.config import OracleConfig
 from cdc_core.errors import ConfigError, PreflightError
-from cdc_core.identifiers import quote
+from cdc_core.model.identifiers import quote
 from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.cursors import ManualConnection
 from cdc_core.oracle.ora_codes import cdc_error

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, OracleError, PreflightError, SchemaMismatchError
-from cdc_core.identifiers import TableId, quote
+from cdc_core.model.identifiers import TableId, quote
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 
 
 class Queries(Protocol):

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn
 
 
 class SchemaHistory:

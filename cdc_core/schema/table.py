@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cdc_core.identifiers import TableId
-from cdc_core.scn import Scn
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ import re
 import pyarrow as pa
 
 from cdc_core.errors import UnsupportedTypeError
-from cdc_core.identifiers import TableId, quote
+from cdc_core.model.identifiers import TableId, quote
 from cdc_core.schema.table import Column, TableSchema
 
 DECIMAL_DIGITS_MAX = 38

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from cdc_core.config import SnapshotConfig
 from cdc_core.errors import ConfigError, PreflightError
-from cdc_core.identifiers import quote
+from cdc_core.model.identifiers import quote
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_number_text, select_expression
-from cdc_core.scn import Scn
 from cdc_core.snapshot.plan import ChunkRange, range_predicate, where_clause
 
 _LOG = logging.getLogger(__name__)

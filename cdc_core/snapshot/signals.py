@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.signals import Signal
 from cdc_core.oracle.session import OracleSession
-from cdc_core.state.records import SignalRecord
 
 EXECUTE_SNAPSHOT = "execute-snapshot"
 ORACLE_CHANNEL = "oracle"
@@ -70,7 +70,7 @@ class ExecuteSnapshot(_SignalModel):
 class KnownSignals(Protocol):
     """What reading a signal table needs of the metadata store."""
 
-    def signals(self, source: str) -> Sequence[SignalRecord]:
+    def signals(self, source: str) -> Sequence[Signal]:
         """All signals of a source."""
 
 
@@ -116,7 +116,7 @@ def table_from_collection(text: str) -> TableId:
 
 def read_signal_table(
     session: OracleSession, config: SourceConfig, store: KnownSignals
-) -> list[SignalRecord]:
+) -> list[Signal]:
     """Signals of the configured table that the store does not know yet, by id. The table is only read.
 
     A row whose data is no JSON object comes as a rejected signal. Watermark rows that Debezium leaves in such tables are
@@ -138,15 +138,15 @@ def read_signal_table(
     ]
 
 
-def _record(source: str, signal_id: str, kind: str, text: str | None) -> SignalRecord:
+def _record(source: str, signal_id: str, kind: str, text: str | None) -> Signal:
     try:
         data = json.loads(text or "{}")
     except ValueError:
         data = None
     if isinstance(data, dict):
-        return SignalRecord(signal_id, source, kind, data, ORACLE_CHANNEL)
+        return Signal(signal_id, source, kind, data, ORACLE_CHANNEL)
     reason = "its data is not a JSON object"
-    return SignalRecord(signal_id, source, kind, {}, ORACLE_CHANNEL, "rejected", reason)
+    return Signal(signal_id, source, kind, {}, ORACLE_CHANNEL, "rejected", reason)
 
 
 def _said(error: ValidationError) -> str:

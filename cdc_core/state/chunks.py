@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, and_, insert, or_, select, update
 
 from cdc_core.errors import LandingDamagedError, TerminalError
-from cdc_core.identifiers import TableId
 from cdc_core.landing.manifest import ChunkManifest
-from cdc_core.scn import Scn
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.records import ChunkRecord, ChunkState

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn, ScnWindow
 
 TableState = Literal["new", "snapshotting", "ready", "failed"]
 WindowState = Literal["planned", "captured", "applied"]
 ChunkState = Literal["planned", "landed", "applied"]
-SignalState = Literal["pending", "taken", "done", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,43 +89,12 @@ class ChunkRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of the ledger.
-
-    ``first_ordinal`` names the window in which it was first seen, ``tables`` the captured tables ("OWNER.NAME") it touched so
-    far, ``rows`` its captured redo rows so far. ``start_scn`` is None where no START row was seen.
-    """
-
-    xid: str
-    start_scn: int | None
-    first_ordinal: int
-    has_rollback: bool = False
-    tables: tuple[str, ...] = ()
-    rows: int = 0
-    username: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SchemaVersion:
     """A version of a table's definition, valid from ``schema.scn_from`` on; ``ddl`` is the statement that made it."""
 
     source: str
     schema: TableSchema
     ddl: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SignalRecord:
-    """A request from outside. ``id`` is the sender's and unique per source; ``reason`` says why it was rejected."""
-
-    id: str
-    source: str
-    type: str
-    data: dict[str, Any]
-    channel: str = "store"
-    state: SignalState = "pending"
-    reason: str | None = None
-    created: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, delete, insert, select
 
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.records import SchemaVersion

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from sqlalchemy import Connection, and_, insert, select, update
 
 from cdc_core.errors import TerminalError
+from cdc_core.model.signals import Signal, SignalState
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.records import SignalRecord, SignalState
 from cdc_core.state.tables import SIGNALS
 
 
@@ -19,7 +19,7 @@ class SignalQueries:
 
     _database: Database
 
-    def add_signal(self, record: SignalRecord) -> bool:
+    def add_signal(self, record: Signal) -> bool:
         """Add a signal; False if the source has one with this id already, which then stays as it is."""
         with self._database.writing() as connection:
             if _signal(connection, record.source, record.id) is not None:
@@ -39,9 +39,7 @@ class SignalQueries:
             )
             return True
 
-    def signals(
-        self, source: str, *, states: Iterable[SignalState] | None = None
-    ) -> list[SignalRecord]:
+    def signals(self, source: str, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order of their arrival."""
         query = select(SIGNALS).where(SIGNALS.c.source == source)
         if states is not None:
@@ -50,16 +48,16 @@ class SignalQueries:
             rows = connection.execute(query.order_by(SIGNALS.c.created, SIGNALS.c.id)).mappings()
             return [_signal_from_row(row) for row in rows]
 
-    def signal(self, source: str, signal_id: str) -> SignalRecord | None:
+    def signal(self, source: str, signal_id: str) -> Signal | None:
         """One signal."""
         with self._database.reading() as connection:
             return _signal(connection, source, signal_id)
 
-    def pending_signals(self, source: str) -> list[SignalRecord]:
+    def pending_signals(self, source: str) -> list[Signal]:
         """Signals that have not ended, oldest first: pending ones, and taken ones whose taker may have died."""
         return self.signals(source, states=("pending", "taken"))
 
-    def take_signal(self, source: str, signal_id: str) -> SignalRecord | None:
+    def take_signal(self, source: str, signal_id: str) -> Signal | None:
         """Take a pending signal; None if it is not pending (any more): somebody else has it."""
         with self._database.writing() as connection:
             record = _signal(connection, source, signal_id)
@@ -98,12 +96,12 @@ def _is(source: str, signal_id: str) -> Any:
     return and_(SIGNALS.c.source == source, SIGNALS.c.id == signal_id)
 
 
-def _signal(connection: Connection, source: str, signal_id: str) -> SignalRecord | None:
+def _signal(connection: Connection, source: str, signal_id: str) -> Signal | None:
     row = connection.execute(select(SIGNALS).where(_is(source, signal_id))).mappings().first()
     return _signal_from_row(row) if row else None
 
 
-def _signal_from_row(row: Any) -> SignalRecord:
+def _signal_from_row(row: Any) -> Signal:
     values = dict(row)
     values |= {"data": json_from_text(values["data"]), "created": moment(values["created"])}
-    return SignalRecord(**values)
+    return Signal(**values)

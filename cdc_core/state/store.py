@@ -9,12 +9,22 @@ from types import TracebackType
 from cdc_core.state.chunks import ChunkQueries
 from cdc_core.state.database import Database, open_database
 from cdc_core.state.lease_queries import LeaseQueries
-from cdc_core.state.progress import ProgressQueries
+from cdc_core.state.ledger import LedgerQueries
 from cdc_core.state.schemas import SchemaQueries
 from cdc_core.state.signals import SignalQueries
+from cdc_core.state.sources import SourceQueries
+from cdc_core.state.windows import WindowQueries
 
 
-class Store(ProgressQueries, ChunkQueries, SchemaQueries, SignalQueries, LeaseQueries):
+class Store(
+    SourceQueries,
+    WindowQueries,
+    LedgerQueries,
+    ChunkQueries,
+    SchemaQueries,
+    SignalQueries,
+    LeaseQueries,
+):
     """The metadata store. Every method is one SQL transaction; may be used from many threads and processes.
 
     All methods raise :class:`~cdc_core.errors.StoreUnavailableError` when the database cannot be reached.

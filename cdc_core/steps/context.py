@@ -18,7 +18,6 @@ from cdc_core.errors import (
     OracleUnavailableError,
     TerminalError,
 )
-from cdc_core.identifiers import TableId
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
@@ -27,13 +26,15 @@ from cdc_core.landing.manifest import (
     digest_of,
     read_window_manifest,
 )
-from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.landing.open import open_landing
+from cdc_core.landing.store import LandingStore
 from cdc_core.leases import HeldLease, held
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import Reporter, StepReport
+from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.session import OracleSession, connect
-from cdc_core.scn import ScnWindow
 from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.state.store import Store
-from cdc_core.status import Reporter, StepReport
 
 T = TypeVar("T")
 SESSION_ATTEMPTS = 3

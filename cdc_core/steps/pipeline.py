@@ -8,16 +8,25 @@ from types import TracebackType
 from typing import Any, Self
 
 from cdc_core.config import SourceConfig
-from cdc_core.identifiers import TableId
 from cdc_core.lake.lake import Lake
 from cdc_core.leases import HeldLease
-from cdc_core.scn import ScnWindow
-from cdc_core.state.records import SignalRecord
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import Reconciliation, Reporter, SourceStatus, StepReport
+from cdc_core.model.scn import ScnWindow
+from cdc_core.model.signals import Signal
 from cdc_core.state.store import Store
-from cdc_core.status import ChunkKey, Reconciliation, Reporter, SourceStatus, StepReport
-from cdc_core.steps import reconciling, signals, snapshots, standing, windows
+from cdc_core.steps import reconciling, signals
+from cdc_core.steps import status as source_status
 from cdc_core.steps.context import Context
-from cdc_core.steps.order import carry_chunks, carry_windows
+from cdc_core.steps.lookahead import carry_chunks, carry_windows
+from cdc_core.steps.snapshots import apply as chunk_apply
+from cdc_core.steps.snapshots import plan as snapshot_plan
+from cdc_core.steps.snapshots import read as chunk_read
+from cdc_core.steps.windows import apply as window_apply
+from cdc_core.steps.windows import capture as window_capture
+from cdc_core.steps.windows import plan as window_plan
+from cdc_core.steps.windows import replay as window_replay
 
 
 class Pipeline:
@@ -69,8 +78,8 @@ class Pipeline:
     # -- snapshot path ---------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Preflight (:func:`snapshots.check`)."""
-        snapshots.check(self._ctx)
+        """Preflight (:func:`snapshot_plan.check`)."""
+        snapshot_plan.check(self._ctx)
 
     def start_snapshot(
         self,
@@ -79,9 +88,9 @@ class Pipeline:
         condition: str | None = None,
         signal_id: str | None = None,
     ) -> list[ChunkKey]:
-        """Plan the first snapshot, or an ad hoc one (:func:`snapshots.start_snapshot`); one condition for all tables."""
+        """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
         limited = [] if condition is None else self._ctx.configured(tables)
-        return snapshots.start_snapshot(
+        return snapshot_plan.start_snapshot(
             self._ctx,
             tables,
             conditions=dict.fromkeys(limited, condition or ""),
@@ -90,45 +99,45 @@ class Pipeline:
 
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
         """Chunks that are not applied yet, in order."""
-        return snapshots.pending_chunks(self._ctx, tables)
+        return snapshot_plan.pending_chunks(self._ctx, tables)
 
     def snapshot_chunk(self, key: ChunkKey) -> StepReport:
-        """Oracle → landing (:func:`snapshots.snapshot_chunk`)."""
-        return snapshots.snapshot_chunk(self._ctx, key)
+        """Oracle → landing (:func:`chunk_read.snapshot_chunk`)."""
+        return chunk_read.snapshot_chunk(self._ctx, key)
 
     def apply_chunk(self, key: ChunkKey) -> StepReport:
-        """Landing → change log and mirror (:func:`snapshots.apply_chunk`)."""
-        return snapshots.apply_chunk(self._ctx, key)
+        """Landing → change log and mirror (:func:`chunk_apply.apply_chunk`)."""
+        return chunk_apply.apply_chunk(self._ctx, key)
 
     # -- log path --------------------------------------------------------------------------------------------------
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
-        """Cut windows up to the present (:func:`windows.plan_windows`)."""
-        return windows.plan_windows(self._ctx, until=until)
+        """Cut windows up to the present (:func:`window_plan.plan_windows`)."""
+        return window_plan.plan_windows(self._ctx, until=until)
 
     def pending_windows(self) -> list[ScnWindow]:
         """Windows that are not applied yet, in order."""
-        return windows.pending_windows(self._ctx)
+        return window_plan.pending_windows(self._ctx)
 
     def capture_window(self, window: ScnWindow) -> StepReport:
-        """Redo → landing (:func:`windows.capture_window`)."""
-        return windows.capture_window(self._ctx, window)
+        """Redo → landing (:func:`window_capture.capture_window`)."""
+        return window_capture.capture_window(self._ctx, window)
 
     def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
-        """Landing → change logs and mirrors (:func:`windows.apply_window`)."""
-        return windows.apply_window(self._ctx, window, tables)
+        """Landing → change logs and mirrors (:func:`window_apply.apply_window`)."""
+        return window_apply.apply_window(self._ctx, window, tables)
 
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
-        """An old window once more (:func:`windows.replay_window`)."""
-        return windows.replay_window(self._ctx, window, tables)
+        """An old window once more (:func:`window_replay.replay_window`)."""
+        return window_replay.replay_window(self._ctx, window, tables)
 
     # -- signals, proof, status ------------------------------------------------------------------------------------
 
-    def add_signal(self, signal: SignalRecord) -> None:
+    def add_signal(self, signal: Signal) -> None:
         """Ask for something (:func:`signals.add_signal`)."""
         signals.add_signal(self._ctx, signal)
 
-    def take_signals(self) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+    def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         """Plan what waiting signals ask for (:func:`signals.take_signals`)."""
         return signals.take_signals(self._ctx)
 
@@ -139,8 +148,8 @@ class Pipeline:
         return reconciling.reconcile(self._ctx, tables, scn=scn)
 
     def status(self, *, ask_oracle: bool = True) -> SourceStatus:
-        """How the source stands (:func:`standing.status`)."""
-        return standing.status(self._ctx, ask_oracle=ask_oracle)
+        """How the source stands (:func:`source_status.status`)."""
+        return source_status.status(self._ctx, ask_oracle=ask_oracle)
 
     # -- all at once -----------------------------------------------------------------------------------------------
 

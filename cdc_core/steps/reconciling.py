@@ -8,14 +8,14 @@ from pathlib import Path
 
 from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import ConfigError, WindowOrderError
-from cdc_core.identifiers import TableId
 from cdc_core.landing.layout import chunk_folder
-from cdc_core.landing.store import open_landing
+from cdc_core.landing.open import open_landing
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import Reconciliation, TableComparison
+from cdc_core.model.scn import Scn
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.scn import Scn
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.status import Reconciliation, TableComparison
 from cdc_core.steps.context import Context, seconds_since
 
 

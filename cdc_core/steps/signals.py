@@ -9,14 +9,15 @@ from __future__ import annotations
 import time
 
 from cdc_core.errors import CdcError, TransientError
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.reports import StepReport
+from cdc_core.model.signals import Signal
 from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal, read_signal_table
-from cdc_core.state.records import SignalRecord
-from cdc_core.status import ChunkKey, StepReport
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.snapshots import start_snapshot
+from cdc_core.steps.snapshots.plan import start_snapshot
 
 
-def add_signal(ctx: Context, signal: SignalRecord) -> None:
+def add_signal(ctx: Context, signal: Signal) -> None:
     """Put a signal into the metadata store after checking that it can be understood.
 
     Raises:
@@ -27,7 +28,7 @@ def add_signal(ctx: Context, signal: SignalRecord) -> None:
     ctx.store.add_signal(signal)
 
 
-def take_signals(ctx: Context) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
     """Take every waiting signal, of the store and of Oracle's signal table, and plan what it asks for.
 
     A signal that cannot be understood is recorded as rejected with the reason and stops nothing.
@@ -45,7 +46,7 @@ def take_signals(ctx: Context) -> list[tuple[SignalRecord, list[ChunkKey]]]:
     return taken
 
 
-def _act(ctx: Context, signal: SignalRecord) -> list[ChunkKey] | None:
+def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
     started = time.monotonic()
     if signal.state == "pending":
         ctx.store.take_signal(ctx.source, signal.id)
@@ -63,7 +64,7 @@ def _act(ctx: Context, signal: SignalRecord) -> list[ChunkKey] | None:
     return keys
 
 
-def _planned_before(ctx: Context, signal: SignalRecord) -> list[ChunkKey]:
+def _planned_before(ctx: Context, signal: Signal) -> list[ChunkKey]:
     return [
         ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
         for chunk in ctx.store.chunks(ctx.source)
@@ -71,7 +72,7 @@ def _planned_before(ctx: Context, signal: SignalRecord) -> list[ChunkKey]:
     ]
 
 
-def _plan(ctx: Context, signal: SignalRecord, request: ExecuteSnapshot) -> list[ChunkKey]:
+def _plan(ctx: Context, signal: Signal, request: ExecuteSnapshot) -> list[ChunkKey]:
     """All chunks of the signal in one transaction: found again whole by :func:`_planned_before`, or not at all."""
     conditions = {table: request.condition_of(table) for table in request.tables}
     return start_snapshot(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cdc_core.status import Reconciliation, SourceStatus, TableStatus
+from cdc_core.model.reports import Reconciliation, SourceStatus, TableStatus
 from pipelines.commands.shared import (
     ConfigOption,
     JsonOption,

@@ -18,7 +18,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from cdc_core.errors import CdcError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
 from pipelines.config_file import config_path, is_demo, load_config
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_core.errors import ConfigError, TransientError
-from cdc_core.identifiers import TableId
-from cdc_core.scn import ScnWindow
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import ScnWindow
+from cdc_core.model.signals import Signal
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.state.records import SignalRecord
 from pipelines.commands.shared import ConfigOption, TablesOption, opened, out, tables_of, tell_error
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def execute_snapshot(
             data["additional-conditions"] = [
                 {"data-collection": name, "filter": condition} for name in tables
             ]
-        signal = SignalRecord(
+        signal = Signal(
             signal_id or uuid.uuid4().hex, pipeline.config.name, "execute-snapshot", data
         )
         pipeline.add_signal(signal)

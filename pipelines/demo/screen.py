@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from cdc_core.status import StepReport
+from cdc_core.model.reports import StepReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,27 +10,22 @@ from typing import Any
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, ConfigError, WindowOrderError
-from cdc_core.identifiers import TableId
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
 from cdc_core.leases import held
-from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn, ScnWindow
-from cdc_core.state.records import (
-    ChunkRecord,
-    SchemaVersion,
-    SignalRecord,
-    SourceRecord,
-    TableRecord,
-)
-from cdc_core.state.store import Store
-from cdc_core.status import (
-    ChunkKey,
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import (
     Reconciliation,
     SourceStatus,
     StepReport,
     TableApplied,
     TableComparison,
 )
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.signals import Signal
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
+from cdc_core.state.store import Store
 
 EMPLOYEES = TableId("HR", "EMPLOYEES")
 JOBS = TableId("HR", "JOBS")
@@ -260,7 +255,16 @@ class StandIn:
                     window=window.key,
                 )
             self.store.mark_table_applied(self.source, table, window.scn_high)
-            done.append(TableApplied(table, 7, 3, 2, 2, 0.3))
+            done.append(
+                TableApplied(
+                    table=table,
+                    changes=7,
+                    rows_inserted=3,
+                    rows_updated=2,
+                    rows_deleted=2,
+                    seconds=0.3,
+                )
+            )
         states = [self.store.table(self.source, table) for table in self.tables]
         if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
             self.store.record_applied(self.source, window, self.tables, 0.4)
@@ -268,13 +272,15 @@ class StandIn:
 
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         self._begin("replay", window.key)
-        done = [TableApplied(table, 0, 0, 0, 0, 0.1, True) for table in tables or self.tables]
+        done = [
+            TableApplied(table=table, seconds=0.1, skipped=True) for table in tables or self.tables
+        ]
         return self._report("window-replayed", window, done)
 
-    def add_signal(self, signal: SignalRecord) -> None:
+    def add_signal(self, signal: Signal) -> None:
         self.store.add_signal(signal)
 
-    def take_signals(self) -> list[tuple[SignalRecord, list[ChunkKey]]]:
+    def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         taken = []
         for signal in self.store.pending_signals(self.source):
             if self.store.take_signal(self.source, signal.id) is None:

@@ -15,9 +15,9 @@ from assets.components import OracleCdc
 from assets.ports import SourcePipeline
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from cdc_core.config import SourceConfig
-from cdc_core.identifiers import TableId
 from cdc_core.lake.counting import count_rows
-from cdc_core.state.records import SignalRecord
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
@@ -123,7 +123,7 @@ def test_the_four_uses(site: Site) -> None:
             "data-collections": [str(TABLE)],
             "additional-conditions": [{"data-collection": str(TABLE), "filter": "ID < 20"}],
         }
-        pipeline.add_signal(SignalRecord("s1", "src", "execute-snapshot", data))
+        pipeline.add_signal(Signal("s1", "src", "execute-snapshot", data))
     assert site.run_all("snapshots") == 1
     assert site.tick("snapshots") == [], "the signal is taken once"
     site.oracle.run("UPDATE ITEMS SET NAME = 'later' WHERE ID = 5")

@@ -14,7 +14,7 @@ from assets.runs import RANGE_END_TAG, RANGE_START_TAG, release_dead_runs
 from assets.sensors import window_keys
 from assets.translator import Translator
 from cdc_core.errors import OracleUnavailableError, RedoUnavailableError
-from cdc_core.state.records import SignalRecord
+from cdc_core.model.signals import Signal
 from tests.assets.standin import JOBS, StandIn
 
 NAMES = Translator("hr")
@@ -134,7 +134,7 @@ def test_a_signal_becomes_one_run_of_its_chunks(
     pipeline: StandIn, sensors: Sensors, instance: dg.DagsterInstance
 ) -> None:
     pipeline.snapshotted()
-    signal = SignalRecord("x1", "hr", "execute-snapshot", {"data-collections": ["HR.JOBS"]})
+    signal = Signal("x1", "hr", "execute-snapshot", {"data-collections": ["HR.JOBS"]})
     pipeline.add_signal(signal)
     (request,) = sensors.tick("snapshots").run_requests
     assert request.asset_selection == [NAMES.key("snapshot", JOBS)]

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_core.capture.logs import RedoLog, RedoThread, cover
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
-from cdc_core.scn import SCN_MAX, Scn
+from cdc_core.model.scn import SCN_MAX, Scn
 
 WAIT, STOP = LogsNotReadyError, RedoUnavailableError
 

@@ -23,14 +23,15 @@ from cdc_core.errors import (
     RedoUnavailableError,
     SchemaMismatchError,
 )
-from cdc_core.identifiers import TableId
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
-from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.landing.open import open_landing
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import OracleSession, connect
 from cdc_core.schema.dictionary import read_table_schemas
-from cdc_core.scn import Scn, ScnWindow
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord

@@ -12,7 +12,6 @@ import pytest
 
 from cdc_core.capture import logminer
 from cdc_core.capture.logminer import capture_window, ledger_from_landing
-from cdc_core.capture.mining import COMMIT, DDL, START
 from cdc_core.config import LocalLandingConfig, TableConfig
 from cdc_core.errors import (
     LogsNotReadyError,
@@ -23,8 +22,10 @@ from cdc_core.errors import (
 )
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
-from cdc_core.landing.store import LandingStore, open_landing
-from cdc_core.scn import Scn, ScnWindow
+from cdc_core.landing.open import open_landing
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.state.records import WindowRecord
 from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
 from tests.oracle.fake_session import FakeSession
@@ -99,8 +100,8 @@ def test_a_window_lands_with_its_rows_transactions_and_manifest(landing: Landing
     session = FakeSession(
         answers(),
         [
-            batch(row(START, scn=95), row(1), row(START, X2)),
-            batch(row(1, X2, table_name="Dept"), row(COMMIT, scn=180)),
+            batch(row(Operation.START, scn=95), row(1), row(Operation.START, X2)),
+            batch(row(1, X2, table_name="Dept"), row(Operation.COMMIT, scn=180)),
         ],
         {"END_LOGMNR": NO_SESSION},
     )
@@ -134,7 +135,7 @@ def test_the_mining_range_and_the_filters_are_sent_as_binds(landing: LandingStor
 
 def test_logminer_is_ended_before_and_after_also_when_the_pass_fails(landing: LandingStore) -> None:
     lost = OracleUnavailableError("lost")
-    session = FakeSession(answers(), [batch(row(START)), lost])
+    session = FakeSession(answers(), [batch(row(Operation.START)), lost])
     with pytest.raises(OracleUnavailableError):
         capture(session, landing)
     assert sum("END_LOGMNR" in sql for sql, _ in session.sent) == 2
@@ -177,7 +178,7 @@ def test_a_log_overwritten_during_the_pass_makes_it_start_again(landing: Landing
             "FROM V$LOG L": lambda _: [next(looks, (1, 6, "/redo5", 300, None, 9, "CURRENT"))],
             "A.BLOCKS": lambda _: archived if len(session.sent) > 8 else [],
         }),
-        [batch(row(START))],
+        [batch(row(Operation.START))],
     )  # fmt: skip
     manifest, _ = capture(session, landing)
     assert [log.name for log in manifest.logs] == ["/arc5"]
@@ -194,7 +195,13 @@ def test_another_incarnation_stops_the_window(landing: LandingStore) -> None:
 
 def ddl_rows(text: str, *, commit: int = 161) -> list[Any]:
     info = "USER DDL (PlSql=0 RecDep=0)"
-    return [batch(row(START), row(DDL, scn=160, sql_redo=text, info=info), row(COMMIT, scn=commit))]
+    return [
+        batch(
+            row(Operation.START),
+            row(Operation.DDL, scn=160, sql_redo=text, info=info),
+            row(Operation.COMMIT, scn=commit),
+        )
+    ]
 
 
 def test_an_added_column_is_followed_from_the_commit_of_its_ddl(landing: LandingStore) -> None:
@@ -281,7 +288,9 @@ def test_a_ddl_that_commits_behind_the_window_is_read_from_the_present_dictionar
     landing: LandingStore,
 ) -> None:
     info = "USER DDL (PlSql=0 RecDep=0)"
-    rows = [batch(row(START), row(DDL, scn=199, sql_redo="alter … add", info=info))]
+    rows = [
+        batch(row(Operation.START), row(Operation.DDL, scn=199, sql_redo="alter … add", info=info))
+    ]
     read = dictionary([*COLUMNS, *ADDED])
     session = FakeSession({"SELECT CURRENT_SCN": [(777,)], **answers(**read)}, rows)
     manifest, ledger = capture(session, landing)

@@ -9,14 +9,15 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.mining import COMMIT, DDL, MINED_SCHEMA, MISSING_SCN, ROLLBACK, START
+from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.rows import RowReader
 from cdc_core.errors import DecodeError, RedoUnavailableError
-from cdc_core.identifiers import TableId
 from cdc_core.landing.layout import REDO_SCHEMA
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn, ScnWindow
-from cdc_core.state.records import OpenTransaction
 
 EMP = TableSchema(
     TableId("HR", "EMP"), Scn(1), (Column("ID", "NUMBER", 22, 0, 10, 0, False),), ("ID",), 501
@@ -33,7 +34,7 @@ def row(operation: int, xid: str = X1, scn: int = 150, **more: Any) -> dict[str,
         "scn": scn, "operation_code": operation, "rollback": 0, "csf": 0, "status": 0, "thread": 1,
         "timestamp": datetime(2026, 1, 2), "xid": xid, "username": "SCOTT",
     }  # fmt: skip
-    if operation not in (START, COMMIT, ROLLBACK):
+    if operation not in (Operation.START, Operation.COMMIT, Operation.ROLLBACK):
         data |= {"seg_owner": "HR", "table_name": "EMP", "data_obj": 501, "sql_redo": "…"}
     return {**data, **more}
 
@@ -61,7 +62,7 @@ def landed(*batches: pa.RecordBatch, ordinal: int = 0) -> list[dict[str, Any]]:
 
 def test_rows_of_captured_tables_land_with_ordinals_that_count_all_rows() -> None:
     found = landed(
-        batch(row(START), row(1, sql_redo="a"), row(COMMIT)),
+        batch(row(Operation.START), row(1, sql_redo="a"), row(Operation.COMMIT)),
         batch(row(2, table_name="Dept", rollback=1)),
         ordinal=3,
     )
@@ -117,14 +118,14 @@ def test_a_statement_without_end_is_refused() -> None:
 
 def test_a_hole_in_the_redo_is_refused() -> None:
     with pytest.raises(RedoUnavailableError, match=r"MISSING_SCN.*scn=170"):
-        landed(batch(row(1), row(MISSING_SCN, scn=170, seg_owner=None, table_name=None)))
+        landed(batch(row(1), row(Operation.MISSING_SCN, scn=170, seg_owner=None, table_name=None)))
 
 
 def test_internal_ddl_is_left_out_and_user_ddl_is_kept() -> None:
     reader = RowReader(0, [EMP])
     rows = batch(
-        row(DDL, info="INTERNAL DDL (PlSql=0 RecDep=1)"),
-        row(DDL, info="USER DDL (PlSql=0 RecDep=0)", sql_redo="alter"),
+        row(Operation.DDL, info="INTERNAL DDL (PlSql=0 RecDep=1)"),
+        row(Operation.DDL, info="USER DDL (PlSql=0 RecDep=0)", sql_redo="alter"),
         row(1),
     )
     [found] = reader.read(iter([rows]))
@@ -132,7 +133,7 @@ def test_internal_ddl_is_left_out_and_user_ddl_is_kept() -> None:
     assert found.is_change.tolist() == [False, False, True]
     kept = reader.landing_rows(found)
     assert kept is not None
-    assert kept.column("operation_code").to_pylist() == [DDL, 1]
+    assert kept.column("operation_code").to_pylist() == [Operation.DDL, 1]
 
 
 def test_an_empty_batch_gives_nothing() -> None:
@@ -155,8 +156,8 @@ def observe(
 
 def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None:
     ledger = observe(
-        batch(row(START, scn=140), row(1)),
-        batch(row(2, rollback=1, table_name="Dept"), row(COMMIT, scn=180)),
+        batch(row(Operation.START, scn=140), row(1)),
+        batch(row(2, rollback=1, table_name="Dept"), row(Operation.COMMIT, scn=180)),
     )
     assert ledger.drain().to_pylist() == [
         {
@@ -172,41 +173,51 @@ def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None
 
 
 def test_transactions_without_captured_rows_leave_no_trace_when_they_end() -> None:
-    ledger = observe(batch(row(START), row(COMMIT), row(START, X2), row(ROLLBACK, X2)))
+    ledger = observe(
+        batch(
+            row(Operation.START),
+            row(Operation.COMMIT),
+            row(Operation.START, X2),
+            row(Operation.ROLLBACK, X2),
+        )
+    )
     assert ledger.drain().num_rows == 0
     assert (ledger.committed, ledger.rolled_back) == (0, 0)
 
 
 def test_open_transactions_go_on_where_the_ledger_stood() -> None:
-    first = observe(batch(row(START, scn=140, username="UNKNOWN"), row(1)), batch(row(START, X2)))
+    first = observe(
+        batch(row(Operation.START, scn=140, username="UNKNOWN"), row(1)),
+        batch(row(Operation.START, X2)),
+    )
     opened = first.open_transactions()
     assert opened == [
         OpenTransaction(X1.lower(), 140, 0, False, ("HR.EMP",), 1, None),
         OpenTransaction(X2.lower(), 150, 2, False, (), 0, "SCOTT"),
     ]
     assert [one["state"] for one in first.open_batch().to_pylist()] == ["open", "open"]
-    second = observe(batch(row(3), row(COMMIT)), opened=tuple(opened), ordinal=1)
+    second = observe(batch(row(3), row(Operation.COMMIT)), opened=tuple(opened), ordinal=1)
     [ended] = second.drain().to_pylist()
     assert (ended["start_scn"], ended["first_ordinal"], ended["rows"]) == (140, 0, 2)
     assert [one.xid for one in second.open_transactions()] == [X2.lower()]
 
 
 def test_a_rolled_back_transaction_is_no_commit() -> None:
-    ledger = observe(batch(row(1), row(ROLLBACK)))
+    ledger = observe(batch(row(1), row(Operation.ROLLBACK)))
     assert ledger.drain().column("state").to_pylist() == ["rollback"]
     assert (ledger.committed, ledger.rolled_back, ledger.tables_committed) == (0, 1, set())
 
 
 def test_a_commit_whose_start_was_never_seen_stops_the_window() -> None:
     with pytest.raises(RedoUnavailableError, match="beginning was never seen"):
-        observe(batch(row(1), row(COMMIT)))
+        observe(batch(row(1), row(Operation.COMMIT)))
     unseen = OpenTransaction(X1.lower(), None, 0, False, ("HR.EMP",), 1)
     with pytest.raises(RedoUnavailableError, match="beginning was never seen"):
-        observe(batch(row(COMMIT)), opened=(unseen,))
+        observe(batch(row(Operation.COMMIT)), opened=(unseen,))
 
 
 def test_a_commit_up_to_the_snapshot_needs_no_start_and_is_not_counted() -> None:
-    ledger = observe(batch(row(1, scn=90), row(COMMIT, scn=100)))
+    ledger = observe(batch(row(1, scn=90), row(Operation.COMMIT, scn=100)))
     assert ledger.drain().column("commit_scn").to_pylist() == [100]
     assert (ledger.committed, ledger.tables_committed) == (0, set())
 
@@ -215,7 +226,8 @@ def test_an_unresolved_xid_is_that_of_the_open_transaction_in_its_slot() -> None
     old = OpenTransaction("0a00010000000000", 90, 0)
     opened = OpenTransaction(X1.lower(), 120, 5)
     ledger = observe(
-        batch(row(1, "0A000100FFFFFFFF"), row(COMMIT, "0A000100FFFFFFFF")), opened=(opened, old)
+        batch(row(1, "0A000100FFFFFFFF"), row(Operation.COMMIT, "0A000100FFFFFFFF")),
+        opened=(opened, old),
     )
     [ended] = ledger.drain().to_pylist()
     assert (ended["xid"], ended["start_scn"], ended["rows"]) == (X1.lower(), 120, 1)
@@ -225,7 +237,7 @@ def test_the_commit_of_a_watched_transaction_is_known() -> None:
     ledger = TransactionLedger((), WINDOW, ["HR.EMP"])
     reader = RowReader(0, [EMP])
     ledger.watch(X1.lower())
-    [one] = reader.read(iter([batch(row(DDL), row(COMMIT, scn=177))]))
+    [one] = reader.read(iter([batch(row(Operation.DDL), row(Operation.COMMIT, scn=177))]))
     assert ledger.commit_scn(X1.lower()) is None
     ledger.observe(one)
     assert ledger.commit_scn(X1.lower()) == 177

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdc_core.capture.logs import RedoLog
 from cdc_core.capture.windows import cut_windows
-from cdc_core.scn import SCN_MAX, Scn
+from cdc_core.model.scn import SCN_MAX, Scn
 
 
 def log(sequence: int, first: int, end: int, size: int = 10, thread: int = 1) -> RedoLog:

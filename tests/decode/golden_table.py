@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.scn import Scn
 
 
 def column(

@@ -15,10 +15,10 @@ from cdc_core.decode.batch import scan_batch
 from cdc_core.decode.kernels import table
 from cdc_core.decode.plan import Kind, plan_table
 from cdc_core.errors import DecodeError, SchemaMismatchError, UnsupportedTypeError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.scn import Scn
 from tests.decode.golden_table import GOLDEN, column
 from tests.decode.test_golden import PAIRS
 

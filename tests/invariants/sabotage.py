@@ -21,7 +21,7 @@ def _absent_as_null() -> None:
 
 def _mining_from_the_snapshot() -> None:
     """Rule 4 broken: mining starts at the snapshot SCN, not at the oldest transaction open there."""
-    from cdc_core.steps import snapshots
+    from cdc_core.steps.snapshots import plan as snapshots
 
     original = snapshots.read_start
 

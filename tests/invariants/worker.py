@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_core.config import SourceConfig
-from cdc_core.status import ChunkKey
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.steps import Pipeline
 from tests.invariants.sabotage import SABOTAGES
 

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.identifiers import TableId
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.scn import Scn, ScnWindow
 
 Row = dict[str, Any]
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.errors import LakeError, LandingDamagedError
-from cdc_core.identifiers import TableId
-from cdc_core.reconcile.digest import table_digest
+from cdc_core.lake.digest import table_digest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.scn import Scn
 
 pytestmark = pytest.mark.spark
 

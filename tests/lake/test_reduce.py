@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from cdc_core.config import LakeConfig
-from cdc_core.identifiers import TableId
 from cdc_core.lake.reduce import last_change_sql, reduced_sql
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.tables import change_ddl
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 
 pytestmark = pytest.mark.spark
 

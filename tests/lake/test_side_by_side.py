@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cdc_core.errors import LakeError, WindowOrderError
-from cdc_core.identifiers import TableId
-from cdc_core.scn import Scn
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 
 pytestmark = pytest.mark.spark
 

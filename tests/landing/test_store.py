@@ -16,7 +16,8 @@ from moto.server import ThreadedMotoServer
 from cdc_core.config import LocalLandingConfig, S3LandingConfig
 from cdc_core.errors import ConfigError, LandingDamagedError, StoreUnavailableError
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
-from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.landing.open import open_landing
+from cdc_core.landing.store import LandingStore
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("t", pa.string())])
 FOLDER = "src/windows/a-b"

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.status import SourceStatus, StepReport, TableStatus
+from cdc_core.model.reports import SourceStatus, StepReport, TableStatus
 from pipelines.cli import app
 from pipelines.commands import look, work
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn

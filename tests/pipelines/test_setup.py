@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from cdc_core.errors import ConfigError
-from cdc_core.lake.runtime import JARS
+from cdc_core.runtime.jars import JARS
 from pipelines import setup
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.ddl import DdlEffect, compare_schemas, removes_rows
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 
 ID = Column("ID", "NUMBER", 22, 0, 10, 0, False)
 NAME = Column("NAME", "VARCHAR2", 40, 10, None, None, True)

@@ -8,9 +8,9 @@ import pytest
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.model.scn import Scn
 from cdc_core.schema.dictionary import schema_from_rows
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn
 
 
 def row(name: str, nullable: str = "N", hidden: str = "NO", virtual: str = "NO", default: str | None = None) -> tuple[Any, ...]:  # fmt: skip

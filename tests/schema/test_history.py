@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 
 FIRST = TableSchema(
     TableId("HR", "EMP"), Scn(10), (Column("ID", "NUMBER", 22, 0, 10, 0, False),), ("ID",), 7

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_core.errors import ConfigError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn
 from cdc_core.snapshot.conditions import checked_condition
 
 SCHEMA = TableSchema(

@@ -22,16 +22,17 @@ from cdc_core.errors import (
 )
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, read_chunk_manifest
-from cdc_core.landing.store import LandingStore, open_landing
+from cdc_core.landing.open import open_landing
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.scn import Scn
+from cdc_core.model.signals import Signal
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.scn import Scn
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.snapshot.signals import read_signal_table
-from cdc_core.state.records import SignalRecord
 from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
@@ -247,7 +248,7 @@ def test_a_signal_table_is_read_once(oracle: Oracle, tmp_path: Path, wide: str) 
     reader = Reader(oracle, tmp_path, wide, signals={"table": "DEMO.SIGNALS"})
     with Store.open(reader.config.state.url) as store:
         found = read_signal_table(reader.session, reader.config, store)
-        assert found[0] == SignalRecord(
+        assert found[0] == Signal(
             "a", "src", "execute-snapshot", {"data-collections": ["DEMO.WIDE"]}, "oracle"
         )
         assert [(one.id, one.state) for one in found] == [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cdc_core.errors import ConfigError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
 from cdc_core.snapshot.signals import parse_signal, table_from_collection
 
 EMP, DEPT = TableId("HR", "EMP"), TableId("HR", "Dept")

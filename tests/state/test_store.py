@@ -22,18 +22,13 @@ from cdc_core.errors import (
     TerminalError,
     WindowOrderError,
 )
-from cdc_core.identifiers import TableId
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.signals import Signal
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.scn import Scn, ScnWindow
-from cdc_core.state.records import (
-    ChunkRecord,
-    OpenTransaction,
-    SchemaVersion,
-    SignalRecord,
-    SourceRecord,
-    TableRecord,
-)
+from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
 from cdc_core.state.store import Store
 
 EMP = TableId("HR", "EMP")
@@ -342,7 +337,7 @@ def test_only_a_planned_chunk_may_move_to_a_newer_scn(store: Store) -> None:
 
 
 def test_a_signal_is_added_once_taken_once_and_finished(store: Store, clock: Clock) -> None:
-    signal = SignalRecord("x1", "src", "execute-snapshot", {"data-collections": ["HR.EMP"]})
+    signal = Signal("x1", "src", "execute-snapshot", {"data-collections": ["HR.EMP"]})
     assert store.add_signal(signal)
     assert not store.add_signal(replace(signal, type="other"))
     clock.now += 1

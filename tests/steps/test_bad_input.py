@@ -15,9 +15,9 @@ import yaml
 from typer.testing import CliRunner
 
 from cdc_core.errors import PartitionKeyError
-from cdc_core.identifiers import TableId
-from cdc_core.scn import ScnWindow
-from cdc_core.status import ChunkKey
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import ScnWindow
 from cdc_core.steps import Pipeline
 from pipelines.cli import main as redolake_main
 from pipelines.config_file import load_config

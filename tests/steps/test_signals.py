@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import ConfigError
-from cdc_core.identifiers import TableId
-from cdc_core.state.records import SignalRecord
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
@@ -32,14 +32,12 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
         yield opened
 
 
-def signal(name: str, *tables: TableId, **filters: str) -> SignalRecord:
+def signal(name: str, *tables: TableId, **filters: str) -> Signal:
     conditions = [
         {"data-collection": f"{OWNER}.{table}", "filter": text} for table, text in filters.items()
     ]
     data = {"data-collections": [str(table) for table in tables]}
-    return SignalRecord(
-        name, "src", "execute-snapshot", data | {"additional-conditions": conditions}
-    )
+    return Signal(name, "src", "execute-snapshot", data | {"additional-conditions": conditions})
 
 
 def planned_for(pipeline: Pipeline, name: str) -> list[tuple[TableId, str | None]]:

@@ -28,8 +28,10 @@ from cdc_core.decode.kernels.table import (
     find_column,
 )
 from cdc_core.decode.kernels.text import QUOTE, find_quote_end
+from cdc_core.model.operations import Operation
 
-INSERT, DELETE, UPDATE = 1, 2, 3
+# Plain integers: compiled code takes them as constants.
+INSERT, DELETE, UPDATE = int(Operation.INSERT), int(Operation.DELETE), int(Operation.UPDATE)
 _BLANK, _OPEN, _CLOSE, _COMMA, _POINT, _SEMICOLON, _DOUBLE = 32, 40, 41, 44, 46, 59, 34
 
 

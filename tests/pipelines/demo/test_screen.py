@@ -10,8 +10,8 @@ import yaml
 from rich.console import Console
 
 from assets.config_file import load_config
-from cdc_core.identifiers import TableId
-from cdc_core.status import StepReport, TableApplied
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport, TableApplied
 from pipelines.demo import settings
 from pipelines.demo.screen import FinalRow, Screen, chunk_line, final_table, window_line
 from pipelines.demo.server import Served, last_served
@@ -32,7 +32,7 @@ def test_a_window_is_one_line_with_counts_and_seconds() -> None:
     )  # fmt: skip
     applied = StepReport(
         "window-applied", "10-20", 1.5, scn_low=10, scn_high=20,
-        tables=(TableApplied(FLIGHTS, 300, 100, 150, 50, 1.2), TableApplied(TableId("NYC", "PLANES"), 0, 0, 0, 0, 0.0)),
+        tables=(TableApplied(table=FLIGHTS, changes=300, rows_inserted=100, rows_updated=150, rows_deleted=50, seconds=1.2), TableApplied(table=TableId("NYC", "PLANES"))),
     )  # fmt: skip
     out = io.StringIO()
     with Screen(Console(file=out, width=200)) as screen:

@@ -13,20 +13,12 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import PreflightError
-from cdc_core.lake.runtime import (
-    JARS,
-    JavaHome,
-    default_runtime_folder,
-    find_java,
-    install_jars,
-    jars_folder,
-    require_jars,
-    shim_folder,
-    trust_store_options,
-    verify_jars,
-)
 from cdc_core.lake.spark import base_archive, class_archive, spark_settings
-from cdc_core.lake.training import train_class_archive
+from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
+from cdc_core.runtime.jars import JARS, install_jars, require_jars, verify_jars
+from cdc_core.runtime.java import JavaHome, find_java
+from cdc_core.runtime.training import train_class_archive
+from cdc_core.runtime.trust_store import trust_store_options
 
 
 def _java(home: Path, version: str) -> Path:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from cdc_core.capture.positions import current_scn
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.status import SourceStatus, TableStatus
+from cdc_core.model.reports import SourceStatus, TableStatus
 from cdc_core.steps.context import Context
 
 

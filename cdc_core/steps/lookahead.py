@@ -15,8 +15,9 @@ from itertools import groupby
 from queue import SimpleQueue
 from typing import TypeVar
 
-from cdc_core.scn import ScnWindow
-from cdc_core.status import ChunkKey, StepReport
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import ScnWindow
 
 T = TypeVar("T")
 Key = TypeVar("Key", ChunkKey, ScnWindow)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import pyarrow.dataset as ds
 
 from cdc_core.errors import LandingDamagedError
-from cdc_core.identifiers import TableId
+from cdc_core.lake.tables import string_literal
 from cdc_core.landing.layout import ORDINAL_SHIFT
-from cdc_core.scn import ScnWindow
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import ScnWindow
 
 EARLIER_XIDS_MAX = 1000
 """Up to here earlier files are filtered by the transactions' names, which Parquet's statistics turn into skipped pages."""
@@ -85,17 +87,13 @@ def committed_rows_sql(
     first = ordinal << ORDINAL_SHIFT
     nearby = "TRUE"
     if committed.earlier is not None:
-        listed = ", ".join(_quoted(xid) for xid in committed.earlier)
+        listed = ", ".join(string_literal(xid) for xid in committed.earlier)
         nearby = f"(r.ordinal >= {first}" + (f" OR r.xid IN ({listed}))" if listed else ")")
     return f"""
         SELECT r.*, t.commit_scn, t.commit_timestamp, t.username, t.has_rollback
         FROM {redo} r JOIN {transactions} t
           ON r.xid = t.xid AND r.ordinal >= t.first_ordinal AND r.ordinal < t.commit_ordinal
         WHERE t.state = 'commit' AND t.commit_scn > {window.scn_low} AND t.commit_scn <= {window.scn_high}
-          AND r.seg_owner = {_quoted(table.owner)} AND r.table_name = {_quoted(table.name)}
-          AND (r.operation_code <> 5 OR UPPER(LTRIM(r.sql_redo)) LIKE 'TRUNCATE%') AND {nearby}
+          AND r.seg_owner = {string_literal(table.owner)} AND r.table_name = {string_literal(table.name)}
+          AND (r.operation_code <> {int(Operation.DDL)} OR UPPER(LTRIM(r.sql_redo)) LIKE 'TRUNCATE%') AND {nearby}
     """
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,62 +1,29 @@
-"""How far is a source: its tables, and its windows in order?"""
+"""Which windows are there, and which of them are captured and applied?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, insert, select, update
 
 from cdc_core.errors import LandingDamagedError, TerminalError, WindowOrderError
-from cdc_core.identifiers import TableId
 from cdc_core.landing.manifest import WindowManifest
-from cdc_core.scn import Scn, ScnWindow
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database, moment
-from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.records import (
-    OpenTransaction,
-    SourceRecord,
-    TableRecord,
-    WindowRecord,
-    WindowState,
-)
+from cdc_core.state.ledger import replace_ledger
+from cdc_core.state.records import WindowRecord, WindowState
 from cdc_core.state.schemas import put_schema
-from cdc_core.state.tables import CHUNKS, OPEN_TRANSACTIONS, SOURCES, TABLES, WINDOWS
+from cdc_core.state.sources import is_table, source_row, table_row
+from cdc_core.state.tables import TABLES, WINDOWS
 
 
-class ProgressQueries:
-    """Sources, tables, windows and the ledger of open transactions."""
+class WindowQueries:
+    """Windows, and the positions that tables reach by them."""
 
     _database: Database
-
-    def source(self, name: str) -> SourceRecord | None:
-        """The source of that name."""
-        with self._database.reading() as connection:
-            return _source(connection, name)
-
-    def save_source(self, record: SourceRecord) -> None:
-        """Write a source, new or not."""
-        values = {column.name: getattr(record, column.name) for column in SOURCES.columns}
-        with self._database.writing() as connection:
-            connection.execute(delete(SOURCES).where(SOURCES.c.name == record.name))
-            connection.execute(insert(SOURCES).values(values))
-
-    def tables(self, source: str) -> list[TableRecord]:
-        """The source's tables in the order of their names."""
-        query = select(TABLES).where(TABLES.c.source == source)
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(TABLES.c.owner, TABLES.c.name)).mappings()
-            return [_table_from_row(row) for row in rows]
-
-    def table(self, source: str, table: TableId) -> TableRecord | None:
-        """One table."""
-        with self._database.reading() as connection:
-            return _table(connection, source, table)
-
-    def save_table(self, record: TableRecord) -> None:
-        """Write a table, new or not."""
-        with self._database.writing() as connection:
-            _put_table(connection, record)
 
     def windows(
         self,
@@ -96,7 +63,7 @@ class ProgressQueries:
             WindowOrderError: The windows do not join.
         """
         with self._database.writing() as connection:
-            record = _source(connection, source)
+            record = source_row(connection, source)
             if record is None or record.snapshot_scn is None:
                 raise WindowOrderError(
                     "the source has no snapshot yet, so its windows have no beginning",
@@ -162,13 +129,7 @@ class ProgressQueries:
                 captured=self._database.now(),
                 last_error=None,
             )
-            connection.execute(
-                delete(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
-            )
-            if ledger:
-                connection.execute(
-                    insert(OPEN_TRANSACTIONS), [_ledger_values(source, one) for one in ledger]
-                )
+            replace_ledger(connection, source, ledger)
             for change in manifest.schema_changes:
                 put_schema(connection, source, change.schema, change.ddl)
 
@@ -223,94 +184,8 @@ class ProgressQueries:
                 )
             _advance(connection, _window_from_row(row), table)
 
-    def finish_snapshot(self, source: str, table: TableId, mirror_scn: Scn) -> bool:
-        """Make a table ready for windows from ``mirror_scn`` on if all chunks of its first snapshot are applied.
-
-        Returns:
-            Whether the table has become ready just now.
-        """
-        with self._database.writing() as connection:
-            record = _table(connection, source, table)
-            if record is None or record.state != "snapshotting":
-                return False
-            unfinished = select(CHUNKS.c.number).where(
-                CHUNKS.c.source == source,
-                CHUNKS.c.owner == table.owner,
-                CHUNKS.c.name == table.name,
-                CHUNKS.c.snapshot_id == record.snapshot_id,
-                CHUNKS.c.state != "applied",
-            )
-            if connection.execute(unfinished.limit(1)).first() is not None:
-                return False
-            ready = {"state": "ready", "mirror_scn": mirror_scn, "last_error": None}
-            connection.execute(update(TABLES).where(_is(source, table)).values(ready))
-            return True
-
-    def open_transactions(self, source: str) -> list[OpenTransaction]:
-        """The ledger after the last captured window, oldest first."""
-        query = select(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(OPEN_TRANSACTIONS.c.first_ordinal)).mappings()
-            return [_ledger_from_row(row) for row in rows]
-
-    def record_error(
-        self,
-        source: str,
-        *,
-        table: TableId | None = None,
-        window: ScnWindow | None = None,
-        text: str | None,
-    ) -> None:
-        """Keep an error's text with what it happened to (None clears it): the table, the window, or else the source."""
-        with self._database.writing() as connection:
-            if table is not None:
-                connection.execute(update(TABLES).where(_is(source, table)).values(last_error=text))
-            if window is not None:
-                bounds = and_(
-                    WINDOWS.c.source == source,
-                    WINDOWS.c.scn_low == window.scn_low,
-                    WINDOWS.c.scn_high == window.scn_high,
-                )
-                connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
-            if table is None and window is None:
-                named = SOURCES.c.name == source
-                connection.execute(update(SOURCES).where(named).values(last_error=text))
-
     def _moment_now(self) -> Any:
         return moment(self._database.now())
-
-
-def _source(connection: Connection, name: str) -> SourceRecord | None:
-    row = connection.execute(select(SOURCES).where(SOURCES.c.name == name)).mappings().first()
-    return SourceRecord(**row) if row else None
-
-
-def _is(source: str, table: TableId) -> Any:
-    return and_(
-        TABLES.c.source == source, TABLES.c.owner == table.owner, TABLES.c.name == table.name
-    )
-
-
-def _table(connection: Connection, source: str, table: TableId) -> TableRecord | None:
-    row = connection.execute(select(TABLES).where(_is(source, table))).mappings().first()
-    return _table_from_row(row) if row else None
-
-
-def _table_from_row(row: Any) -> TableRecord:
-    values = dict(row)
-    table = TableId(values.pop("owner"), values.pop("name"))
-    return TableRecord(table=table, **values)
-
-
-def _put_table(connection: Connection, record: TableRecord) -> None:
-    connection.execute(delete(TABLES).where(_is(record.source, record.table)))
-    values = {
-        column.name: getattr(record, column.name)
-        for column in TABLES.columns
-        if column.name not in {"owner", "name"}
-    }
-    values |= {"owner": record.table.owner, "name": record.table.name}
-    connection.execute(insert(TABLES).values(values))
 
 
 def _window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord | None:
@@ -373,7 +248,7 @@ def _refuse_earlier(
 
 
 def _advance(connection: Connection, window: WindowRecord, table: TableId) -> None:
-    record = _table(connection, window.source, table)
+    record = table_row(connection, window.source, table)
     if record is None:
         raise TerminalError(
             "this table is not in the metadata store", source=window.source, table=table
@@ -392,7 +267,7 @@ def _advance(connection: Connection, window: WindowRecord, table: TableId) -> No
             )
     connection.execute(
         update(TABLES)
-        .where(_is(window.source, table))
+        .where(is_table(window.source, table))
         .values(mirror_scn=window.window.scn_high, last_error=None)
     )
 
@@ -420,18 +295,3 @@ def _window_values(record: WindowRecord) -> dict[str, Any]:
 def _set_window(connection: Connection, record: WindowRecord, **values: Any) -> None:
     named = and_(WINDOWS.c.source == record.source, WINDOWS.c.ordinal == record.ordinal)
     connection.execute(update(WINDOWS).where(named).values(**values))
-
-
-def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:
-    values = {
-        column.name: getattr(one, column.name)
-        for column in OPEN_TRANSACTIONS.columns
-        if column.name != "source"
-    }
-    return {**values, "source": source, "tables": text_from_json(list(one.tables))}
-
-
-def _ledger_from_row(row: Any) -> OpenTransaction:
-    values = dict(row)
-    del values["source"]
-    return OpenTransaction(**{**values, "tables": tuple(json_from_text(values["tables"]))})

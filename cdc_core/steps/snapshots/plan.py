@@ -1,8 +1,4 @@
-"""How do existing rows get into the mirrors: planning, reading and applying chunks?
-
-The first snapshot reads all tables as of one SCN, before any window. An ad hoc snapshot reads some tables again, whole or
-with a condition, while windows go on; the apply rule puts its rows right.
-"""
+"""Which chunks does a snapshot consist of?"""
 
 from __future__ import annotations
 
@@ -14,27 +10,18 @@ from cdc_core.capture.positions import current_scn, read_start
 from cdc_core.errors import (
     ConfigError,
     PreflightError,
-    SchemaMismatchError,
-    SnapshotTooOldError,
-    WindowOrderError,
 )
-from cdc_core.identifiers import TableId
-from cdc_core.landing.layout import chunk_folder
-from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.scn import Scn
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.snapshot.plan import ChunkRange, plan_chunks
-from cdc_core.snapshot.read import read_chunk
+from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
-from cdc_core.status import ChunkKey, StepReport, TableApplied
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.key_ranges import key_range
-
-SNAPSHOT_ATTEMPTS = 3
-"""How often a chunk is read, each time at a newer SCN, before ORA-01555 stops it."""
 
 
 def check(ctx: Context) -> None:
@@ -94,102 +81,6 @@ def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[Ch
     wanted = set(ctx.configured(tables))
     records = ctx.store.chunks(ctx.source, states=("planned", "landed"))
     return [_key(record) for record in records if record.table in wanted]
-
-
-def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
-    """Read one chunk from Oracle into landing, unless it has landed.
-
-    Raises:
-        SnapshotTooOldError: Undo was gone at every attempt.
-        LandingDamagedError: It has landed and is damaged.
-    """
-    started = time.monotonic()
-    folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
-    with ctx.recorded(table=key.table), ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30):
-        record = _chunk_record(ctx, key)
-        repeated = ctx.landing.exists(folder, MANIFEST_NAME)
-        if not repeated:
-            ctx.with_oracle(lambda session: _read_at_some_scn(session, ctx, record))
-        manifest, sha256 = _chunk_manifest(ctx, key)
-        ctx.landing.local_paths(folder, manifest.files)
-        if record.state == "planned":
-            ctx.store.record_chunk_landed(manifest, sha256)
-        return ctx.reported(
-            StepReport(
-                "chunk-landed",
-                key.key,
-                seconds_since(started),
-                rows=manifest.rows,
-                bytes=sum(file.bytes for file in manifest.files),
-                table=key.table,
-                scn_high=manifest.scn,
-                repeated=repeated,
-            )
-        )
-
-
-def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
-    """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied since.
-
-    Raises:
-        WindowOrderError: The chunk has not landed.
-    """
-    started = time.monotonic()
-    with (
-        ctx.recorded(table=key.table),
-        ctx.lease(f"table/{key.table}", wait_seconds=120) as lease,
-    ):
-        record = _chunk_record(ctx, key)
-        if record.state == "planned":
-            raise WindowOrderError(
-                "this chunk has not landed yet",
-                hint="Run `redolake snapshot`, which reads and applies chunks.",
-                table=key.table,
-                chunk=key.key,
-            )
-        table = ctx.table_record(key.table)
-        manifest, _ = _chunk_manifest(ctx, key)
-        paths = ctx.landing.local_paths(
-            chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
-        )
-        applied = ctx.lake.apply_chunk(
-            manifest,
-            paths,
-            first=table.mirror_scn is None,
-            generation=ctx.source_record().generation,
-            deletes_in=key_range(
-                ChunkRange.from_json(record.range), manifest.schema, condition=manifest.condition
-            ),
-            fence=lease.check,
-        )
-        ctx.store.record_chunk_applied(
-            ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
-        )
-        start = ctx.source_record().snapshot_scn
-        assert start is not None
-        ctx.store.finish_snapshot(ctx.source, key.table, start)
-        return ctx.reported(
-            StepReport(
-                "chunk-applied",
-                key.key,
-                seconds_since(started),
-                rows=manifest.rows,
-                table=key.table,
-                scn_high=manifest.scn,
-                repeated=applied.skipped,
-                tables=(
-                    TableApplied(
-                        key.table,
-                        applied.changes,
-                        applied.rows_inserted,
-                        applied.rows_updated,
-                        applied.rows_deleted,
-                        applied.seconds,
-                        applied.skipped,
-                    ),
-                ),
-            )
-        )
 
 
 def _preflight(session: OracleSession, ctx: Context) -> None:
@@ -326,62 +217,6 @@ def _snapshot_scn(source: SourceRecord) -> Scn:
 
 def _snapshot_id(scn: Scn) -> str:
     return f"s{scn}"
-
-
-def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord) -> ChunkManifest:
-    """Read the chunk as of its planned SCN, or a newer one if undo is gone: by the apply rule, either is right."""
-    scn = record.scn
-    for attempt in range(SNAPSHOT_ATTEMPTS):
-        schema = read_table_schema(session, ctx.config.table(record.table), scn=scn)
-        _refuse_changed_key(ctx, schema.table, schema.key)
-        try:
-            return read_chunk(
-                session,
-                schema,
-                ChunkRange.from_json(record.range),
-                source=ctx.source,
-                snapshot_id=record.snapshot_id,
-                number=record.number,
-                scn=scn,
-                condition=record.condition,
-                landing=ctx.landing,
-                rows=ctx.config.oracle.fetch_rows,
-            )
-        except SnapshotTooOldError:
-            if attempt + 1 == SNAPSHOT_ATTEMPTS:
-                raise
-            scn = current_scn(session)
-    raise AssertionError("every attempt returns or raises")
-
-
-def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> None:
-    versions = ctx.store.schema_versions(ctx.source, table)
-    if versions and versions[-1].schema.key != key:
-        raise SchemaMismatchError(
-            "the table's key has changed since it was first captured",
-            hint="Capture the table as a source of its own; its mirror is identified by the old key.",
-            table=table,
-            key_before=", ".join(versions[-1].schema.key),
-            key_now=", ".join(key),
-        )
-
-
-def _chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
-    record = ctx.store.chunk(ctx.source, key.table, key.snapshot_id, key.number)
-    if record is None:
-        raise ConfigError(
-            "no such chunk was planned",
-            hint="`redolake snapshot --table …` plans a snapshot and shows its chunks.",
-            table=key.table,
-            chunk=key.key,
-        )
-    return record
-
-
-def _chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
-    folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
-    content = ctx.landing.read(folder, MANIFEST_NAME)
-    return read_chunk_manifest(content, where=f"{folder}/{MANIFEST_NAME}"), digest_of(content)
 
 
 def _key(record: ChunkRecord) -> ChunkKey:

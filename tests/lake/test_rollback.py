@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.events.rollback import surviving, surviving_sql
+from cdc_core.lake.rollback import surviving, surviving_sql
 
 
 @given(st.lists(st.sampled_from(["change", "save", "undo"]), max_size=60))

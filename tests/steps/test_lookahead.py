@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cdc_core.errors import LakeError, LogsNotReadyError
-from cdc_core.identifiers import TableId
-from cdc_core.scn import ScnWindow
-from cdc_core.status import ChunkKey, StepReport
-from cdc_core.steps.order import carry_chunks, carry_windows
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import ScnWindow
+from cdc_core.steps.lookahead import carry_chunks, carry_windows
 
 WINDOWS = [ScnWindow(low, low + 10) for low in (0, 10, 20)]
 SECONDS = 10.0

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import cdc_core
 from cdc_core.config import LakeConfig
-from cdc_core.lake.runtime import JavaHome
 from cdc_core.lake.spark import base_archive, class_archive, start_session, stop_spark
+from cdc_core.runtime.java import JavaHome
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
         return None
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "cdc_core.lake.training", str(runtime), str(fresh)]
+    command = [sys.executable, "-m", "cdc_core.runtime.training", str(runtime), str(fresh)]
     try:
         done = subprocess.run(
             command,

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cdc_core.errors import PartitionKeyError
-from cdc_core.identifiers import TableId
+from cdc_core.model.identifiers import TableId
 
 StepKind = Literal[
     "snapshot-planned", "chunk-landed", "chunk-applied", "windows-planned", "window-captured", "window-applied",
@@ -15,47 +14,19 @@ StepKind = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ChunkKey:
-    """One chunk of one table's snapshot: a Dagster partition of that table."""
-
-    table: TableId
-    snapshot_id: str
-    number: int
-
-    @property
-    def key(self) -> str:
-        """The partition key, ``<snapshot id>:<number>``."""
-        return f"{self.snapshot_id}:{self.number:06d}"
-
-    @classmethod
-    def parse(cls, table: TableId, text: str) -> ChunkKey:
-        """Read what :attr:`key` printed.
-
-        Raises:
-            PartitionKeyError: The text is not a chunk.
-        """
-        snapshot_id, colon, number = text.rpartition(":")
-        if not (colon and snapshot_id and number.isascii() and number.isdigit()):
-            raise PartitionKeyError(
-                "this is not a chunk key",
-                hint="Write <snapshot id>:<number>, for example s12345:000003.",
-                key=text[:80],
-                table=table,
-            )
-        return cls(table, snapshot_id, int(number))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableApplied:
-    """What applying a window or chunk did to one table. ``changes`` are rows of the change log."""
+    """What applying a window or chunk did to one table.
+
+    ``changes`` are rows of the change log. ``skipped``: it had been applied before, nothing was committed.
+    """
 
     table: TableId
-    changes: int
-    rows_inserted: int
-    rows_updated: int
-    rows_deleted: int
-    seconds: float
+    changes: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    seconds: float = 0.0
     skipped: bool = False
 
 

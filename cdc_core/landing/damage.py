@@ -1,0 +1,28 @@
+"""What is said of a landing folder that is not as its manifest says, or that has landed already?"""
+
+from __future__ import annotations
+
+from cdc_core.errors import LandingDamagedError
+
+_RESTORE = "Restore the file, or move the whole folder aside and capture the window or chunk again."
+
+
+def missing_file(where: str) -> LandingDamagedError:
+    """The error for a file that a manifest or a step names and that is not there."""
+    return LandingDamagedError("a landing file is missing", hint=_RESTORE, file=where)
+
+
+def changed_file(where: str, what: str) -> LandingDamagedError:
+    """The error for a file that is not what its manifest says."""
+    return LandingDamagedError(
+        f"a landing file is not what its manifest says: {what} differs", hint=_RESTORE, file=where
+    )
+
+
+def landed_already(folder: str) -> LandingDamagedError:
+    """The error for writing into a folder that has landed."""
+    return LandingDamagedError(
+        "this folder has landed already and is immutable",
+        hint="Another attempt finished first; run the step again and it will take that result.",
+        folder=folder,
+    )

@@ -1,0 +1,1 @@
+"""Which values do all parts speak of? They are frozen, check themselves, and know nothing of the parts."""

@@ -1,0 +1,50 @@
+"""Which transactions were open after the last captured window?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from cdc_core.model.transactions import OpenTransaction
+from cdc_core.state.database import Database
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.tables import OPEN_TRANSACTIONS
+
+
+class LedgerQueries:
+    """The ledger of open transactions."""
+
+    _database: Database
+
+    def open_transactions(self, source: str) -> list[OpenTransaction]:
+        """The ledger after the last captured window, oldest first."""
+        query = select(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(OPEN_TRANSACTIONS.c.first_ordinal)).mappings()
+            return [_ledger_from_row(row) for row in rows]
+
+
+def replace_ledger(connection: Connection, source: str, ledger: Sequence[OpenTransaction]) -> None:
+    """Put another ledger in the place of the source's."""
+    connection.execute(delete(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source))
+    if ledger:
+        connection.execute(
+            insert(OPEN_TRANSACTIONS), [_ledger_values(source, one) for one in ledger]
+        )
+
+
+def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:
+    values = {
+        column.name: getattr(one, column.name)
+        for column in OPEN_TRANSACTIONS.columns
+        if column.name != "source"
+    }
+    return {**values, "source": source, "tables": text_from_json(list(one.tables))}
+
+
+def _ledger_from_row(row: Any) -> OpenTransaction:
+    values = dict(row)
+    del values["source"]
+    return OpenTransaction(**{**values, "tables": tuple(json_from_text(values["tables"]))})

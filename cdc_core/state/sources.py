@@ -1,0 +1,129 @@
+"""How far are a source and its tables?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, insert, select, update
+
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.state.database import Database
+from cdc_core.state.records import SourceRecord, TableRecord
+from cdc_core.state.tables import CHUNKS, SOURCES, TABLES, WINDOWS
+
+
+class SourceQueries:
+    """Sources and their tables."""
+
+    _database: Database
+
+    def source(self, name: str) -> SourceRecord | None:
+        """The source of that name."""
+        with self._database.reading() as connection:
+            return source_row(connection, name)
+
+    def save_source(self, record: SourceRecord) -> None:
+        """Write a source, new or not."""
+        values = {column.name: getattr(record, column.name) for column in SOURCES.columns}
+        with self._database.writing() as connection:
+            connection.execute(delete(SOURCES).where(SOURCES.c.name == record.name))
+            connection.execute(insert(SOURCES).values(values))
+
+    def tables(self, source: str) -> list[TableRecord]:
+        """The source's tables in the order of their names."""
+        query = select(TABLES).where(TABLES.c.source == source)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(TABLES.c.owner, TABLES.c.name)).mappings()
+            return [_table_from_row(row) for row in rows]
+
+    def table(self, source: str, table: TableId) -> TableRecord | None:
+        """One table."""
+        with self._database.reading() as connection:
+            return table_row(connection, source, table)
+
+    def save_table(self, record: TableRecord) -> None:
+        """Write a table, new or not."""
+        with self._database.writing() as connection:
+            _put_table(connection, record)
+
+    def finish_snapshot(self, source: str, table: TableId, mirror_scn: Scn) -> bool:
+        """Make a table ready for windows from ``mirror_scn`` on if all chunks of its first snapshot are applied.
+
+        Returns:
+            Whether the table has become ready just now.
+        """
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is None or record.state != "snapshotting":
+                return False
+            unfinished = select(CHUNKS.c.number).where(
+                CHUNKS.c.source == source,
+                CHUNKS.c.owner == table.owner,
+                CHUNKS.c.name == table.name,
+                CHUNKS.c.snapshot_id == record.snapshot_id,
+                CHUNKS.c.state != "applied",
+            )
+            if connection.execute(unfinished.limit(1)).first() is not None:
+                return False
+            ready = {"state": "ready", "mirror_scn": mirror_scn, "last_error": None}
+            connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
+            return True
+
+    def record_error(
+        self,
+        source: str,
+        *,
+        table: TableId | None = None,
+        window: ScnWindow | None = None,
+        text: str | None,
+    ) -> None:
+        """Keep an error's text with what it happened to (None clears it): the table, the window, or else the source."""
+        with self._database.writing() as connection:
+            if table is not None:
+                connection.execute(
+                    update(TABLES).where(is_table(source, table)).values(last_error=text)
+                )
+            if window is not None:
+                bounds = and_(
+                    WINDOWS.c.source == source,
+                    WINDOWS.c.scn_low == window.scn_low,
+                    WINDOWS.c.scn_high == window.scn_high,
+                )
+                connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
+            if table is None and window is None:
+                named = SOURCES.c.name == source
+                connection.execute(update(SOURCES).where(named).values(last_error=text))
+
+
+def source_row(connection: Connection, name: str) -> SourceRecord | None:
+    row = connection.execute(select(SOURCES).where(SOURCES.c.name == name)).mappings().first()
+    return SourceRecord(**row) if row else None
+
+
+def is_table(source: str, table: TableId) -> Any:
+    return and_(
+        TABLES.c.source == source, TABLES.c.owner == table.owner, TABLES.c.name == table.name
+    )
+
+
+def table_row(connection: Connection, source: str, table: TableId) -> TableRecord | None:
+    row = connection.execute(select(TABLES).where(is_table(source, table))).mappings().first()
+    return _table_from_row(row) if row else None
+
+
+def _table_from_row(row: Any) -> TableRecord:
+    values = dict(row)
+    table = TableId(values.pop("owner"), values.pop("name"))
+    return TableRecord(table=table, **values)
+
+
+def _put_table(connection: Connection, record: TableRecord) -> None:
+    connection.execute(delete(TABLES).where(is_table(record.source, record.table)))
+    values = {
+        column.name: getattr(record, column.name)
+        for column in TABLES.columns
+        if column.name not in {"owner", "name"}
+    }
+    values |= {"owner": record.table.owner, "name": record.table.name}
+    connection.execute(insert(TABLES).values(values))

@@ -1,0 +1,70 @@
+"""How does a landed chunk get into change log and mirror?"""
+
+from __future__ import annotations
+
+import time
+
+from cdc_core.errors import (
+    WindowOrderError,
+)
+from cdc_core.landing.layout import chunk_folder
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.reports import StepReport
+from cdc_core.snapshot.plan import ChunkRange
+from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.key_ranges import key_range
+from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+
+
+def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
+    """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied since.
+
+    Raises:
+        WindowOrderError: The chunk has not landed.
+    """
+    started = time.monotonic()
+    with (
+        ctx.recorded(table=key.table),
+        ctx.lease(f"table/{key.table}", wait_seconds=120) as lease,
+    ):
+        record = chunk_record(ctx, key)
+        if record.state == "planned":
+            raise WindowOrderError(
+                "this chunk has not landed yet",
+                hint="Run `redolake snapshot`, which reads and applies chunks.",
+                table=key.table,
+                chunk=key.key,
+            )
+        table = ctx.table_record(key.table)
+        manifest, _ = chunk_manifest(ctx, key)
+        paths = ctx.landing.local_paths(
+            chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
+        )
+        applied = ctx.lake.apply_chunk(
+            manifest,
+            paths,
+            first=table.mirror_scn is None,
+            generation=ctx.source_record().generation,
+            deletes_in=key_range(
+                ChunkRange.from_json(record.range), manifest.schema, condition=manifest.condition
+            ),
+            fence=lease.check,
+        )
+        ctx.store.record_chunk_applied(
+            ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
+        )
+        start = ctx.source_record().snapshot_scn
+        assert start is not None
+        ctx.store.finish_snapshot(ctx.source, key.table, start)
+        return ctx.reported(
+            StepReport(
+                "chunk-applied",
+                key.key,
+                seconds_since(started),
+                rows=manifest.rows,
+                table=key.table,
+                scn_high=manifest.scn,
+                repeated=applied.skipped,
+                tables=(applied,),
+            )
+        )

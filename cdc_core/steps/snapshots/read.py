@@ -1,0 +1,96 @@
+"""How does one chunk get from Oracle into landing?"""
+
+from __future__ import annotations
+
+import time
+
+from cdc_core.capture.positions import current_scn
+from cdc_core.errors import (
+    SchemaMismatchError,
+    SnapshotTooOldError,
+)
+from cdc_core.landing.layout import chunk_folder
+from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.snapshot.plan import ChunkRange
+from cdc_core.snapshot.read import read_chunk
+from cdc_core.state.records import ChunkRecord
+from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+
+SNAPSHOT_ATTEMPTS = 3
+"""How often a chunk is read, each time at a newer SCN, before ORA-01555 stops it."""
+
+
+def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
+    """Read one chunk from Oracle into landing, unless it has landed.
+
+    Raises:
+        SnapshotTooOldError: Undo was gone at every attempt.
+        LandingDamagedError: It has landed and is damaged.
+    """
+    started = time.monotonic()
+    folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
+    with ctx.recorded(table=key.table), ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30):
+        record = chunk_record(ctx, key)
+        repeated = ctx.landing.exists(folder, MANIFEST_NAME)
+        if not repeated:
+            ctx.with_oracle(lambda session: _read_at_some_scn(session, ctx, record))
+        manifest, sha256 = chunk_manifest(ctx, key)
+        ctx.landing.local_paths(folder, manifest.files)
+        if record.state == "planned":
+            ctx.store.record_chunk_landed(manifest, sha256)
+        return ctx.reported(
+            StepReport(
+                "chunk-landed",
+                key.key,
+                seconds_since(started),
+                rows=manifest.rows,
+                bytes=sum(file.bytes for file in manifest.files),
+                table=key.table,
+                scn_high=manifest.scn,
+                repeated=repeated,
+            )
+        )
+
+
+def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord) -> ChunkManifest:
+    """Read the chunk as of its planned SCN, or a newer one if undo is gone: by the apply rule, either is right."""
+    scn = record.scn
+    for attempt in range(SNAPSHOT_ATTEMPTS):
+        schema = read_table_schema(session, ctx.config.table(record.table), scn=scn)
+        _refuse_changed_key(ctx, schema.table, schema.key)
+        try:
+            return read_chunk(
+                session,
+                schema,
+                ChunkRange.from_json(record.range),
+                source=ctx.source,
+                snapshot_id=record.snapshot_id,
+                number=record.number,
+                scn=scn,
+                condition=record.condition,
+                landing=ctx.landing,
+                rows=ctx.config.oracle.fetch_rows,
+            )
+        except SnapshotTooOldError:
+            if attempt + 1 == SNAPSHOT_ATTEMPTS:
+                raise
+            scn = current_scn(session)
+    raise AssertionError("every attempt returns or raises")
+
+
+def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> None:
+    versions = ctx.store.schema_versions(ctx.source, table)
+    if versions and versions[-1].schema.key != key:
+        raise SchemaMismatchError(
+            "the table's key has changed since it was first captured",
+            hint="Capture the table as a source of its own; its mirror is identified by the old key.",
+            table=table,
+            key_before=", ".join(versions[-1].schema.key),
+            key_now=", ".join(key),
+        )

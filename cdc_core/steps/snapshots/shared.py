@@ -1,0 +1,30 @@
+"""What does the store or landing know of a chunk?"""
+
+from __future__ import annotations
+
+from cdc_core.errors import (
+    ConfigError,
+)
+from cdc_core.landing.layout import chunk_folder
+from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.state.records import ChunkRecord
+from cdc_core.steps.context import Context
+
+
+def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
+    record = ctx.store.chunk(ctx.source, key.table, key.snapshot_id, key.number)
+    if record is None:
+        raise ConfigError(
+            "no such chunk was planned",
+            hint="`redolake snapshot --table …` plans a snapshot and shows its chunks.",
+            table=key.table,
+            chunk=key.key,
+        )
+    return record
+
+
+def chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
+    folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
+    content = ctx.landing.read(folder, MANIFEST_NAME)
+    return read_chunk_manifest(content, where=f"{folder}/{MANIFEST_NAME}"), digest_of(content)

@@ -1,0 +1,1 @@
+"""How do changes get into the mirrors? Windows are planned, captured, applied and replayed."""

@@ -1,0 +1,99 @@
+"""How does a window's redo get into landing?"""
+
+from __future__ import annotations
+
+import time
+
+from cdc_core.capture.logminer import capture_window as mine_window
+from cdc_core.capture.logminer import ledger_from_landing
+from cdc_core.errors import ConfigError, WindowOrderError
+from cdc_core.landing.layout import window_folder
+from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import ScnWindow
+from cdc_core.state.records import WindowRecord
+from cdc_core.steps.context import Context, seconds_since
+
+
+def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
+    """Read a window's redo into landing, unless it has landed; record it and the open transactions after it.
+
+    Raises:
+        WindowOrderError: The window before it is not captured.
+        RedoUnavailableError: Redo is gone, or the database was opened with RESETLOGS.
+    """
+    started = time.monotonic()
+    with ctx.recorded(window=window), ctx.lease("capture", wait_seconds=120):
+        record = ctx.window_record(window)
+        repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
+        if not repeated:
+            _mine(ctx, record)
+        manifest, sha256 = ctx.window_manifest(window)
+        verify_files(ctx, manifest)
+        if record.state == "planned":
+            ledger = ledger_from_landing(ctx.landing, manifest)
+            ctx.store.record_captured(ctx.source, manifest, sha256, ledger)
+        files = (*manifest.redo_files, manifest.transactions_file)
+        return ctx.reported(
+            StepReport(
+                "window-captured",
+                window.key,
+                seconds_since(started),
+                rows=sum(manifest.rows_by_table.values()),
+                bytes=sum(file.bytes for file in files),
+                scn_low=window.scn_low,
+                scn_high=window.scn_high,
+                facts={
+                    "transactions_committed": manifest.transactions_committed,
+                    "transactions_rolled_back": manifest.transactions_rolled_back,
+                    "transactions_open": manifest.transactions_open,
+                    "schema_changes": len(manifest.schema_changes),
+                    "logs": len(manifest.logs),
+                },
+                repeated=repeated,
+            )
+        )
+
+
+def verify_files(ctx: Context, manifest: WindowManifest) -> list[str]:
+    """Paths of a window's redo files, checked against the manifest."""
+    folder = window_folder(ctx.source, manifest.window)
+    ctx.landing.local_paths(folder, [manifest.transactions_file])
+    return ctx.landing.local_paths(folder, manifest.redo_files)
+
+
+def _mine(ctx: Context, record: WindowRecord) -> None:
+    before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
+    if before and before[0].state == "planned":
+        raise WindowOrderError(
+            "the window before this one is not captured",
+            hint="Capture windows in order: the open transactions of one are the next one's beginning.",
+            window=record.window.key,
+            before=before[0].window.key,
+        )
+    source = ctx.source_record()
+    versions = {
+        config.table: ctx.store.schema_at(ctx.source, config.table, record.window.scn_low)
+        for config in ctx.config.tables
+    }
+    missing = [table for table, schema in versions.items() if schema is None]
+    if missing:
+        raise ConfigError(
+            "the schema history has no version of these tables for the window",
+            hint="Run `redolake snapshot` for them first.",
+            tables=", ".join(map(str, missing)),
+            window=record.window.key,
+        )
+    ctx.with_oracle(
+        lambda session: mine_window(
+            session,
+            source=ctx.source,
+            record=record,
+            tables=[schema for schema in versions.values() if schema is not None],
+            configs=ctx.config.tables,
+            ledger=ctx.store.open_transactions(ctx.source),
+            landing=ctx.landing,
+            rows=ctx.config.oracle.fetch_rows,
+            resetlogs_change=source.resetlogs_change,
+        )
+    )

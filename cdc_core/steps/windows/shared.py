@@ -1,0 +1,69 @@
+"""What do applying and replaying a window have in common?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from cdc_core.errors import WindowOrderError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepKind, StepReport, TableApplied
+from cdc_core.model.scn import ScnWindow
+from cdc_core.state.records import ChunkRecord, WindowRecord
+from cdc_core.steps.context import Context, seconds_since
+
+
+def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
+    record = ctx.window_record(window)
+    if record.state == "planned":
+        raise WindowOrderError(
+            "this window is not captured yet",
+            hint="Capture it first (`redolake capture`).",
+            window=window.key,
+        )
+    return record
+
+
+def side_by_side(
+    ctx: Context, tables: Sequence[TableId], work: Callable[[TableId], TableApplied]
+) -> list[TableApplied]:
+    """Run the tables' work in a few threads; the first error is raised after all have ended."""
+    with ThreadPoolExecutor(max_workers=ctx.config.lake.tables_at_once) as pool:
+        futures = [pool.submit(work, table) for table in tables]
+    return [future.result() for future in futures]
+
+
+def covered_scn(ctx: Context, table: TableId) -> int:
+    """The SCN as of which the newest complete snapshot of the whole table knows every key, also those that are not there."""
+    snapshots: dict[str, list[ChunkRecord]] = {}
+    for chunk in ctx.store.chunks(ctx.source, table):
+        snapshots.setdefault(chunk.snapshot_id, []).append(chunk)
+    return max(
+        (
+            min(int(chunk.scn) for chunk in chunks)
+            for chunks in snapshots.values()
+            if all(chunk.state == "applied" and chunk.condition is None for chunk in chunks)
+        ),
+        default=0,
+    )
+
+
+def window_report(
+    kind: StepKind,
+    window: ScnWindow,
+    started: float,
+    applied: Iterable[TableApplied],
+    *,
+    repeated: bool,
+) -> StepReport:
+    done = tuple(applied)
+    return StepReport(
+        kind,
+        window.key,
+        seconds_since(started),
+        rows=sum(table.changes for table in done),
+        tables=done,
+        scn_low=window.scn_low,
+        scn_high=window.scn_high,
+        repeated=repeated,
+    )
