@@ -78,7 +78,7 @@ def test_a_row_becomes_a_change(source: Any) -> None:
         pytest.param({"operation_code": 11}, DecodeError, "LOB_TRIM", id="lob-trim"),
         pytest.param({"operation_code": 29}, DecodeError, "LOB_ERASE", id="lob-erase"),
         pytest.param({"operation_code": 68}, DecodeError, "XML", id="xml"),
-        pytest.param({"operation_code": 92}, DecodeError, "32K", id="extended-strings"),
+        pytest.param({"operation_code": 92}, DecodeError, "EXTENDED_WRITE", id="extended-strings"),
         pytest.param({"operation_code": 255}, DecodeError, "UNSUPPORTED", id="unsupported"),
         pytest.param({"operation_code": 77}, DecodeError, "operation 77", id="unknown-code"),
         pytest.param({"problem": "undo-unmatched"}, DecodeError, "does not have", id="undo-alone"),
