@@ -23,6 +23,7 @@ from cdc_core.errors import CdcError
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, verify_jars
 from cdc_core.runtime.java import find_java
+from pipelines.config_file import demo_config
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
@@ -60,7 +61,7 @@ def examine(config: SourceConfig | None = None, *, runtime: Path | None = None) 
         memory(Path("/proc/meminfo")),
     ]
     if config is None:
-        return [*checks, writable("State folder", ROOT / ".redolake")]
+        return [*checks, writable("State folder", demo_config().parents[1])]
     return [*checks, *source(config)]
 
 

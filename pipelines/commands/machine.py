@@ -101,6 +101,10 @@ def serve(
 
     --json prints one line with dsn, user, password (of the schema owner), capture_user, capture_password and port.
     """
+    from pipelines.extras import require_embedded_oracle
+
+    require_embedded_oracle()
+
     from pipelines.oracle_serve import serve as serve_oracle
 
     raise typer.Exit(serve_oracle(port=port, data=data, user=user, as_json=json))

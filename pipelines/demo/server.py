@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from cdc_core.errors import OracleUnavailableError
+from pipelines.extras import require_embedded_oracle
 
 OWNER = "NYC"
 START_SECONDS = 60
@@ -42,7 +43,9 @@ def serving(folder: Path) -> Iterator[Served]:
 
     Raises:
         OracleUnavailableError: It did not start; its own words are in ``<folder>/oracle.log``.
+        PreflightError: The embedded Oracle is not installed.
     """
+    require_embedded_oracle()
     folder.mkdir(parents=True, exist_ok=True)
     log_path = folder / "oracle.log"
     with log_path.open("ab") as log:

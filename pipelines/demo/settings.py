@@ -26,8 +26,10 @@ SCALES = ("day", "month", "year")
 
 
 def default_folder() -> Path:
-    """``.redolake/demo`` in the project's folder."""
-    return Path(__file__).resolve().parents[2] / ".redolake" / "demo"
+    """``.redolake/demo``: in the project's folder, or in the working directory where Redolake was installed as a package."""
+    project = Path(__file__).resolve().parents[2]
+    root = project if (project / "pyproject.toml").exists() else Path.cwd()
+    return root / ".redolake" / "demo"
 
 
 def prepare(folder: Path, scale: str, *, fresh: bool) -> str | None:

