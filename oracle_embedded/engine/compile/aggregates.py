@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.compile.base import Scope, quoted
-from oracle_embedded.engine.compile.expressions import ExpressionCompiler
-from oracle_embedded.engine.compile.plan import Sql
+from oracle_embedded.engine.compile.compilation import Compilation
+from oracle_embedded.engine.compile.conversions import convert, numeric
+from oracle_embedded.engine.compile.plan import Sql, quoted
+from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import FAMILY_NAMES
 from oracle_embedded.engine.errors import ora, unsupported
@@ -42,144 +43,149 @@ _STATISTICS = {
 }
 
 
-class AggregateCompiler(ExpressionCompiler):
-    """Compiles COUNT, SUM … and functions with OVER."""
+def compile_aggregate(state: Compilation, name: str, node: ast.Call, scope: Scope) -> Sql:
+    """An aggregate without OVER."""
+    distinct = "DISTINCT " if node.distinct else ""
+    if name == "COUNT":
+        return _count(state, node, scope, distinct)
+    if name == "LISTAGG":
+        return _listagg(state, node, scope, distinct)
+    if len(node.args) != 1 or node.star:
+        raise ora(909, offset=node.pos)
+    value = state.value(node.args[0], scope)
+    return _reduce(name, value, distinct, node.pos)
 
-    def aggregate(self, name: str, node: ast.Call, scope: Scope) -> Sql:
-        """An aggregate without OVER."""
-        distinct = "DISTINCT " if node.distinct else ""
-        if name == "COUNT":
-            return self._count(node, scope, distinct)
-        if name == "LISTAGG":
-            return self._listagg(node, scope, distinct)
-        if len(node.args) != 1 or node.star:
-            raise ora(909, offset=node.pos)
-        value = self.value(node.args[0], scope)
-        return self._reduce(name, value, distinct, node.pos)
 
-    def _count(self, node: ast.Call, scope: Scope, distinct: str) -> Sql:
-        if node.star:
-            return Sql("o_int(count(*))", types.NUMBER, nullable=False)
+def _count(state: Compilation, node: ast.Call, scope: Scope, distinct: str) -> Sql:
+    if node.star:
+        return Sql("o_int(count(*))", types.NUMBER, nullable=False)
+    if len(node.args) != 1:
+        raise ora(909, offset=node.pos)
+    value = state.value(node.args[0], scope)
+    return Sql(f"o_int(count({distinct}{value.text}))", types.NUMBER, nullable=False)
+
+
+def _reduce(name: str, value: Sql, distinct: str, pos: int) -> Sql:
+    if name in ("MIN", "MAX"):
+        if value.family in ("clob", "blob"):
+            raise ora(932, "-", FAMILY_NAMES[value.family], offset=pos)
+        return Sql(f"{name.lower()}({value.text})", value.type)
+    if name == "APPROX_COUNT_DISTINCT":
+        return Sql(f"o_int(count(DISTINCT {value.text}))", types.NUMBER, nullable=False)
+    number = numeric(value, pos)
+    if name in ("SUM", "AVG"):
+        double = number.family == "double"
+        function = ("o_d" if double else "o_") + name.lower()
+        return Sql(f"{function}({distinct}{number.text})", types.DOUBLE if double else types.NUMBER)
+    number = convert(number, "number", pos)
+    return Sql(f"{_STATISTICS[name]}({distinct}{number.text})", types.NUMBER)
+
+
+def _listagg(state: Compilation, node: ast.Call, scope: Scope, distinct: str) -> Sql:
+    if not 1 <= len(node.args) <= 2:
+        raise ora(909, offset=node.pos)
+    value = convert(state.value(node.args[0], scope), "text", node.pos)
+    separator = "NULL"
+    if len(node.args) == 2:
+        separator = convert(state.value(node.args[1], scope), "text", node.pos).text
+    keys = []
+    for item in node.within:
+        keys.append(state.value(item.expr, scope).text)
+        keys.append(
+            quoted(("d" if item.descending else "a") + ("f" if item.puts_nulls_first else "l"))
+        )
+    text = f"o_listagg({', '.join([value.text, separator, str(int(bool(distinct))), *keys])})"
+    return Sql(text, types.TEXT)
+
+
+# --- OVER --------------------------------------------------------------------------------------------------------
+
+
+def compile_window(state: Compilation, name: str, node: ast.Call, scope: Scope) -> Sql:
+    """A function with OVER."""
+    assert node.window is not None
+    if node.distinct:
+        raise unsupported("DISTINCT with OVER", node.pos)
+    over = _over(state, node.window, scope)
+    if name in _RANKING:
+        return _ranking(state, name, node, over, scope)
+    if name in _POSITIONAL:
+        return _positional(state, name, node, over, scope)
+    if name == "COUNT":
+        counted = "*" if node.star else state.value(node.args[0], scope).text
+        return Sql(f"o_int(count({counted}) {over})", types.NUMBER, nullable=False)
+    if name == "RATIO_TO_REPORT" and len(node.args) == 1:
+        value = convert(state.value(node.args[0], scope), "number", node.pos)
+        return Sql(f"o_div({value.text}, o_sum({value.text}) {over})", types.NUMBER)
+    if name in ("SUM", "AVG", "MIN", "MAX") and len(node.args) == 1:
+        reduced = _reduce(name, state.value(node.args[0], scope), "", node.pos)
+        return Sql(f"{reduced.text} {over}", reduced.type)
+    if name in AGGREGATE_NAMES:
+        raise unsupported(f"{name} with OVER", node.pos)
+    raise ora(904, f'"{name}"', offset=node.pos)
+
+
+def _ranking(state: Compilation, name: str, node: ast.Call, over: str, scope: Scope) -> Sql:
+    assert node.window is not None
+    if not node.window.order:
+        raise OracleError(
+            30485, "missing ORDER BY expression in the window specification", node.pos
+        )
+    if name == "NTILE":
         if len(node.args) != 1:
             raise ora(909, offset=node.pos)
-        value = self.value(node.args[0], scope)
-        return Sql(f"o_int(count({distinct}{value.text}))", types.NUMBER, nullable=False)
+        count = convert(state.value(node.args[0], scope), "number", node.pos)
+        return Sql(f"o_int(ntile(o_whole({count.text})) {over})", types.NUMBER)
+    if node.args:
+        raise ora(909, offset=node.pos)
+    wrap = "o_real" if name in ("PERCENT_RANK", "CUME_DIST") else "o_int"
+    return Sql(f"{wrap}({name.lower()}() {over})", types.NUMBER, nullable=False)
 
-    def _reduce(self, name: str, value: Sql, distinct: str, pos: int) -> Sql:
-        if name in ("MIN", "MAX"):
-            if value.family in ("clob", "blob"):
-                raise ora(932, "-", FAMILY_NAMES[value.family], offset=pos)
-            return Sql(f"{name.lower()}({value.text})", value.type)
-        if name == "APPROX_COUNT_DISTINCT":
-            return Sql(f"o_int(count(DISTINCT {value.text}))", types.NUMBER, nullable=False)
-        number = self.numeric(value, pos)
-        if name in ("SUM", "AVG"):
-            double = number.family == "double"
-            function = ("o_d" if double else "o_") + name.lower()
-            return Sql(
-                f"{function}({distinct}{number.text})", types.DOUBLE if double else types.NUMBER
-            )
-        number = self.convert(number, "number", pos)
-        return Sql(f"{_STATISTICS[name]}({distinct}{number.text})", types.NUMBER)
 
-    def _listagg(self, node: ast.Call, scope: Scope, distinct: str) -> Sql:
-        if not 1 <= len(node.args) <= 2:
-            raise ora(909, offset=node.pos)
-        value = self.convert(self.value(node.args[0], scope), "text", node.pos)
-        separator = "NULL"
-        if len(node.args) == 2:
-            separator = self.convert(self.value(node.args[1], scope), "text", node.pos).text
-        keys = []
-        for item in node.within:
-            keys.append(self.value(item.expr, scope).text)
-            keys.append(
-                quoted(("d" if item.descending else "a") + ("f" if item.puts_nulls_first else "l"))
-            )
-        text = f"o_listagg({', '.join([value.text, separator, str(int(bool(distinct))), *keys])})"
-        return Sql(text, types.TEXT)
+def _positional(state: Compilation, name: str, node: ast.Call, over: str, scope: Scope) -> Sql:
+    args = [state.value(arg, scope) for arg in node.args]
+    most = 3 if name in ("LAG", "LEAD") else 2 if name == "NTH_VALUE" else 1
+    if not 1 <= len(args) <= most:
+        raise ora(909, offset=node.pos)
+    texts = [args[0].text]
+    if len(args) > 1:
+        texts.append(f"o_whole({convert(args[1], 'number', node.pos).text})")
+    if len(args) > 2:
+        texts.append(convert(args[2], args[0].family, node.pos).text)
+    return Sql(f"{name.lower()}({', '.join(texts)}) {over}", args[0].type)
 
-    # --- OVER --------------------------------------------------------------------------------------------------------
 
-    def window(self, name: str, node: ast.Call, scope: Scope) -> Sql:
-        """A function with OVER."""
-        assert node.window is not None
-        if node.distinct:
-            raise unsupported("DISTINCT with OVER", node.pos)
-        over = self._over(node.window, scope)
-        if name in _RANKING:
-            return self._ranking(name, node, over, scope)
-        if name in _POSITIONAL:
-            return self._positional(name, node, over, scope)
-        if name == "COUNT":
-            counted = "*" if node.star else self.value(node.args[0], scope).text
-            return Sql(f"o_int(count({counted}) {over})", types.NUMBER, nullable=False)
-        if name == "RATIO_TO_REPORT" and len(node.args) == 1:
-            value = self.convert(self.value(node.args[0], scope), "number", node.pos)
-            return Sql(f"o_div({value.text}, o_sum({value.text}) {over})", types.NUMBER)
-        if name in ("SUM", "AVG", "MIN", "MAX") and len(node.args) == 1:
-            reduced = self._reduce(name, self.value(node.args[0], scope), "", node.pos)
-            return Sql(f"{reduced.text} {over}", reduced.type)
-        if name in AGGREGATE_NAMES:
-            raise unsupported(f"{name} with OVER", node.pos)
-        raise ora(904, f'"{name}"', offset=node.pos)
+def _over(state: Compilation, window: ast.Window, scope: Scope) -> str:
+    parts = []
+    if window.partition:
+        keys = ", ".join(state.value(item, scope).text for item in window.partition)
+        parts.append(f"PARTITION BY {keys}")
+    if window.order:
+        parts.append(
+            "ORDER BY " + ", ".join(_order_key(state, item, scope) for item in window.order)
+        )
+    if window.frame:
+        parts.append(_frame(window))
+    return f"OVER ({' '.join(parts)})"
 
-    def _ranking(self, name: str, node: ast.Call, over: str, scope: Scope) -> Sql:
-        assert node.window is not None
-        if not node.window.order:
-            raise OracleError(
-                30485, "missing ORDER BY expression in the window specification", node.pos
-            )
-        if name == "NTILE":
-            if len(node.args) != 1:
-                raise ora(909, offset=node.pos)
-            count = self.convert(self.value(node.args[0], scope), "number", node.pos)
-            return Sql(f"o_int(ntile(o_whole({count.text})) {over})", types.NUMBER)
-        if node.args:
-            raise ora(909, offset=node.pos)
-        wrap = "o_real" if name in ("PERCENT_RANK", "CUME_DIST") else "o_int"
-        return Sql(f"{wrap}({name.lower()}() {over})", types.NUMBER, nullable=False)
 
-    def _positional(self, name: str, node: ast.Call, over: str, scope: Scope) -> Sql:
-        args = [self.value(arg, scope) for arg in node.args]
-        most = 3 if name in ("LAG", "LEAD") else 2 if name == "NTH_VALUE" else 1
-        if not 1 <= len(args) <= most:
-            raise ora(909, offset=node.pos)
-        texts = [args[0].text]
-        if len(args) > 1:
-            texts.append(f"o_whole({self.convert(args[1], 'number', node.pos).text})")
-        if len(args) > 2:
-            texts.append(self.convert(args[2], args[0].family, node.pos).text)
-        return Sql(f"{name.lower()}({', '.join(texts)}) {over}", args[0].type)
+def _frame(window: ast.Window) -> str:
+    words = []
+    for part in window.frame:
+        if isinstance(part, str):
+            words.append(part)
+        elif window.frame[0] == "RANGE":
+            raise unsupported("RANGE with an offset", part.pos)
+        elif isinstance(part, ast.Number) and part.text.isdigit():
+            words.append(part.text)
+        else:
+            raise unsupported("window offset that is not a whole number", part.pos)
+    return " ".join(words)
 
-    def _over(self, window: ast.Window, scope: Scope) -> str:
-        parts = []
-        if window.partition:
-            keys = ", ".join(self.value(item, scope).text for item in window.partition)
-            parts.append(f"PARTITION BY {keys}")
-        if window.order:
-            parts.append(
-                "ORDER BY " + ", ".join(self.order_key(item, scope) for item in window.order)
-            )
-        if window.frame:
-            parts.append(self._frame(window))
-        return f"OVER ({' '.join(parts)})"
 
-    def _frame(self, window: ast.Window) -> str:
-        words = []
-        for part in window.frame:
-            if isinstance(part, str):
-                words.append(part)
-            elif window.frame[0] == "RANGE":
-                raise unsupported("RANGE with an offset", part.pos)
-            elif isinstance(part, ast.Number) and part.text.isdigit():
-                words.append(part.text)
-            else:
-                raise unsupported("window offset that is not a whole number", part.pos)
-        return " ".join(words)
-
-    def order_key(self, item: ast.OrderItem, scope: Scope) -> str:
-        """A sort key with direction and place of NULLs."""
-        return sort_text(self.value(item.expr, scope), item)
+def _order_key(state: Compilation, item: ast.OrderItem, scope: Scope) -> str:
+    """A sort key with direction and place of NULLs."""
+    return sort_text(state.value(item.expr, scope), item)
 
 
 def sort_text(value: Sql, item: ast.OrderItem) -> str:

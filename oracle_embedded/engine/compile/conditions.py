@@ -2,204 +2,194 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
-
-from oracle_embedded.engine.compile.base import CompilerBase, Scope
+from oracle_embedded.engine.compile.compilation import Compilation
+from oracle_embedded.engine.compile.conversions import NUMERIC_RANK, ZONED, convert
 from oracle_embedded.engine.compile.plan import Sql
+from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes.types import FAMILY_NAMES, TEMPORAL
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
-if TYPE_CHECKING:
-    pass
-
 _SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
-ZONED = ("tz", "ltz")
-NUMERIC_RANK = {"number": 1, "float": 2, "double": 3}
 
 
-class ConditionCompiler(CompilerBase, ABC):
-    """Compiles conditions; values come from the subclass."""
+def compile_condition(state: Compilation, node: ast.Expr, scope: Scope) -> str:
+    """Compile a condition to a SQLite truth value."""
+    match node:
+        case ast.Logical():
+            parts = [state.condition(item, scope) for item in node.items]
+            return "(" + f" {node.op} ".join(parts) + ")"
+        case ast.Not():
+            return f"(NOT {state.condition(node.operand, scope)})"
+        case ast.Compare():
+            return _compare_nodes(state, node, scope)
+        case ast.IsNull():
+            operand = state.value(node.operand, scope)
+            return f"({operand.text} IS {'NOT ' if node.negated else ''}NULL)"
+        case ast.Like():
+            return _like(state, node, scope)
+        case ast.Between():
+            low = ast.Compare(">=", node.operand, node.low, pos=node.pos)
+            high = ast.Compare("<=", node.operand, node.high, pos=node.pos)
+            both = f"({_compare_nodes(state, low, scope)} AND {_compare_nodes(state, high, scope)})"
+            return f"(NOT {both})" if node.negated else both
+        case ast.In():
+            return _in(state, node, scope)
+        case ast.Exists():
+            text, _, _ = state.subquery(node.query, scope)
+            return f"EXISTS ({text})"
+        case ast.Quantified():
+            return _quantified(state, node, scope)
+        case ast.Call() if node.name == ("REGEXP_LIKE",):
+            return _regexp_like(state, node, scope)
+    raise ora(920, offset=node.pos)
 
-    @abstractmethod
-    def value(self, node: ast.Expr, scope: Scope) -> Sql:
-        """Compile an expression."""
 
-    @abstractmethod
-    def subquery(self, query: ast.Query, scope: Scope) -> tuple[str, list[Sql], bool]:
-        """A nested query: text, column expressions named c1…, and whether it gives one row at most."""
+def _regexp_like(state: Compilation, node: ast.Call, scope: Scope) -> str:
+    """REGEXP_LIKE."""
+    if not 2 <= len(node.args) <= 3:
+        raise ora(909, offset=node.pos)
+    args = [convert(state.value(arg, scope), "text", arg.pos).text for arg in node.args]
+    return f"o_regexp_like({', '.join([*args, 'NULL'][:3])})"
 
-    def condition(self, node: ast.Expr, scope: Scope) -> str:
-        """Compile a condition to a SQLite truth value."""
-        match node:
-            case ast.Logical():
-                parts = [self.condition(item, scope) for item in node.items]
-                return "(" + f" {node.op} ".join(parts) + ")"
-            case ast.Not():
-                return f"(NOT {self.condition(node.operand, scope)})"
-            case ast.Compare():
-                return self._compare_nodes(node, scope)
-            case ast.IsNull():
-                operand = self.value(node.operand, scope)
-                return f"({operand.text} IS {'NOT ' if node.negated else ''}NULL)"
-            case ast.Like():
-                return self._like(node, scope)
-            case ast.Between():
-                low = ast.Compare(">=", node.operand, node.low, pos=node.pos)
-                high = ast.Compare("<=", node.operand, node.high, pos=node.pos)
-                both = f"({self._compare_nodes(low, scope)} AND {self._compare_nodes(high, scope)})"
-                return f"(NOT {both})" if node.negated else both
-            case ast.In():
-                return self._in(node, scope)
-            case ast.Exists():
-                text, _, _ = self.subquery(node.query, scope)
-                return f"EXISTS ({text})"
-            case ast.Quantified():
-                return self._quantified(node, scope)
-            case ast.Call() if node.name == ("REGEXP_LIKE",):
-                return self.regexp_like(node, scope)
+
+def _compare_nodes(state: Compilation, node: ast.Compare, scope: Scope) -> str:
+    if isinstance(node.left, ast.Row) or isinstance(node.right, ast.Row):
+        return _compare_rows(state, node, scope)
+    left, right = state.value(node.left, scope), state.value(node.right, scope)
+    return compare(node.op, left, right, node.pos)
+
+
+def _compare_rows(state: Compilation, node: ast.Compare, scope: Scope) -> str:
+    if not isinstance(node.left, ast.Row) or node.op not in ("=", "<>"):
         raise ora(920, offset=node.pos)
+    if isinstance(node.right, ast.Scalar):
+        inside = ast.In(node.left, (), node.right.query, node.op == "<>", pos=node.pos)
+        return _in(state, inside, scope)
+    if not isinstance(node.right, ast.Row) or len(node.right.items) != len(node.left.items):
+        raise ora(920, offset=node.pos)
+    pairs = zip(node.left.items, node.right.items, strict=True)
+    parts = [compare("=", state.value(a, scope), state.value(b, scope), node.pos) for a, b in pairs]
+    joined = "(" + " AND ".join(parts) + ")"
+    return joined if node.op == "=" else f"(NOT {joined})"
 
-    def regexp_like(self, node: ast.Call, scope: Scope) -> str:
-        """REGEXP_LIKE."""
-        if not 2 <= len(node.args) <= 3:
-            raise ora(909, offset=node.pos)
-        args = [self.convert(self.value(arg, scope), "text", arg.pos).text for arg in node.args]
-        return f"o_regexp_like({', '.join([*args, 'NULL'][:3])})"
 
-    def _compare_nodes(self, node: ast.Compare, scope: Scope) -> str:
-        if isinstance(node.left, ast.Row) or isinstance(node.right, ast.Row):
-            return self._compare_rows(node, scope)
-        left, right = self.value(node.left, scope), self.value(node.right, scope)
-        return self.compare(node.op, left, right, node.pos)
+def compare(op: str, left: Sql, right: Sql, pos: int = 0) -> str:
+    """Compare two values under Oracle's rules for mixed types and padded text."""
+    if right.is_rowid and not left.is_rowid:
+        left, right, op = right, left, _SWAPPED[op]
+    if left.is_rowid and left.base is not None:
+        other = convert(right, "rowid", pos)
+        if other.is_rowid and other.base is not None:
+            return f"({left.text} {op} {other.text})"
+        bound = f"o_rid_of({left.base.table.data_object_id}, {other.text})"
+        return f"({left.column} {op} {bound})"
+    lf, rf = left.family, right.family
+    if "clob" in (lf, rf) or "blob" in (lf, rf):
+        raise ora(932, "-", FAMILY_NAMES["clob" if "clob" in (lf, rf) else "blob"], offset=pos)
+    if lf == rf == "text":
+        return _compare_text(op, left, right)
+    target = _comparison_family(lf, rf)
+    if target is None:
+        raise ora(932, FAMILY_NAMES[lf], FAMILY_NAMES[rf], offset=pos)
+    a, b = convert(left, target, pos), convert(right, target, pos)
+    if target in ZONED:
+        return f"(substr({a.text}, 1, 11) {op} substr({b.text}, 1, 11))"
+    if target == "ids":
+        return f"(o_interval_key({a.text}) {op} o_interval_key({b.text}))"
+    return f"({a.text} {op} {b.text})"
 
-    def _compare_rows(self, node: ast.Compare, scope: Scope) -> str:
-        if not isinstance(node.left, ast.Row) or node.op not in ("=", "<>"):
-            raise ora(920, offset=node.pos)
-        if isinstance(node.right, ast.Scalar):
-            inside = ast.In(node.left, (), node.right.query, node.op == "<>", pos=node.pos)
-            return self._in(inside, scope)
-        if not isinstance(node.right, ast.Row) or len(node.right.items) != len(node.left.items):
-            raise ora(920, offset=node.pos)
-        pairs = zip(node.left.items, node.right.items, strict=True)
+
+def _like(state: Compilation, node: ast.Like, scope: Scope) -> str:
+    operand = convert(state.value(node.operand, scope), "text", node.pos)
+    pattern = convert(state.value(node.pattern, scope), "text", node.pos)
+    text = f"{operand.text} {'NOT ' if node.negated else ''}LIKE {pattern.text}"
+    if node.escape is not None:
+        escape = convert(state.value(node.escape, scope), "text", node.pos)
+        text += f" ESCAPE o_escape({escape.text})"
+    return f"({text})"
+
+
+def _in(state: Compilation, node: ast.In, scope: Scope) -> str:
+    negation = "NOT " if node.negated else ""
+    if node.query is not None:
+        return f"({negation}{_in_query(state, node, node.query, scope)})"
+    parts = [
+        _compare_nodes(state, ast.Compare("=", node.operand, item, pos=item.pos), scope)
+        for item in node.items
+    ]
+    if len(parts) > 4 and not isinstance(node.operand, ast.Row):
+        compact = _in_list(state, node, scope)
+        if compact is not None:
+            return f"({negation}{compact})"
+    return f"({negation}({' OR '.join(parts)}))"
+
+
+def _in_list(state: Compilation, node: ast.In, scope: Scope) -> str | None:
+    slots = len(state.plan.slots)
+    operand = state.value(node.operand, scope)
+    items = [state.value(item, scope) for item in node.items]
+    plain = operand.family in ("number", "date", "timestamp", "raw") or (
+        operand.family == "text" and not operand.type.is_char
+    )
+    if not plain or any(item.family not in (operand.family, "null") for item in items):
+        del state.plan.slots[slots:]
+        return None
+    return f"({operand.text} IN ({', '.join(item.text for item in items)}))"
+
+
+def _in_query(state: Compilation, node: ast.In, query: ast.Query, scope: Scope) -> str:
+    left_nodes = node.operand.items if isinstance(node.operand, ast.Row) else (node.operand,)
+    text, columns, _ = state.subquery(query, scope)
+    if len(columns) != len(left_nodes):
+        raise ora(913 if len(columns) > len(left_nodes) else 947, offset=node.pos)
+    left = [state.value(item, scope) for item in left_nodes]
+    alias = state.new_alias()
+    inner: list[str] = []
+    outer: list[str] = []
+    for number, (value, column) in enumerate(zip(left, columns, strict=True), 1):
+        item = Sql(f"{alias}.c{number}", column.type)
+        outer_text, inner_text = _in_pair(value, item, node.pos)
+        outer.append(outer_text)
+        inner.append(inner_text)
+    operand = outer[0] if len(outer) == 1 else f"({', '.join(outer)})"
+    return f"({operand} IN (SELECT {', '.join(inner)} FROM ({text}) {alias}))"
+
+
+def _in_pair(value: Sql, item: Sql, pos: int) -> tuple[str, str]:
+    if value.family == item.family == "text":
+        if value.type.is_char and item.type.is_char and value.type.length != item.type.length:
+            return f"rtrim({value.text}, ' ')", f"rtrim({item.text}, ' ')"
+        return value.text, item.text
+    target = _comparison_family(value.family, item.family)
+    if target is None:
+        raise ora(932, FAMILY_NAMES[value.family], FAMILY_NAMES[item.family], offset=pos)
+    a, b = convert(value, target, pos).text, convert(item, target, pos).text
+    return (f"substr({a}, 1, 11)", f"substr({b}, 1, 11)") if target in ZONED else (a, b)
+
+
+def _quantified(state: Compilation, node: ast.Quantified, scope: Scope) -> str:
+    if node.query is None:
         parts = [
-            self.compare("=", self.value(a, scope), self.value(b, scope), node.pos)
-            for a, b in pairs
-        ]
-        joined = "(" + " AND ".join(parts) + ")"
-        return joined if node.op == "=" else f"(NOT {joined})"
-
-    def compare(self, op: str, left: Sql, right: Sql, pos: int = 0) -> str:
-        """Compare two values under Oracle's rules for mixed types and padded text."""
-        if right.is_rowid and not left.is_rowid:
-            left, right, op = right, left, _SWAPPED[op]
-        if left.is_rowid and left.base is not None:
-            other = self.convert(right, "rowid", pos)
-            if other.is_rowid and other.base is not None:
-                return f"({left.text} {op} {other.text})"
-            bound = f"o_rid_of({left.base.table.data_object_id}, {other.text})"
-            return f"({left.column} {op} {bound})"
-        lf, rf = left.family, right.family
-        if "clob" in (lf, rf) or "blob" in (lf, rf):
-            raise ora(932, "-", FAMILY_NAMES["clob" if "clob" in (lf, rf) else "blob"], offset=pos)
-        if lf == rf == "text":
-            return _compare_text(op, left, right)
-        target = _comparison_family(lf, rf)
-        if target is None:
-            raise ora(932, FAMILY_NAMES[lf], FAMILY_NAMES[rf], offset=pos)
-        a, b = self.convert(left, target, pos), self.convert(right, target, pos)
-        if target in ZONED:
-            return f"(substr({a.text}, 1, 11) {op} substr({b.text}, 1, 11))"
-        if target == "ids":
-            return f"(o_interval_key({a.text}) {op} o_interval_key({b.text}))"
-        return f"({a.text} {op} {b.text})"
-
-    def _like(self, node: ast.Like, scope: Scope) -> str:
-        operand = self.convert(self.value(node.operand, scope), "text", node.pos)
-        pattern = self.convert(self.value(node.pattern, scope), "text", node.pos)
-        text = f"{operand.text} {'NOT ' if node.negated else ''}LIKE {pattern.text}"
-        if node.escape is not None:
-            escape = self.convert(self.value(node.escape, scope), "text", node.pos)
-            text += f" ESCAPE o_escape({escape.text})"
-        return f"({text})"
-
-    def _in(self, node: ast.In, scope: Scope) -> str:
-        negation = "NOT " if node.negated else ""
-        if node.query is not None:
-            return f"({negation}{self._in_query(node, node.query, scope)})"
-        parts = [
-            self._compare_nodes(ast.Compare("=", node.operand, item, pos=item.pos), scope)
+            _compare_nodes(state, ast.Compare(node.op, node.left, item, pos=node.pos), scope)
             for item in node.items
         ]
-        if len(parts) > 4 and not isinstance(node.operand, ast.Row):
-            compact = self._in_list(node, scope)
-            if compact is not None:
-                return f"({negation}{compact})"
-        return f"({negation}({' OR '.join(parts)}))"
-
-    def _in_list(self, node: ast.In, scope: Scope) -> str | None:
-        slots = len(self.plan.slots)
-        operand = self.value(node.operand, scope)
-        items = [self.value(item, scope) for item in node.items]
-        plain = operand.family in ("number", "date", "timestamp", "raw") or (
-            operand.family == "text" and not operand.type.is_char
-        )
-        if not plain or any(item.family not in (operand.family, "null") for item in items):
-            del self.plan.slots[slots:]
-            return None
-        return f"({operand.text} IN ({', '.join(item.text for item in items)}))"
-
-    def _in_query(self, node: ast.In, query: ast.Query, scope: Scope) -> str:
-        left_nodes = node.operand.items if isinstance(node.operand, ast.Row) else (node.operand,)
-        text, columns, _ = self.subquery(query, scope)
-        if len(columns) != len(left_nodes):
-            raise ora(913 if len(columns) > len(left_nodes) else 947, offset=node.pos)
-        left = [self.value(item, scope) for item in left_nodes]
-        alias = self.new_alias()
-        inner: list[str] = []
-        outer: list[str] = []
-        for number, (value, column) in enumerate(zip(left, columns, strict=True), 1):
-            item = Sql(f"{alias}.c{number}", column.type)
-            outer_text, inner_text = self._in_pair(value, item, node.pos)
-            outer.append(outer_text)
-            inner.append(inner_text)
-        operand = outer[0] if len(outer) == 1 else f"({', '.join(outer)})"
-        return f"({operand} IN (SELECT {', '.join(inner)} FROM ({text}) {alias}))"
-
-    def _in_pair(self, value: Sql, item: Sql, pos: int) -> tuple[str, str]:
-        if value.family == item.family == "text":
-            if value.type.is_char and item.type.is_char and value.type.length != item.type.length:
-                return f"rtrim({value.text}, ' ')", f"rtrim({item.text}, ' ')"
-            return value.text, item.text
-        target = _comparison_family(value.family, item.family)
-        if target is None:
-            raise ora(932, FAMILY_NAMES[value.family], FAMILY_NAMES[item.family], offset=pos)
-        a, b = self.convert(value, target, pos).text, self.convert(item, target, pos).text
-        return (f"substr({a}, 1, 11)", f"substr({b}, 1, 11)") if target in ZONED else (a, b)
-
-    def _quantified(self, node: ast.Quantified, scope: Scope) -> str:
-        if node.query is None:
-            parts = [
-                self._compare_nodes(ast.Compare(node.op, node.left, item, pos=node.pos), scope)
-                for item in node.items
-            ]
-            return "(" + (" AND " if node.every else " OR ").join(parts) + ")"
-        if isinstance(node.left, ast.Row):
-            raise unsupported("row comparison with ANY or ALL", node.pos)
-        if node.op == "=" and not node.every:
-            return self._in(ast.In(node.left, (), node.query, False, pos=node.pos), scope)
-        if node.op == "<>" and node.every:
-            return self._in(ast.In(node.left, (), node.query, True, pos=node.pos), scope)
-        text, columns, _ = self.subquery(node.query, scope)
-        alias = self.new_alias()
-        left = self.value(node.left, scope)
-        test = self.compare(node.op, left, Sql(f"{alias}.c1", columns[0].type), node.pos)
-        chosen = "min" if node.every else "max"
-        empty = 1 if node.every else 0
-        unknown = f"count(*) > count({test})"
-        decided = f"WHEN {chosen}({test}) = {empty ^ 1} THEN {empty ^ 1}"
-        return f"(SELECT CASE WHEN count(*) = 0 THEN {empty} {decided} WHEN {unknown} THEN NULL ELSE {empty} END FROM ({text}) {alias})"
+        return "(" + (" AND " if node.every else " OR ").join(parts) + ")"
+    if isinstance(node.left, ast.Row):
+        raise unsupported("row comparison with ANY or ALL", node.pos)
+    if node.op == "=" and not node.every:
+        return _in(state, ast.In(node.left, (), node.query, False, pos=node.pos), scope)
+    if node.op == "<>" and node.every:
+        return _in(state, ast.In(node.left, (), node.query, True, pos=node.pos), scope)
+    text, columns, _ = state.subquery(node.query, scope)
+    alias = state.new_alias()
+    left = state.value(node.left, scope)
+    test = compare(node.op, left, Sql(f"{alias}.c1", columns[0].type), node.pos)
+    chosen = "min" if node.every else "max"
+    empty = 1 if node.every else 0
+    unknown = f"count(*) > count({test})"
+    decided = f"WHEN {chosen}({test}) = {empty ^ 1} THEN {empty ^ 1}"
+    return f"(SELECT CASE WHEN count(*) = 0 THEN {empty} {decided} WHEN {unknown} THEN NULL ELSE {empty} END FROM ({text}) {alias})"
 
 
 def _compare_text(op: str, left: Sql, right: Sql) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.compile.base import Scope, Source, SourceColumn, table_source
-from oracle_embedded.engine.compile.from_items import columns_in
+from oracle_embedded.engine.compile.compilation import Compilation
+from oracle_embedded.engine.compile.conversions import convert
+from oracle_embedded.engine.compile.from_items import (
+    columns_in,
+    compile_from_item,
+    find_relation,
+    use_table,
+)
 from oracle_embedded.engine.compile.plan import FIRST_SLOT, OutputColumn, Plan, Slot, Sql
-from oracle_embedded.engine.compile.queries import QueryCompiler
-from oracle_embedded.engine.compile.rownum import conjuncts_of
+from oracle_embedded.engine.compile.queries import compile_where
+from oracle_embedded.engine.compile.rownum import conjuncts_of, rownum_limit
+from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn, table_source
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
@@ -53,313 +59,335 @@ class DmlPlan:
     inserts: bool = False
 
 
-class DmlCompiler(QueryCompiler):
-    """Compiles data changes."""
+def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef:
+    """The table to change.
 
-    def target(self, node: ast.FromTable, privilege: str) -> TableDef:
-        """The table to change.
+    Raises:
+        OracleError: ORA-00942 without it or without the right, ORA-01031 when only reading is allowed.
+    """
+    found = find_relation(state, node.name, node.pos)
+    if isinstance(found, ViewDef):
+        raise unsupported("data changes through a view", node.pos)
+    if not isinstance(found, TableDef):
+        raise OracleError(2030, "can only select from fixed tables/views", node.pos)
+    if not state.environment.may_change(found, privilege):
+        raise ora(1031, offset=node.pos)
+    return found
 
-        Raises:
-            OracleError: ORA-00942 without it or without the right, ORA-01031 when only reading is allowed.
-        """
-        found = self.find_relation(node.name, node.pos)
-        if isinstance(found, ViewDef):
-            raise unsupported("data changes through a view", node.pos)
-        if not isinstance(found, TableDef):
-            raise OracleError(2030, "can only select from fixed tables/views", node.pos)
-        if not self.may_change(found, privilege):
-            raise ora(1031, offset=node.pos)
-        return found
 
-    @abstractmethod
-    def may_change(self, table: TableDef, privilege: str) -> bool:
-        """May the user change this table?"""
+# --- INSERT ------------------------------------------------------------------------------------------------------
 
-    # --- INSERT ------------------------------------------------------------------------------------------------------
 
-    def insert(self, node: ast.Insert) -> DmlPlan:
-        """Compile INSERT."""
-        table = self.target(node.table, "INSERT")
-        named = self._columns(table, node.columns) if node.columns else list(table.columns)
-        targets = list(named)
-        if node.query is None:
-            if len(node.values) != len(named):
-                raise ora(913 if len(node.values) > len(named) else 947)
-            values = [
-                self._insert_value(value, column)
-                for value, column in zip(node.values, named, strict=True)
-            ]
-        else:
-            text, columns, _ = self.compile_query(node.query, None)
-            if len(columns) != len(named):
-                raise ora(913 if len(columns) > len(named) else 947)
-            values = [
-                self._assignable(Sql(f"s.c{number}", item.type), column)
-                for number, (item, column) in enumerate(zip(columns, named, strict=True), 1)
-            ]
-        plain = self._plain_binds(node, named)
-        for column in table.columns:
-            if column not in named:
-                targets.append(column)
-                values.append(self._default(column))
-                if values[-1].text != "NULL":
-                    plain = None
-                elif plain is not None:
-                    plain.append(None)
-        suffix = f" FROM ({text}) s" if node.query is not None else ""
-        self.plan.text = f"SELECT {', '.join(value.text for value in values)}{suffix}"
-        plan = DmlPlan("INSERT", table, self.plan, targets, plain)
-        self._add_returning(plan, node.returning)
-        return plan
-
-    def _columns(self, table: TableDef, names: Sequence[str]) -> list[ColumnDef]:
-        found = []
-        for name in names:
-            column = table.by_name.get(name)
-            if column is None:
-                raise ora(904, f'"{name}"')
-            if column in found:
-                raise ora(957)
-            found.append(column)
-        return found
-
-    def _plain_binds(self, node: ast.Insert, named: list[ColumnDef]) -> list[int | None] | None:
-        """Bind positions where every value is a bind of its column's family: then no query is needed."""
-        if node.query is not None or self.bind_types is None:
-            return None
-        positions: list[int | None] = []
-        for value, column in zip(node.values, named, strict=True):
-            if isinstance(value, ast.Null) and not column.identity:
-                positions.append(None)
-                continue
-            if not isinstance(value, ast.Bind) or column.identity:
-                return None
-            family = self.bind_types[value.index].family
-            if family != column.type.family or family in ("ltz", "rowid", "bool", "tz"):
-                return None
-            positions.append(value.index)
-        return positions
-
-    def _insert_value(self, value: ast.Expr, column: ColumnDef) -> Sql:
-        if isinstance(value, ast.Default):
-            return self._default(column)
-        if column.identity == "ALWAYS":
-            raise OracleError(32795, "cannot insert into a generated always identity column")
-        compiled = self._assignable(self.value(value, Scope()), column)
-        if column.identity == "BY DEFAULT ON NULL":
-            return Sql(f"ifnull({compiled.text}, {self._default(column).text})", compiled.type)
-        return compiled
-
-    def _default(self, column: ColumnDef) -> Sql:
-        if column.default_text is None:
-            return Sql("NULL", types.NULL)
-        return self._assignable(self.value(parse_expression(column.default_text), Scope()), column)
-
-    def _assignable(self, value: Sql, column: ColumnDef) -> Sql:
-        try:
-            return self.convert(value, column.type.family)
-        except OracleError as error:
-            if (
-                error.code == 932
-                and value.family in ("clob", "text")
-                and column.type.family in ("blob", "raw")
-            ):
-                return self.convert(self.convert(value, "text"), "raw")
-            raise
-
-    # --- UPDATE and DELETE -------------------------------------------------------------------------------------------
-
-    def update(self, node: ast.Update) -> DmlPlan:
-        """Compile UPDATE."""
-        table = self.target(node.table, "UPDATE")
-        source, alias_text = self._target_source(node.table, table)
-        scope = Scope([source])
-        targets, values = self._assigned(table, node.assignments, scope)
-        where = self._where_text(node.where, scope)
-        selected = [
-            f"{source.alias}.rid",
-            *self._all(source, table),
-            *(value.text for value in values),
-        ]
-        self.plan.text = f"SELECT {', '.join(selected)} FROM {alias_text}{where}"
-        plan = DmlPlan("UPDATE", table, self.plan, targets)
-        self._add_returning(plan, node.returning)
-        return plan
-
-    def delete(self, node: ast.Delete) -> DmlPlan:
-        """Compile DELETE."""
-        table = self.target(node.table, "DELETE")
-        source, alias_text = self._target_source(node.table, table)
-        where = self._where_text(node.where, Scope([source]))
-        selected = ", ".join([f"{source.alias}.rid", *self._all(source, table)])
-        self.plan.text = f"SELECT {selected} FROM {alias_text}{where}"
-        plan = DmlPlan("DELETE", table, self.plan, [])
-        self._add_returning(plan, node.returning)
-        return plan
-
-    def _where_text(self, where: ast.Expr | None, scope: Scope) -> str:
-        if where is None:
-            return ""
-        limit, rest = self._rownum_limit(conjuncts_of(where), scope)
-        text = self._where(rest, scope)
-        return text + limit
-
-    def _target_source(self, node: ast.FromTable, table: TableDef) -> tuple[Source, str]:
-        alias = self.new_alias()
-        use = self.use_table(table)
-        return table_source(alias, node.alias or node.name[-1], use), f"{use.marker} {alias}"
-
-    def _all(self, source: Source, table: TableDef) -> list[str]:
-        return [f"{source.alias}.c{internal_id}" for internal_id in table.ids]
-
-    def _assigned(
-        self, table: TableDef, assignments: tuple[ast.Assignment, ...], scope: Scope
-    ) -> tuple[list[ColumnDef], list[Sql]]:
-        targets: list[ColumnDef] = []
-        values: list[Sql] = []
-        for assignment in assignments:
-            columns = self._columns(table, assignment.columns)
-            if any(column in targets for column in columns):
-                raise ora(957, offset=assignment.pos)
-            for at, column in enumerate(columns):
-                targets.append(column)
-                values.append(self._assigned_value(assignment, at, column, scope))
-        return targets, values
-
-    def _assigned_value(
-        self, assignment: ast.Assignment, at: int, column: ColumnDef, scope: Scope
-    ) -> Sql:
-        if column.identity == "ALWAYS":
-            raise OracleError(
-                32796, "cannot update a generated always identity column", assignment.pos
-            )
-        value = assignment.value
-        if isinstance(value, ast.Default):
-            return self._default(column)
-        if len(assignment.columns) == 1:
-            return self._assignable(self.value(value, scope), column)
-        assert isinstance(value, ast.Scalar)
-        text, columns, single = self.subquery(value.query, scope)
-        if len(columns) != len(assignment.columns):
-            raise ora(913 if len(columns) > len(assignment.columns) else 947, offset=assignment.pos)
-        alias = self.new_alias()
-        picked = f"{alias}.c{at + 1}" if single else f"o_single({alias}.c{at + 1})"
-        return self._assignable(
-            Sql(f"(SELECT {picked} FROM ({text}) {alias})", columns[at].type), column
-        )
-
-    # --- MERGE -------------------------------------------------------------------------------------------------------
-
-    def merge(self, node: ast.Merge) -> DmlPlan:
-        """Compile MERGE."""
-        table = self.target(node.table, "UPDATE" if node.assignments else "INSERT")
-        scope = Scope()
-        source_text = self.from_item(node.source, scope)
-        sources = list(scope.sources)
-        target, target_text = self._target_source(node.table, table)
-        both = Scope([*sources, target])
-        condition = self.condition(node.on, both)
-        selected = [f"{target.alias}.rid", *self._all(target, table)]
-        targets: list[ColumnDef] = []
-        if node.assignments is not None:
-            targets, values = self._assigned(table, node.assignments, both)
-            test = self.condition(node.update_where, both) if node.update_where is not None else "1"
-            selected += [f"({test})", *(value.text for value in values)]
-        insert_targets: list[ColumnDef] = []
-        if node.insert_values is not None:
-            insert_targets, values = self._merge_insert(node, table, Scope(sources))
-            test = (
-                self.condition(node.insert_where, Scope(sources))
-                if node.insert_where is not None
-                else "1"
-            )
-            selected += [f"({test})", *(value.text for value in values)]
-        join = "LEFT JOIN" if node.insert_values is not None else "JOIN"
-        self.plan.text = (
-            f"SELECT {', '.join(selected)} FROM {source_text} {join} {target_text} ON {condition}"
-        )
-        plan = DmlPlan("MERGE", table, self.plan, targets, insert_targets=insert_targets)
-        plan.updates, plan.inserts = node.assignments is not None, node.insert_values is not None
-        if node.delete_where is not None:
-            unbound = {name for source in sources for name in source.columns}
-            if any(
-                column.name[-1] in unbound and column.name[-1] not in table.by_name
-                for column in columns_in(node.delete_where)
-            ):
-                raise unsupported("DELETE WHERE over the source of MERGE")
-            plan.delete_where = self.row_plan(
-                table, [node.delete_where], conditions=True, name=node.table.alias or table.name
-            )
-        return plan
-
-    def _merge_insert(
-        self, node: ast.Merge, table: TableDef, scope: Scope
-    ) -> tuple[list[ColumnDef], list[Sql]]:
-        named = (
-            self._columns(table, node.insert_columns)
-            if node.insert_columns
-            else list(table.columns)
-        )
-        given = node.insert_values or ()
-        if len(given) != len(named):
-            raise ora(913 if len(given) > len(named) else 947)
+def compile_insert(state: Compilation, node: ast.Insert) -> DmlPlan:
+    """Compile INSERT."""
+    table = _target(state, node.table, "INSERT")
+    named = _columns(table, node.columns) if node.columns else list(table.columns)
+    targets = list(named)
+    if node.query is None:
+        if len(node.values) != len(named):
+            raise ora(913 if len(node.values) > len(named) else 947)
         values = [
-            self._default(column)
-            if isinstance(value, ast.Default)
-            else self._assignable(self.value(value, scope), column)
-            for value, column in zip(given, named, strict=True)
+            _insert_value(state, value, column)
+            for value, column in zip(node.values, named, strict=True)
         ]
-        targets = list(named)
-        for column in table.columns:
-            if column not in named:
-                targets.append(column)
-                values.append(self._default(column))
-        return targets, values
+    else:
+        text, columns, _ = state.query(node.query, None)
+        if len(columns) != len(named):
+            raise ora(913 if len(columns) > len(named) else 947)
+        values = [
+            _assignable(Sql(f"s.c{number}", item.type), column)
+            for number, (item, column) in enumerate(zip(columns, named, strict=True), 1)
+        ]
+    plain = _plain_binds(state, node, named)
+    for column in table.columns:
+        if column not in named:
+            targets.append(column)
+            values.append(_default(state, column))
+            if values[-1].text != "NULL":
+                plain = None
+            elif plain is not None:
+                plain.append(None)
+    suffix = f" FROM ({text}) s" if node.query is not None else ""
+    state.plan.text = f"SELECT {', '.join(value.text for value in values)}{suffix}"
+    plan = DmlPlan("INSERT", table, state.plan, targets, plain)
+    _add_returning(state, plan, node.returning)
+    return plan
 
-    # --- expressions over one row ------------------------------------------------------------------------------------
 
-    def _add_returning(self, plan: DmlPlan, returning: ast.Returning | None) -> None:
-        if returning is not None:
-            plan.returning = self.row_plan(plan.table, list(returning.exprs))
-            plan.return_positions = tuple(bind.index for bind in returning.binds)
+def _columns(table: TableDef, names: Sequence[str]) -> list[ColumnDef]:
+    found = []
+    for name in names:
+        column = table.by_name.get(name)
+        if column is None:
+            raise ora(904, f'"{name}"')
+        if column in found:
+            raise ora(957)
+        found.append(column)
+    return found
 
-    def row_plan(
-        self,
-        table: TableDef,
-        exprs: list[ast.Expr],
-        *,
-        conditions: bool = False,
-        name: str | None = None,
-    ) -> RowPlan:
-        """Compile expressions over a row that comes as parameters."""
-        outer = self.plan
-        self.plan = Plan()
-        use = self.use_table(table)
-        columns = {
-            column.name: SourceColumn(
-                column.name, f"r.c{column.internal_id}", column.type, column.nullable
-            )
-            for column in table.columns
-        }
-        source = Source(
-            "r", name or table.name, table.owner, columns, use=use, rowid="r.rid", rowscn="0"
+
+def _plain_binds(
+    state: Compilation, node: ast.Insert, named: list[ColumnDef]
+) -> list[int | None] | None:
+    """Bind positions where every value is a bind of its column's family: then no query is needed."""
+    if node.query is not None or state.bind_types is None:
+        return None
+    positions: list[int | None] = []
+    for value, column in zip(node.values, named, strict=True):
+        if isinstance(value, ast.Null) and not column.identity:
+            positions.append(None)
+            continue
+        if not isinstance(value, ast.Bind) or column.identity:
+            return None
+        family = state.bind_types[value.index].family
+        if family != column.type.family or family in ("ltz", "rowid", "bool", "tz"):
+            return None
+        positions.append(value.index)
+    return positions
+
+
+def _insert_value(state: Compilation, value: ast.Expr, column: ColumnDef) -> Sql:
+    if isinstance(value, ast.Default):
+        return _default(state, column)
+    if column.identity == "ALWAYS":
+        raise OracleError(32795, "cannot insert into a generated always identity column")
+    compiled = _assignable(state.value(value, Scope()), column)
+    if column.identity == "BY DEFAULT ON NULL":
+        return Sql(f"ifnull({compiled.text}, {_default(state, column).text})", compiled.type)
+    return compiled
+
+
+def _default(state: Compilation, column: ColumnDef) -> Sql:
+    if column.default_text is None:
+        return Sql("NULL", types.NULL)
+    return _assignable(state.value(parse_expression(column.default_text), Scope()), column)
+
+
+def _assignable(value: Sql, column: ColumnDef) -> Sql:
+    try:
+        return convert(value, column.type.family)
+    except OracleError as error:
+        if (
+            error.code == 932
+            and value.family in ("clob", "text")
+            and column.type.family in ("blob", "raw")
+        ):
+            return convert(convert(value, "text"), "raw")
+        raise
+
+
+# --- UPDATE and DELETE -------------------------------------------------------------------------------------------
+
+
+def compile_update(state: Compilation, node: ast.Update) -> DmlPlan:
+    """Compile UPDATE."""
+    table = _target(state, node.table, "UPDATE")
+    source, alias_text = _target_source(state, node.table, table)
+    scope = Scope([source])
+    targets, values = _assigned(state, table, node.assignments, scope)
+    where = _where_text(state, node.where, scope)
+    selected = [
+        f"{source.alias}.rid",
+        *_all(source, table),
+        *(value.text for value in values),
+    ]
+    state.plan.text = f"SELECT {', '.join(selected)} FROM {alias_text}{where}"
+    plan = DmlPlan("UPDATE", table, state.plan, targets)
+    _add_returning(state, plan, node.returning)
+    return plan
+
+
+def compile_delete(state: Compilation, node: ast.Delete) -> DmlPlan:
+    """Compile DELETE."""
+    table = _target(state, node.table, "DELETE")
+    source, alias_text = _target_source(state, node.table, table)
+    where = _where_text(state, node.where, Scope([source]))
+    selected = ", ".join([f"{source.alias}.rid", *_all(source, table)])
+    state.plan.text = f"SELECT {selected} FROM {alias_text}{where}"
+    plan = DmlPlan("DELETE", table, state.plan, [])
+    _add_returning(state, plan, node.returning)
+    return plan
+
+
+def _where_text(state: Compilation, where: ast.Expr | None, scope: Scope) -> str:
+    if where is None:
+        return ""
+    limit, rest = rownum_limit(state, conjuncts_of(where), scope)
+    text = compile_where(state, rest, scope)
+    return text + limit
+
+
+def _target_source(state: Compilation, node: ast.FromTable, table: TableDef) -> tuple[Source, str]:
+    alias = state.new_alias()
+    use = use_table(state, table)
+    return table_source(alias, node.alias or node.name[-1], use), f"{use.marker} {alias}"
+
+
+def _all(source: Source, table: TableDef) -> list[str]:
+    return [f"{source.alias}.c{internal_id}" for internal_id in table.ids]
+
+
+def _assigned(
+    state: Compilation, table: TableDef, assignments: tuple[ast.Assignment, ...], scope: Scope
+) -> tuple[list[ColumnDef], list[Sql]]:
+    targets: list[ColumnDef] = []
+    values: list[Sql] = []
+    for assignment in assignments:
+        columns = _columns(table, assignment.columns)
+        if any(column in targets for column in columns):
+            raise ora(957, offset=assignment.pos)
+        for at, column in enumerate(columns):
+            targets.append(column)
+            values.append(_assigned_value(state, assignment, at, column, scope))
+    return targets, values
+
+
+def _assigned_value(
+    state: Compilation, assignment: ast.Assignment, at: int, column: ColumnDef, scope: Scope
+) -> Sql:
+    if column.identity == "ALWAYS":
+        raise OracleError(32796, "cannot update a generated always identity column", assignment.pos)
+    value = assignment.value
+    if isinstance(value, ast.Default):
+        return _default(state, column)
+    if len(assignment.columns) == 1:
+        return _assignable(state.value(value, scope), column)
+    assert isinstance(value, ast.Scalar)
+    text, columns, single = state.subquery(value.query, scope)
+    if len(columns) != len(assignment.columns):
+        raise ora(913 if len(columns) > len(assignment.columns) else 947, offset=assignment.pos)
+    alias = state.new_alias()
+    picked = f"{alias}.c{at + 1}" if single else f"o_single({alias}.c{at + 1})"
+    return _assignable(Sql(f"(SELECT {picked} FROM ({text}) {alias})", columns[at].type), column)
+
+
+# --- MERGE -------------------------------------------------------------------------------------------------------
+
+
+def compile_merge(state: Compilation, node: ast.Merge) -> DmlPlan:
+    """Compile MERGE."""
+    table = _target(state, node.table, "UPDATE" if node.assignments else "INSERT")
+    scope = Scope()
+    source_text = compile_from_item(state, node.source, scope)
+    sources = list(scope.sources)
+    target, target_text = _target_source(state, node.table, table)
+    both = Scope([*sources, target])
+    condition = state.condition(node.on, both)
+    selected = [f"{target.alias}.rid", *_all(target, table)]
+    targets: list[ColumnDef] = []
+    if node.assignments is not None:
+        targets, values = _assigned(state, table, node.assignments, both)
+        test = state.condition(node.update_where, both) if node.update_where is not None else "1"
+        selected += [f"({test})", *(value.text for value in values)]
+    insert_targets: list[ColumnDef] = []
+    if node.insert_values is not None:
+        insert_targets, values = _merge_insert(state, node, table, Scope(sources))
+        test = (
+            state.condition(node.insert_where, Scope(sources))
+            if node.insert_where is not None
+            else "1"
         )
-        scope = Scope([source])
-        if conditions:
-            values = [Sql(self.condition(expr, scope), types.NUMBER) for expr in exprs]
-        else:
-            values = [self.value(expr, scope) for expr in exprs]
-        if len(self.plan.tables) > 1:
-            raise unsupported("subqueries here")
-        first = FIRST_SLOT + len(self.plan.slots)
-        names = ["rid", *(f"c{internal_id}" for internal_id in table.ids)]
-        given = ", ".join(f"?{first + at} AS {item}" for at, item in enumerate(names))
-        shown = [OutputColumn("", value.type, value.nullable) for value in values]
-        texts = [
-            f"o_rowid_text({value.text})" if value.type.family == "rowid" else value.text
-            for value in values
-        ]
-        text = f"SELECT {', '.join(texts)} FROM (SELECT {given}) r"
-        slots = self.plan.slots
-        self.plan = outer
-        return RowPlan(text, slots, shown, first + len(names) - 1)
+        selected += [f"({test})", *(value.text for value in values)]
+    join = "LEFT JOIN" if node.insert_values is not None else "JOIN"
+    state.plan.text = (
+        f"SELECT {', '.join(selected)} FROM {source_text} {join} {target_text} ON {condition}"
+    )
+    plan = DmlPlan("MERGE", table, state.plan, targets, insert_targets=insert_targets)
+    plan.updates, plan.inserts = node.assignments is not None, node.insert_values is not None
+    if node.delete_where is not None:
+        unbound = {name for source in sources for name in source.columns}
+        if any(
+            column.name[-1] in unbound and column.name[-1] not in table.by_name
+            for column in columns_in(node.delete_where)
+        ):
+            raise unsupported("DELETE WHERE over the source of MERGE")
+        plan.delete_where = compile_row_plan(
+            state, table, [node.delete_where], conditions=True, name=node.table.alias or table.name
+        )
+    return plan
+
+
+def _merge_insert(
+    state: Compilation, node: ast.Merge, table: TableDef, scope: Scope
+) -> tuple[list[ColumnDef], list[Sql]]:
+    named = _columns(table, node.insert_columns) if node.insert_columns else list(table.columns)
+    given = node.insert_values or ()
+    if len(given) != len(named):
+        raise ora(913 if len(given) > len(named) else 947)
+    values = [
+        _default(state, column)
+        if isinstance(value, ast.Default)
+        else _assignable(state.value(value, scope), column)
+        for value, column in zip(given, named, strict=True)
+    ]
+    targets = list(named)
+    for column in table.columns:
+        if column not in named:
+            targets.append(column)
+            values.append(_default(state, column))
+    return targets, values
+
+
+# --- expressions over one row ------------------------------------------------------------------------------------
+
+
+def _add_returning(state: Compilation, plan: DmlPlan, returning: ast.Returning | None) -> None:
+    if returning is not None:
+        plan.returning = compile_row_plan(state, plan.table, list(returning.exprs))
+        plan.return_positions = tuple(bind.index for bind in returning.binds)
+
+
+def compile_row_plan(
+    state: Compilation,
+    table: TableDef,
+    exprs: list[ast.Expr],
+    *,
+    conditions: bool = False,
+    name: str | None = None,
+) -> RowPlan:
+    """Compile expressions over a row that comes as parameters."""
+    outer = state.plan
+    state.plan = Plan()
+    use = use_table(state, table)
+    columns = {
+        column.name: SourceColumn(
+            column.name, f"r.c{column.internal_id}", column.type, column.nullable
+        )
+        for column in table.columns
+    }
+    source = Source(
+        "r", name or table.name, table.owner, columns, use=use, rowid="r.rid", rowscn="0"
+    )
+    scope = Scope([source])
+    if conditions:
+        values = [Sql(state.condition(expr, scope), types.NUMBER) for expr in exprs]
+    else:
+        values = [state.value(expr, scope) for expr in exprs]
+    if len(state.plan.tables) > 1:
+        raise unsupported("subqueries here")
+    first = FIRST_SLOT + len(state.plan.slots)
+    names = ["rid", *(f"c{internal_id}" for internal_id in table.ids)]
+    given = ", ".join(f"?{first + at} AS {item}" for at, item in enumerate(names))
+    shown = [OutputColumn("", value.type, value.nullable) for value in values]
+    texts = [
+        f"o_rowid_text({value.text})" if value.type.family == "rowid" else value.text
+        for value in values
+    ]
+    text = f"SELECT {', '.join(texts)} FROM (SELECT {given}) r"
+    slots = state.plan.slots
+    state.plan = outer
+    return RowPlan(text, slots, shown, first + len(names) - 1)
+
+
+def compile_change(state: Compilation, node: object) -> DmlPlan:
+    """Compile a data change of any kind."""
+    match node:
+        case ast.Insert():
+            return compile_insert(state, node)
+        case ast.Update():
+            return compile_update(state, node)
+        case ast.Delete():
+            return compile_delete(state, node)
+        case ast.Merge():
+            return compile_merge(state, node)
+    raise AssertionError(f"no plan for {type(node)}")

@@ -101,3 +101,15 @@ class Plan:
     variants: dict[tuple[bool, ...], tuple[str, int]] = field(default_factory=dict)
     locks: list[TableUse] = field(default_factory=list)
     """Tables whose rows FOR UPDATE locks: their addresses follow the visible columns."""
+
+
+def quoted(text: str) -> str:
+    """A text as SQLite literal; control characters, which markers use, go through hex."""
+    if any(character < " " for character in text):
+        return f"CAST(x'{text.encode().hex()}' AS TEXT)"
+    return "'" + text.replace("'", "''") + "'"
+
+
+def blob(value: bytes) -> str:
+    """Bytes as SQLite literal."""
+    return f"x'{value.hex()}'"

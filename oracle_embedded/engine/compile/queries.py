@@ -6,17 +6,26 @@ from dataclasses import replace
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.aggregates import sort_text
-from oracle_embedded.engine.compile.base import (
-    CteSource,
-    Scope,
-    SourceColumn,
-    matches,
+from oracle_embedded.engine.compile.compilation import Compilation, Rules
+from oracle_embedded.engine.compile.conditions import compile_condition
+from oracle_embedded.engine.compile.conversions import common_type, convert
+from oracle_embedded.engine.compile.expressions import compile_value
+from oracle_embedded.engine.compile.from_items import (
+    columns_in,
+    compile_from_item,
+    compile_outer_joins,
 )
-from oracle_embedded.engine.compile.expressions import common_type
-from oracle_embedded.engine.compile.from_items import columns_in
-from oracle_embedded.engine.compile.grouped import GroupedCompiler
+from oracle_embedded.engine.compile.grouped import check_grouped, has_aggregate
 from oracle_embedded.engine.compile.plan import OutputColumn, Plan, Sql
-from oracle_embedded.engine.compile.rownum import FLIPPED, conjuncts_of
+from oracle_embedded.engine.compile.rownum import (
+    FLIPPED,
+    conjuncts_of,
+    generate_levels,
+    number_rows,
+    rownum_limit,
+    uses_rownum,
+)
+from oracle_embedded.engine.compile.scopes import CteSource, Scope, SourceColumn, column_of, matches
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import FAMILY_NAMES
 from oracle_embedded.engine.errors import ora, unsupported
@@ -30,361 +39,352 @@ _SET_WORDS = {
 }
 
 
-class QueryCompiler(GroupedCompiler):
-    """Compiles whole queries. ``top`` makes a plan out of one."""
+def compile_select(state: Compilation, node: ast.Query) -> Plan:
+    """Compile a statement that is a query."""
+    text, columns, _ = state.query(node, None)
+    state.plan.text = text
+    state.plan.columns = columns
+    return state.plan
 
-    def top(self, node: ast.Query) -> Plan:
-        """Compile a statement that is a query."""
-        text, columns, _ = self.compile_query(node, None)
-        self.plan.text = text
-        self.plan.columns = columns
-        return self.plan
 
-    def subquery(self, query: ast.Query, scope: Scope) -> tuple[str, list[Sql], bool]:
-        """A nested query as expressions see it."""
-        text, columns, single = self.compile_query(query, scope)
-        return (
-            text,
-            [Sql(f"c{number}", column.type) for number, column in enumerate(columns, 1)],
-            single,
+def compile_query(
+    state: Compilation, node: ast.Query, parent: Scope | None
+) -> tuple[str, list[OutputColumn], bool]:
+    """A query with WITH, ORDER BY and row limits."""
+    outer = Scope(parent=parent)
+    prefix = _ctes(state, node, outer) if node.ctes else ""
+    limit = _limit(state, node, outer)
+    if isinstance(node.body, ast.Select):
+        text, columns, single = _select(
+            state, node.body, outer, node.order, node.for_update, node.with_ties
         )
+    else:
+        text, columns = _body(state, node.body, outer)
+        single = False
+        if node.order:
+            keys = ", ".join(_position_key(item, columns) for item in node.order)
+            text = f"SELECT * FROM ({text}) ORDER BY {keys}"
+        elif limit:
+            text = f"SELECT * FROM ({text})"
+    if node.for_update is not None and not isinstance(node.body, ast.Select):
+        raise OracleError(2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc.")
+    return f"{prefix}{text}{limit}", columns, single
 
-    def compile_query(
-        self, node: ast.Query, parent: Scope | None
-    ) -> tuple[str, list[OutputColumn], bool]:
-        """A query with WITH, ORDER BY and row limits."""
-        outer = Scope(parent=parent)
-        prefix = self._ctes(node, outer) if node.ctes else ""
-        limit = self._limit(node, outer)
-        if isinstance(node.body, ast.Select):
-            text, columns, single = self._select(
-                node.body, outer, node.order, node.for_update, node.with_ties
-            )
-        else:
-            text, columns = self._body(node.body, outer)
-            single = False
-            if node.order:
-                keys = ", ".join(self._position_key(item, columns) for item in node.order)
-                text = f"SELECT * FROM ({text}) ORDER BY {keys}"
-            elif limit:
-                text = f"SELECT * FROM ({text})"
-        if node.for_update is not None and not isinstance(node.body, ast.Select):
-            raise OracleError(
-                2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc."
-            )
-        return f"{prefix}{text}{limit}", columns, single
 
-    def _limit(self, node: ast.Query, scope: Scope) -> str:
-        if node.fetch is None and node.offset is None:
-            return ""
-        if node.with_ties:
-            raise unsupported("FETCH … WITH TIES", node.pos)
-        text = " LIMIT -1"
-        if node.fetch is not None:
-            count = self.convert(self.value(node.fetch, scope), "number", node.fetch.pos)
-            text = f" LIMIT ifnull(o_limit({count.text}), 0)"
-        if node.offset is not None:
-            count = self.convert(self.value(node.offset, scope), "number", node.offset.pos)
-            text += f" OFFSET ifnull(o_limit({count.text}), 9223372036854775807)"
-        return text
+def _limit(state: Compilation, node: ast.Query, scope: Scope) -> str:
+    if node.fetch is None and node.offset is None:
+        return ""
+    if node.with_ties:
+        raise unsupported("FETCH … WITH TIES", node.pos)
+    text = " LIMIT -1"
+    if node.fetch is not None:
+        count = convert(state.value(node.fetch, scope), "number", node.fetch.pos)
+        text = f" LIMIT ifnull(o_limit({count.text}), 0)"
+    if node.offset is not None:
+        count = convert(state.value(node.offset, scope), "number", node.offset.pos)
+        text += f" OFFSET ifnull(o_limit({count.text}), 9223372036854775807)"
+    return text
 
-    # --- WITH and set operations -------------------------------------------------------------------------------------
 
-    def _ctes(self, node: ast.Query, scope: Scope) -> str:
-        parts = []
-        for cte in node.ctes:
-            if cte.name in scope.ctes:
-                raise ora(918)
-            table = self.new_alias("w")
-            if cte.columns and _mentions(cte.query, cte.name):
-                parts.append(self._recursive(cte, table, scope))
-                continue
-            text, columns, _ = self.compile_query(cte.query, scope)
-            if cte.columns:
-                if len(cte.columns) != len(columns):
-                    raise OracleError(
-                        32038,
-                        "number of WITH clause column names does not match number of elements in select list",
-                    )
-                columns = [
-                    replace(item, name=name)
-                    for item, name in zip(columns, cte.columns, strict=True)
-                ]
-            names = ", ".join(f"c{number}" for number in range(1, len(columns) + 1))
-            parts.append(f"{table}({names}) AS ({text})")
-            scope.ctes[cte.name] = CteSource(table, _cte_columns(columns))
-        return f"WITH RECURSIVE {', '.join(parts)} "
+# --- WITH and set operations -------------------------------------------------------------------------------------
 
-    def _recursive(self, cte: ast.Cte, table: str, scope: Scope) -> str:
-        body = cte.query.body
-        if not isinstance(body, ast.SetOperation) or body.op != "UNION ALL":
-            raise OracleError(32040, "recursive WITH clause must use a UNION ALL operation")
-        first, columns = self._body(body.left, scope)
-        columns = [
-            OutputColumn(name, _widened(item), True)
-            for name, item in zip(cte.columns, columns, strict=True)
-        ]
-        scope.ctes[cte.name] = CteSource(table, _cte_columns(columns))
-        second, others = self._body(body.right, scope)
-        if len(others) != len(columns):
-            raise ora(1789)
-        for item, other in zip(columns, others, strict=True):
-            if other.type.family not in (item.type.family, "null"):
-                raise ora(1790)
-        names = ", ".join(f"c{number}" for number in range(1, len(columns) + 1))
-        return f"{table}({names}) AS ({first} UNION ALL {second})"
 
-    def _body(self, body: ast.Body, scope: Scope) -> tuple[str, list[OutputColumn]]:
-        match body:
-            case ast.Select():
-                text, columns, _ = self._select(body, scope, (), None, False)
-                return text, columns
-            case ast.Query():
-                text, columns, _ = self.compile_query(body, scope)
-                if body.order or body.fetch or body.offset or body.ctes:
-                    text = f"SELECT * FROM ({text})"
-                return text, columns
-            case ast.SetOperation():
-                return self._set_operation(body, scope)
-
-    def _set_operation(
-        self, node: ast.SetOperation, scope: Scope
-    ) -> tuple[str, list[OutputColumn]]:
-        left, left_columns = self._body(node.left, scope)
-        right, right_columns = self._body(node.right, scope)
-        if len(left_columns) != len(right_columns):
-            raise ora(1789, offset=node.pos)
-        columns, left_casts, right_casts = [], [], []
-        for number, (a, b) in enumerate(zip(left_columns, right_columns, strict=True), 1):
-            merged, casts = self._merge_column(a, b, number, node)
-            columns.append(merged)
-            left_casts.append(casts[0])
-            right_casts.append(casts[1])
-        word = _SET_WORDS[node.op]
-        as_it_is = [f"c{number} AS c{number}" for number in range(1, len(columns) + 1)]
-        if not (isinstance(node.left, ast.SetOperation) and left_casts == as_it_is):
-            left = f"SELECT {', '.join(left_casts)} FROM ({left})"
-        # SQLite, too, takes set operators from left to right; nested, a few dozen would be too deep for it.
-        return f"{left} {word} SELECT {', '.join(right_casts)} FROM ({right})", columns
-
-    def _merge_column(
-        self, a: OutputColumn, b: OutputColumn, number: int, node: ast.SetOperation
-    ) -> tuple[OutputColumn, tuple[str, str]]:
-        name = f"c{number}"
-        families = (a.type.family, b.type.family)
-        if node.op != "UNION ALL" and ("clob" in families or "blob" in families):
-            raise ora(
-                932, "-", FAMILY_NAMES["clob" if "clob" in families else "blob"], offset=node.pos
-            )
-        nullable = a.nullable or b.nullable
-        if families[0] == families[1]:
-            merged = OutputColumn(a.name, common_type(families[0], [a.type, b.type]), nullable)
-            return merged, (f"{name} AS {name}", f"{name} AS {name}")
-        if "null" in families:
-            kept = a if families[1] == "null" else b
-            return OutputColumn(a.name, kept.type, True), (f"{name} AS {name}", f"{name} AS {name}")
-        wider = [family for family in ("number", "float", "double") if family in families]
-        if len(wider) == 2:
-            target = wider[-1]
-            texts = [
-                self.convert(Sql(name, item.type), target).text + f" AS {name}" for item in (a, b)
-            ]
-            return OutputColumn(a.name, types.family_type(target), nullable), (texts[0], texts[1])
-        raise ora(1790, offset=node.pos)
-
-    def _position_key(self, item: ast.OrderItem, columns: list[OutputColumn]) -> str:
-        position = _order_position(item.expr, columns)
-        if position is None:
-            raise ora(1785, offset=item.expr.pos)
-        column = columns[position]
-        return sort_text(Sql(f"c{position + 1}", column.type, column.nullable), item)
-
-    # --- one block ---------------------------------------------------------------------------------------------------
-
-    def _select(
-        self,
-        node: ast.Select,
-        outer: Scope,
-        order: tuple[ast.OrderItem, ...],
-        for_update: ast.ForUpdate | None,
-        _with_ties: bool,
-    ) -> tuple[str, list[OutputColumn], bool]:
-        scope = Scope(parent=outer.parent, ctes=dict(outer.ctes))
-        scope.parent = outer
-        texts = [self.from_item(item, scope) for item in node.sources]
-        _check_names(scope, node)
-        if node.connect_by is not None:
-            texts = [self._levels(node, scope, texts)]
-        conjuncts = conjuncts_of(node.where)
-        limit, conjuncts = self._rownum_limit(conjuncts, outer)
-        outer_signs = any(column.outer for item in conjuncts for column in columns_in(item))
-        if outer_signs:
-            source_text, conjuncts = self.outer_joined(texts, scope, conjuncts)
-        else:
-            source_text = " JOIN ".join(texts)
-        where = self._where(conjuncts, scope)
-        grouped = (
-            node.group is not None
-            or any(self._has_aggregate(item.expr) for item in node.items)
-            or node.having is not None
-        )
-        numbered = self._uses_rownum(node, order)
-        if numbered or (limit and (grouped or node.distinct or order)):
-            source_text, scope = self._numbered(source_text, where, limit, scope, numbered)
-            where, limit = "", ""
-        items = self._items(node, scope)
-        group = ""
-        if node.group is not None:
-            group = (
-                " GROUP BY " + ", ".join(self.value(item, scope).text for item in node.group)
-                if node.group
-                else ""
-            )
-        having = f" HAVING {self.condition(node.having, scope)}" if node.having is not None else ""
-        if grouped:
-            self._check_grouped(node, order, scope)
-        columns = [OutputColumn(name, value.type, value.nullable) for name, value, _ in items]
-        order_text = self._order(order, node, items, columns, scope) if order else ""
-        locks = self._locks(node, for_update, scope, grouped) if for_update is not None else ""
-        selected = ", ".join(
-            f"{value.text} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
-        )
-        distinct = "DISTINCT " if node.distinct else ""
-        if node.distinct and any(item.type.family in ("clob", "blob") for item in columns):
-            raise ora(932, "-", "CLOB", offset=node.pos)
-        text = f"SELECT {distinct}{selected}{locks} FROM {source_text}{where}{group}{having}{order_text}{limit}"
-        single = (
-            (grouped and node.group is None)
-            or limit == " LIMIT 1"
-            or (
-                node.connect_by is None
-                and all(
-                    isinstance(item, ast.FromTable) and item.name == ("DUAL",)
-                    for item in node.sources
+def _ctes(state: Compilation, node: ast.Query, scope: Scope) -> str:
+    parts = []
+    for cte in node.ctes:
+        if cte.name in scope.ctes:
+            raise ora(918)
+        table = state.new_alias("w")
+        if cte.columns and _mentions(cte.query, cte.name):
+            parts.append(_recursive(state, cte, table, scope))
+            continue
+        text, columns, _ = state.query(cte.query, scope)
+        if cte.columns:
+            if len(cte.columns) != len(columns):
+                raise OracleError(
+                    32038,
+                    "number of WITH clause column names does not match number of elements in select list",
                 )
+            columns = [
+                replace(item, name=name) for item, name in zip(columns, cte.columns, strict=True)
+            ]
+        names = ", ".join(f"c{number}" for number in range(1, len(columns) + 1))
+        parts.append(f"{table}({names}) AS ({text})")
+        scope.ctes[cte.name] = CteSource(table, _cte_columns(columns))
+    return f"WITH RECURSIVE {', '.join(parts)} "
+
+
+def _recursive(state: Compilation, cte: ast.Cte, table: str, scope: Scope) -> str:
+    body = cte.query.body
+    if not isinstance(body, ast.SetOperation) or body.op != "UNION ALL":
+        raise OracleError(32040, "recursive WITH clause must use a UNION ALL operation")
+    first, columns = _body(state, body.left, scope)
+    columns = [
+        OutputColumn(name, _widened(item), True)
+        for name, item in zip(cte.columns, columns, strict=True)
+    ]
+    scope.ctes[cte.name] = CteSource(table, _cte_columns(columns))
+    second, others = _body(state, body.right, scope)
+    if len(others) != len(columns):
+        raise ora(1789)
+    for item, other in zip(columns, others, strict=True):
+        if other.type.family not in (item.type.family, "null"):
+            raise ora(1790)
+    names = ", ".join(f"c{number}" for number in range(1, len(columns) + 1))
+    return f"{table}({names}) AS ({first} UNION ALL {second})"
+
+
+def _body(state: Compilation, body: ast.Body, scope: Scope) -> tuple[str, list[OutputColumn]]:
+    match body:
+        case ast.Select():
+            text, columns, _ = _select(state, body, scope, (), None, False)
+            return text, columns
+        case ast.Query():
+            text, columns, _ = state.query(body, scope)
+            if body.order or body.fetch or body.offset or body.ctes:
+                text = f"SELECT * FROM ({text})"
+            return text, columns
+        case ast.SetOperation():
+            return _set_operation(state, body, scope)
+
+
+def _set_operation(
+    state: Compilation, node: ast.SetOperation, scope: Scope
+) -> tuple[str, list[OutputColumn]]:
+    left, left_columns = _body(state, node.left, scope)
+    right, right_columns = _body(state, node.right, scope)
+    if len(left_columns) != len(right_columns):
+        raise ora(1789, offset=node.pos)
+    columns, left_casts, right_casts = [], [], []
+    for number, (a, b) in enumerate(zip(left_columns, right_columns, strict=True), 1):
+        merged, casts = _merge_column(a, b, number, node)
+        columns.append(merged)
+        left_casts.append(casts[0])
+        right_casts.append(casts[1])
+    word = _SET_WORDS[node.op]
+    as_it_is = [f"c{number} AS c{number}" for number in range(1, len(columns) + 1)]
+    if not (isinstance(node.left, ast.SetOperation) and left_casts == as_it_is):
+        left = f"SELECT {', '.join(left_casts)} FROM ({left})"
+    # SQLite, too, takes set operators from left to right; nested, a few dozen would be too deep for it.
+    return f"{left} {word} SELECT {', '.join(right_casts)} FROM ({right})", columns
+
+
+def _merge_column(
+    a: OutputColumn, b: OutputColumn, number: int, node: ast.SetOperation
+) -> tuple[OutputColumn, tuple[str, str]]:
+    name = f"c{number}"
+    families = (a.type.family, b.type.family)
+    if node.op != "UNION ALL" and ("clob" in families or "blob" in families):
+        raise ora(932, "-", FAMILY_NAMES["clob" if "clob" in families else "blob"], offset=node.pos)
+    nullable = a.nullable or b.nullable
+    if families[0] == families[1]:
+        merged = OutputColumn(a.name, common_type(families[0], [a.type, b.type]), nullable)
+        return merged, (f"{name} AS {name}", f"{name} AS {name}")
+    if "null" in families:
+        kept = a if families[1] == "null" else b
+        return OutputColumn(a.name, kept.type, True), (f"{name} AS {name}", f"{name} AS {name}")
+    wider = [family for family in ("number", "float", "double") if family in families]
+    if len(wider) == 2:
+        target = wider[-1]
+        texts = [convert(Sql(name, item.type), target).text + f" AS {name}" for item in (a, b)]
+        return OutputColumn(a.name, types.family_type(target), nullable), (texts[0], texts[1])
+    raise ora(1790, offset=node.pos)
+
+
+def _position_key(item: ast.OrderItem, columns: list[OutputColumn]) -> str:
+    position = _order_position(item.expr, columns)
+    if position is None:
+        raise ora(1785, offset=item.expr.pos)
+    column = columns[position]
+    return sort_text(Sql(f"c{position + 1}", column.type, column.nullable), item)
+
+
+# --- one block ---------------------------------------------------------------------------------------------------
+
+
+def _select(
+    state: Compilation,
+    node: ast.Select,
+    outer: Scope,
+    order: tuple[ast.OrderItem, ...],
+    for_update: ast.ForUpdate | None,
+    _with_ties: bool,
+) -> tuple[str, list[OutputColumn], bool]:
+    scope = Scope(parent=outer.parent, ctes=dict(outer.ctes))
+    scope.parent = outer
+    texts = [compile_from_item(state, item, scope) for item in node.sources]
+    _check_names(scope, node)
+    if node.connect_by is not None:
+        texts = [generate_levels(state, node, scope, texts)]
+    conjuncts = conjuncts_of(node.where)
+    limit, conjuncts = rownum_limit(state, conjuncts, outer)
+    outer_signs = any(column.outer for item in conjuncts for column in columns_in(item))
+    if outer_signs:
+        source_text, conjuncts = compile_outer_joins(state, texts, scope, conjuncts)
+    else:
+        source_text = " JOIN ".join(texts)
+    where = compile_where(state, conjuncts, scope)
+    grouped = (
+        node.group is not None
+        or any(has_aggregate(item.expr) for item in node.items)
+        or node.having is not None
+    )
+    numbered = uses_rownum(node, order)
+    if numbered or (limit and (grouped or node.distinct or order)):
+        source_text, scope = number_rows(state, source_text, where, limit, scope, numbered)
+        where, limit = "", ""
+    items = _items(state, node, scope)
+    group = ""
+    if node.group is not None:
+        group = (
+            " GROUP BY " + ", ".join(state.value(item, scope).text for item in node.group)
+            if node.group
+            else ""
+        )
+    having = f" HAVING {state.condition(node.having, scope)}" if node.having is not None else ""
+    if grouped:
+        check_grouped(state, node, order, scope)
+    columns = [OutputColumn(name, value.type, value.nullable) for name, value, _ in items]
+    order_text = _order(state, order, node, items, columns, scope) if order else ""
+    locks = _locks(state, node, for_update, scope, grouped) if for_update is not None else ""
+    selected = ", ".join(
+        f"{value.text} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
+    )
+    distinct = "DISTINCT " if node.distinct else ""
+    if node.distinct and any(item.type.family in ("clob", "blob") for item in columns):
+        raise ora(932, "-", "CLOB", offset=node.pos)
+    text = f"SELECT {distinct}{selected}{locks} FROM {source_text}{where}{group}{having}{order_text}{limit}"
+    single = (
+        (grouped and node.group is None)
+        or limit == " LIMIT 1"
+        or (
+            node.connect_by is None
+            and all(
+                isinstance(item, ast.FromTable) and item.name == ("DUAL",) for item in node.sources
             )
         )
-        return text, columns, single
+    )
+    return text, columns, single
 
-    def _where(self, conjuncts: list[ast.Expr], scope: Scope) -> str:
-        for item in conjuncts:
-            if self._has_aggregate(item):
-                raise ora(934, offset=item.pos)
-            self._push_down(item, scope)
-        if not conjuncts:
-            return ""
-        return " WHERE " + " AND ".join(self.condition(item, scope) for item in conjuncts)
 
-    def _push_down(self, item: ast.Expr, scope: Scope) -> None:
-        """Tell computed views about simple conditions on their columns."""
-        if not any(source.virtual for source in scope.sources):
-            return
-        if isinstance(item, ast.Between) and not item.negated:
-            self._push_down(ast.Compare(">=", item.operand, item.low), scope)
-            self._push_down(ast.Compare("<=", item.operand, item.high), scope)
-            return
-        if not isinstance(item, ast.Compare) or item.op == "<>":
-            return
-        for column, op, other in (
-            (item.left, item.op, item.right),
-            (item.right, FLIPPED[item.op], item.left),
+def compile_where(state: Compilation, conjuncts: list[ast.Expr], scope: Scope) -> str:
+    for item in conjuncts:
+        if has_aggregate(item):
+            raise ora(934, offset=item.pos)
+        _push_down(state, item, scope)
+    if not conjuncts:
+        return ""
+    return " WHERE " + " AND ".join(state.condition(item, scope) for item in conjuncts)
+
+
+def _push_down(state: Compilation, item: ast.Expr, scope: Scope) -> None:
+    """Tell computed views about simple conditions on their columns."""
+    if not any(source.virtual for source in scope.sources):
+        return
+    if isinstance(item, ast.Between) and not item.negated:
+        _push_down(state, ast.Compare(">=", item.operand, item.low), scope)
+        _push_down(state, ast.Compare("<=", item.operand, item.high), scope)
+        return
+    if not isinstance(item, ast.Compare) or item.op == "<>":
+        return
+    for column, op, other in (
+        (item.left, item.op, item.right),
+        (item.right, FLIPPED[item.op], item.left),
+    ):
+        if not isinstance(column, ast.Column) or isinstance(
+            other, ast.Row | ast.Scalar | ast.Column
         ):
-            if not isinstance(column, ast.Column) or isinstance(
-                other, ast.Row | ast.Scalar | ast.Column
-            ):
-                continue
-            *qualifier, name = column.name
-            sources = [
-                source
-                for source in scope.sources
-                if name in source.columns and matches(source, tuple(qualifier))
-            ]
-            if len(sources) != 1 or sources[0].virtual is None or columns_in(other):
-                continue
-            kind = sources[0].columns[name].type
-            value = self.value(other, scope)
-            same = kind.family == value.family and not kind.is_char
-            if value.constant and (same or (value.family == "text" and kind.family == "number")):
-                text = self.convert(value, kind.family).text
-                sources[0].virtual.filters.append((name, op, text))
-
-    # --- ROWNUM and LEVEL --------------------------------------------------------------------------------------------
-
-    # --- select list -------------------------------------------------------------------------------------------------
-
-    def _items(self, node: ast.Select, scope: Scope) -> list[tuple[str, Sql, ast.Expr | None]]:
-        found: list[tuple[str, Sql, ast.Expr | None]] = []
-        for item in node.items:
-            if item.star is None:
-                value = self.value(item.expr, scope)
-                found.append((item.alias or _heading(item), value, item.expr))
-                continue
-            if not item.star:
-                found.extend((name, value, None) for name, value in scope.merged.items())
-            sources = [source for source in scope.sources if matches(source, item.star)]
-            if not sources:
-                raise ora(904, ".".join(f'"{part}"' for part in item.star), offset=item.expr.pos)
-            for source in sources:
-                for key, column in source.columns.items():
-                    if item.star or column.name not in scope.merged:
-                        found.append((column.name, self.column_of(source, key), None))
-        return found
-
-    def _order(
-        self,
-        order: tuple[ast.OrderItem, ...],
-        node: ast.Select,
-        items: list[tuple[str, Sql, ast.Expr | None]],
-        columns: list[OutputColumn],
-        scope: Scope,
-    ) -> str:
-        keys = []
-        for item in order:
-            position = _order_position(item.expr, columns, [alias.alias for alias in node.items])
-            if position is None:
-                value = self.value(item.expr, scope)
-                if node.distinct and value.text not in [selected.text for _, selected, _ in items]:
-                    raise ora(1791, offset=item.expr.pos)
-                keys.append(sort_text(value, item))
-                continue
-            value = items[position][1]
-            key = sort_text(replace(value), item)
-            simple = key.startswith(value.text)
-            keys.append(f"{position + 1}{key[len(value.text) :]}" if simple else key)
-        return " ORDER BY " + ", ".join(keys)
-
-    def _locks(
-        self, node: ast.Select, for_update: ast.ForUpdate, scope: Scope, grouped: bool
-    ) -> str:
-        if grouped or node.distinct:
-            raise OracleError(
-                2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc."
-            )
-        wanted = [
+            continue
+        *qualifier, name = column.name
+        sources = [
             source
             for source in scope.sources
-            if source.use is not None and source.rowid is not None
+            if name in source.columns and matches(source, tuple(qualifier))
         ]
-        if for_update.of:
-            kept = []
-            for name in for_update.of:
-                *qualifier, column = name
-                kept += [
-                    item
-                    for item in wanted
-                    if column in item.columns and matches(item, tuple(qualifier))
-                ]
-            wanted = [item for item in wanted if item in kept]
-        if not wanted:
-            raise OracleError(
-                2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc."
-            )
-        text = ""
-        for source in wanted:
-            assert source.use is not None
-            self.plan.locks.append(source.use)
-            text += f", {source.rowid} AS l{len(self.plan.locks)}"
-        return text
+        if len(sources) != 1 or sources[0].virtual is None or columns_in(other):
+            continue
+        kind = sources[0].columns[name].type
+        value = state.value(other, scope)
+        same = kind.family == value.family and not kind.is_char
+        if value.constant and (same or (value.family == "text" and kind.family == "number")):
+            text = convert(value, kind.family).text
+            sources[0].virtual.filters.append((name, op, text))
+
+
+# --- select list -------------------------------------------------------------------------------------------------
+
+
+def _items(
+    state: Compilation, node: ast.Select, scope: Scope
+) -> list[tuple[str, Sql, ast.Expr | None]]:
+    found: list[tuple[str, Sql, ast.Expr | None]] = []
+    for item in node.items:
+        if item.star is None:
+            value = state.value(item.expr, scope)
+            found.append((item.alias or _heading(item), value, item.expr))
+            continue
+        if not item.star:
+            found.extend((name, value, None) for name, value in scope.merged.items())
+        sources = [source for source in scope.sources if matches(source, item.star)]
+        if not sources:
+            raise ora(904, ".".join(f'"{part}"' for part in item.star), offset=item.expr.pos)
+        for source in sources:
+            for key, column in source.columns.items():
+                if item.star or column.name not in scope.merged:
+                    found.append((column.name, column_of(source, key), None))
+    return found
+
+
+def _order(
+    state: Compilation,
+    order: tuple[ast.OrderItem, ...],
+    node: ast.Select,
+    items: list[tuple[str, Sql, ast.Expr | None]],
+    columns: list[OutputColumn],
+    scope: Scope,
+) -> str:
+    keys = []
+    for item in order:
+        position = _order_position(item.expr, columns, [alias.alias for alias in node.items])
+        if position is None:
+            value = state.value(item.expr, scope)
+            if node.distinct and value.text not in [selected.text for _, selected, _ in items]:
+                raise ora(1791, offset=item.expr.pos)
+            keys.append(sort_text(value, item))
+            continue
+        value = items[position][1]
+        key = sort_text(replace(value), item)
+        simple = key.startswith(value.text)
+        keys.append(f"{position + 1}{key[len(value.text) :]}" if simple else key)
+    return " ORDER BY " + ", ".join(keys)
+
+
+def _locks(
+    state: Compilation, node: ast.Select, for_update: ast.ForUpdate, scope: Scope, grouped: bool
+) -> str:
+    if grouped or node.distinct:
+        raise OracleError(2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc.")
+    wanted = [
+        source for source in scope.sources if source.use is not None and source.rowid is not None
+    ]
+    if for_update.of:
+        kept = []
+        for name in for_update.of:
+            *qualifier, column = name
+            kept += [
+                item
+                for item in wanted
+                if column in item.columns and matches(item, tuple(qualifier))
+            ]
+        wanted = [item for item in wanted if item in kept]
+    if not wanted:
+        raise OracleError(2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc.")
+    text = ""
+    for source in wanted:
+        assert source.use is not None
+        state.plan.locks.append(source.use)
+        text += f", {source.rowid} AS l{len(state.plan.locks)}"
+    return text
 
     # --- grouping ----------------------------------------------------------------------------------------------------
 
@@ -449,3 +449,11 @@ def _mentions(node: object, name: str) -> bool:
     if fields is None:
         return False
     return any(_mentions(getattr(node, field), name) for field in fields)
+
+
+def _no_variable(_state: Compilation, _name: str) -> None:
+    return None
+
+
+SQL = Rules(compile_value, compile_condition, compile_query, _no_variable)
+"""The rules of SQL outside of PL/SQL blocks."""

@@ -6,9 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oracle_embedded.api import OraType
+from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.sql import ast
+
+_FAMILY_CODES = {
+    "T": "text", "N": "number", "D": "date", "S": "timestamp", "Z": "tz", "R": "raw", "O": "rowid", "F": "double",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +132,30 @@ SIGNATURES = {
     "UID": Signature("", "o_uid", types.NUMBER, nullable=False),
     "STANDARD_HASH": Signature("A?T", "o_standard_hash", types.raw(20)),
 }  # fmt: skip
+
+
+def by_signature(signature: Signature, node: ast.Call, args: list[Sql]) -> Sql:
+    required, _, optional = signature.codes.partition("?")
+    check_count(node, args, len(required), len(required) + len(optional))
+    converted = [
+        arg if code == "A" else convert(arg, _FAMILY_CODES[code], node.args[at].pos)
+        for at, (arg, code) in enumerate(zip(args, required + optional, strict=False))
+    ]
+    kind = signature.result if isinstance(signature.result, SqlType) else signature.result(args)
+    text = f"{signature.function}({', '.join(item.text for item in converted)})"
+    nullable = signature.nullable and (
+        not converted or any(item.nullable for item in converted) or kind.family == "text"
+    )
+    return Sql(text, kind, nullable, constant=all(item.constant for item in converted))
+
+
+def check_count(node: ast.Call, args: list[Sql], least: int, most: int) -> None:
+    """Refuse a call with too few or too many arguments.
+
+    Raises:
+        OracleError: ORA-00909, ORA-00938 or ORA-00939.
+    """
+    if len(args) < least:
+        raise ora(909 if len(args) == 0 or least == most else 938, offset=node.pos)
+    if len(args) > most:
+        raise ora(939 if most and least != most else 909, offset=node.pos)

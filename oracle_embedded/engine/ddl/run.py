@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.ddl.alter import alter_table
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
 from oracle_embedded.engine.ddl.tables import create_table
 from oracle_embedded.engine.ddl.users import create_user, drop_user, grant
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import (
@@ -129,11 +131,9 @@ def _one(session: Session, node: object, text: str) -> DdlRun:
 
 def _create_as_select(session: Session, node: nodes.CreateTable, text: str) -> None:
     """CREATE TABLE … AS SELECT: the definition from the query's columns, then its rows."""
-    from oracle_embedded.engine.run.statement import SessionCompiler
-
     assert node.query is not None
     database = session.database
-    plan = SessionCompiler(session, None).top(node.query)
+    plan = compile_select(compilation(session, None), node.query)
     names = node.column_names or tuple(column.name for column in plan.columns)
     if len(names) != len(plan.columns):
         raise OracleError(1730, "invalid number of column names specified")
@@ -192,14 +192,12 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
 
 
 def _create_view(run: DdlRun, node: nodes.CreateView) -> None:
-    from oracle_embedded.engine.run.statement import SessionCompiler
-
     owner, name = run.own_name(node.name, "CREATE VIEW", "CREATE ANY VIEW")
     catalog = run.session.database.store.catalog
     existing = catalog.find(owner, name)
     if existing is not None and not (node.replace and isinstance(existing, ViewDef)):
         raise ora(955)
-    plan = SessionCompiler(run.session, None).top(node.query)
+    plan = compile_select(compilation(run.session, None), node.query)
     if node.columns and len(node.columns) != len(plan.columns):
         raise OracleError(1730, "invalid number of column names specified")
     names = node.columns or tuple(column.name for column in plan.columns)

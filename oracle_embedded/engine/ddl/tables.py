@@ -7,8 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.compile.conversions import convert
+from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ddl_nodes as nodes
+from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import (
     ColumnDef,
     Constraint,
@@ -93,19 +97,15 @@ def _identity(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> str:
 
 def check_default(run: DdlRun, default: str, spec: nodes.ColumnSpec) -> None:
     """Refuse a default that does not compile, or refers to columns."""
-    from oracle_embedded.engine.compile.base import Scope
-    from oracle_embedded.engine.run.statement import SessionCompiler
-    from oracle_embedded.engine.sql.queries import parse_expression
-
-    compiler = SessionCompiler(run.session, None)
+    state = compilation(run.session, None)
     try:
-        value = compiler.value(parse_expression(default), Scope())
+        value = state.value(parse_expression(default), Scope())
     except OracleError as error:
         if error.code == 904:
             raise OracleError(984, "column not allowed here") from error
         raise
     assert spec.type is not None
-    compiler.convert(value, spec.type.family)
+    convert(value, spec.type.family)
 
 
 def with_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) -> TableDef:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.dictionary.registry import Cell, Row, View, family
+from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql.queries import parse_query
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef, ViewDef, data_length
 from oracle_embedded.engine.storage.rowids import BLOCK_SIZE, DATA_FILE
@@ -110,13 +112,11 @@ def _columns(view: View) -> Iterator[Row]:
 
 def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:
     """Columns of a view as its query has them now; a view that does not compile shows names only."""
-    from oracle_embedded.engine.run.statement import SessionCompiler
-
-    compiler = SessionCompiler(view.session, None)
-    compiler.view_depth = 1
-    compiler.environment.schema = definition.owner
+    state = compilation(view.session, None)
+    state.view_depth = 1
+    state.environment.schema = definition.owner
     try:
-        plan = compiler.top(parse_query(definition.text))
+        plan = compile_select(state, parse_query(definition.text))
     except OracleError:
         return [
             ColumnDef(number, name, types.TEXT) for number, name in enumerate(definition.columns, 1)

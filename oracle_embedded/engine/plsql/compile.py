@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError, Value
-from oracle_embedded.engine.compile.base import Scope
-from oracle_embedded.engine.compile.dml import DmlPlan
+from oracle_embedded.engine.compile.compilation import Compilation, Rules
+from oracle_embedded.engine.compile.conditions import compile_condition
+from oracle_embedded.engine.compile.expressions import compile_value, text_literal
 from oracle_embedded.engine.compile.plan import Sql
+from oracle_embedded.engine.compile.queries import compile_query
+from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes import numbers, types
 from oracle_embedded.engine.datatypes.types import SqlType
-from oracle_embedded.engine.run.statement import SessionCompiler
+from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef
 from oracle_embedded.engine.storage.fitting import fitter
 
 if TYPE_CHECKING:
     from oracle_embedded.engine.plsql.run import BlockRunner
-    from oracle_embedded.engine.run.session import Session
 
 _CONDITIONS = (
     ast.Logical,
@@ -32,80 +35,69 @@ _CONDITIONS = (
 _NOWHERE = TableDef(0, 0, 0, "", "", ())
 
 
-class BlockCompiler(SessionCompiler):
-    """The compiler inside a block: names that are no columns may be variables."""
+def block_compilation(runner: BlockRunner) -> Compilation:
+    """A compilation inside a block: names that are no columns may be variables."""
 
-    def __init__(self, session: Session, runner: BlockRunner) -> None:
-        super().__init__(session, runner.types)
-        self.runner = runner
+    def value(state: Compilation, node: ast.Expr, scope: Scope) -> Sql:
+        if isinstance(node, ast.Bind):
+            runner.read_binds.add(node.index)
+        return compile_value(state, node, scope)
 
-    def variable(self, _name: str) -> Sql | None:
-        """A PL/SQL variable."""
-        match _name:
-            case "TRUE":
-                return Sql("x'01'", types.BOOLEAN, nullable=False, constant=True)
-            case "FALSE":
-                return Sql("x'00'", types.BOOLEAN, nullable=False, constant=True)
-            case "SQL%ROWCOUNT":
-                return Sql(
-                    f"x'{numbers.encode(self.runner.row_count).hex()}'", types.NUMBER, constant=True
-                )
-            case "SQL%FOUND":
-                return Sql(
-                    "x'01'" if self.runner.row_count else "x'00'", types.BOOLEAN, constant=True
-                )
-            case "SQL%NOTFOUND":
-                return Sql(
-                    "x'00'" if self.runner.row_count else "x'01'", types.BOOLEAN, constant=True
-                )
-            case "SQLCODE" if self.runner.handling is not None:
-                return Sql(
-                    f"x'{numbers.encode(-self.runner.handling.code).hex()}'",
-                    types.NUMBER,
-                    constant=True,
-                )
-            case "SQLERRM" if self.runner.handling is not None:
-                return self.value(ast.String(str(self.runner.handling)), Scope())
-        position = self.runner.names.get(_name)
-        if position is None:
-            return None
-        kind = self.runner.types[position]
-        return Sql(self.parameter(position, kind), kind, constant=True)
+    return compilation(
+        runner.session,
+        runner.types,
+        Rules(value, _condition, compile_query, partial(_variable, runner)),
+    )
 
-    def _bind(self, node: ast.Bind) -> Sql:
-        self.runner.read_binds.add(node.index)
-        return super()._bind(node)
 
-    def condition(self, node: ast.Expr, scope: Scope) -> str:
-        """Conditions may be BOOLEAN variables as well."""
-        if isinstance(node, ast.Column | ast.Bind):
-            value = self.value(node, scope)
-            if value.family == "bool":
-                return f"({value.text} = x'01')"
-        return super().condition(node, scope)
+def _condition(state: Compilation, node: ast.Expr, scope: Scope) -> str:
+    """Conditions may be BOOLEAN variables as well."""
+    if isinstance(node, ast.Column | ast.Bind):
+        value = state.value(node, scope)
+        if value.family == "bool":
+            return f"({value.text} = x'01')"
+    return compile_condition(state, node, scope)
 
-    def boolean_value(self, node: ast.Expr, scope: Scope) -> Sql:
-        """An expression, or a condition as BOOLEAN."""
-        is_test = isinstance(node, _CONDITIONS) or (
-            isinstance(node, ast.Call) and node.name == ("REGEXP_LIKE",)
+
+def _variable(runner: BlockRunner, state: Compilation, name: str) -> Sql | None:
+    """A PL/SQL variable, or one of those that every block has."""
+    match name:
+        case "TRUE":
+            return Sql("x'01'", types.BOOLEAN, nullable=False, constant=True)
+        case "FALSE":
+            return Sql("x'00'", types.BOOLEAN, nullable=False, constant=True)
+        case "SQL%ROWCOUNT":
+            return Sql(f"x'{numbers.encode(runner.row_count).hex()}'", types.NUMBER, constant=True)
+        case "SQL%FOUND":
+            return Sql("x'01'" if runner.row_count else "x'00'", types.BOOLEAN, constant=True)
+        case "SQL%NOTFOUND":
+            return Sql("x'00'" if runner.row_count else "x'01'", types.BOOLEAN, constant=True)
+        case "SQLCODE" if runner.handling is not None:
+            return Sql(
+                f"x'{numbers.encode(-runner.handling.code).hex()}'", types.NUMBER, constant=True
+            )
+        case "SQLERRM" if runner.handling is not None:
+            return text_literal(str(runner.handling))
+    position = runner.names.get(name)
+    if position is None:
+        return None
+    kind = runner.types[position]
+    return Sql(state.parameter(position, kind), kind, constant=True)
+
+
+def boolean_value(state: Compilation, node: ast.Expr) -> Sql:
+    """An expression, or a condition as BOOLEAN."""
+    scope = Scope()
+    is_test = isinstance(node, _CONDITIONS) or (
+        isinstance(node, ast.Call) and node.name == ("REGEXP_LIKE",)
+    )
+    if is_test:
+        test = state.condition(node, scope)
+        text = (
+            f"(CASE WHEN {test} THEN x'01' WHEN NOT {state.condition(node, scope)} THEN x'00' END)"
         )
-        if is_test:
-            text = f"(CASE WHEN {self.condition(node, scope)} THEN x'01' WHEN NOT {self.condition(node, scope)} THEN x'00' END)"
-            return Sql(text, types.BOOLEAN)
-        return self.value(node, scope)
-
-    def change(self, node: object) -> DmlPlan:
-        """Compile a data change."""
-        match node:
-            case ast.Insert():
-                return self.insert(node)
-            case ast.Update():
-                return self.update(node)
-            case ast.Delete():
-                return self.delete(node)
-            case ast.Merge():
-                return self.merge(node)
-        raise AssertionError(f"no plan for {type(node)}")
+        return Sql(text, types.BOOLEAN)
+    return state.value(node, scope)
 
 
 def type_errors(kind: SqlType, value: bytes) -> Value:

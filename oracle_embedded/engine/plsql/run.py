@@ -16,13 +16,14 @@ from oracle_embedded.api import (
     StatementKind,
     Value,
 )
-from oracle_embedded.engine.compile.base import Scope
-from oracle_embedded.engine.compile.dml import DmlPlan
+from oracle_embedded.engine.compile.conversions import convert
+from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
 from oracle_embedded.engine.compile.plan import Plan
+from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.types import NUMBER, SqlType, bind_type
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.plsql.compile import BlockCompiler, type_errors
+from oracle_embedded.engine.plsql.compile import block_compilation, boolean_value, type_errors
 from oracle_embedded.engine.plsql.packages import call_procedure
 from oracle_embedded.engine.run.dml_run import ChangeRunner
 from oracle_embedded.engine.run.query_run import (
@@ -271,10 +272,6 @@ class BlockRunner:
 
     # --- values ------------------------------------------------------------------------------------------------------
 
-    def compiler(self) -> BlockCompiler:
-        """A compiler that knows the variables."""
-        return BlockCompiler(self.session, self)
-
     def _target(self, target: str | ast.Bind, pos: int) -> int:
         if isinstance(target, ast.Bind):
             return target.index
@@ -300,16 +297,16 @@ class BlockRunner:
 
     def evaluate(self, node: ast.Expr, family: str | None = None) -> tuple[Any, SqlType]:
         """Evaluate an expression, converted to a family if one is given."""
-        compiler = self.compiler()
-        sql = compiler.boolean_value(node, Scope())
+        state = block_compilation(self)
+        sql = boolean_value(state, node)
         if family is not None:
-            sql = compiler.convert(sql, family, node.pos)
+            sql = convert(sql, family, node.pos)
         text = f"SELECT {sql.text}"
         with self.session.database.store.lock:
             connection = self.session.database.store.writer
             self.session.enter(connection.context)
-            params = parameters(compiler.plan.slots, self.values, 0, 0, self.session.time_zone)
-            if compiler.plan.tables or compiler.plan.virtuals:
+            params = parameters(state.plan.slots, self.values, 0, 0, self.session.time_zone)
+            if state.plan.tables or state.plan.virtuals:
                 raise OracleError(
                     6550, "line 1, column 1:\nPLS-00405: subquery not allowed in this context"
                 )
@@ -332,11 +329,13 @@ class BlockRunner:
 
             run_other(session, node.node)
             return
-        compiler = self.compiler()
+        state = block_compilation(self)
         if isinstance(node.node, ast.Query):
-            self._into(with_outputs(compiler.top(node.node)), self.values, node.into, node.pos)
+            self._into(
+                with_outputs(compile_select(state, node.node)), self.values, node.into, node.pos
+            )
             return
-        plan = compiler.change(node.node)
+        plan = compile_change(state, node.node)
         self._change(plan, self.values)
 
     def _change(self, plan: DmlPlan, values: Sequence[Value]) -> None:

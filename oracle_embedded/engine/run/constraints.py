@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.compile.base import Scope, blob, quoted
-from oracle_embedded.engine.compile.dml import RowPlan
+from oracle_embedded.engine.compile.conversions import convert
+from oracle_embedded.engine.compile.dml import RowPlan, compile_row_plan
 from oracle_embedded.engine.compile.from_items import columns_in
+from oracle_embedded.engine.compile.plan import blob, quoted
+from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.run.dml_run import over_row
+from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.run.query_run import evaluate
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.expressions import read_condition
@@ -115,13 +118,11 @@ class ConstraintChecks:
 
     def constant_default(self, session: Session, table: TableDef, column: ColumnDef) -> str | None:
         """SQLite text of the value that existing rows show for a column that is added with a default."""
-        from oracle_embedded.engine.run.statement import SessionCompiler
-
-        compiler = SessionCompiler(session, None)
+        state = compilation(session, None)
         parsed = parse_expression(column.default_text or "NULL")
         if _has_sequence(parsed):
             raise unsupported("adding a column whose default is a sequence")
-        value = compiler.convert(compiler.value(parsed, Scope()), column.type.family)
+        value = convert(state.value(parsed, Scope()), column.type.family)
         connection = self.store.writer
         session.enter(connection.context)
         found = evaluate(connection, value.text, [])
@@ -191,9 +192,7 @@ def _narrower(old: SqlType, new: SqlType) -> bool:
 
 
 def _conditions(session: Session, table: TableDef, texts: list[str]) -> RowPlan:
-    from oracle_embedded.engine.run.statement import SessionCompiler
-
-    compiler = SessionCompiler(session, ())
+    state = compilation(session, ())
     parsed = []
     for text in texts:
         stream = query_stream(text)
@@ -206,7 +205,7 @@ def _conditions(session: Session, table: TableDef, texts: list[str]) -> RowPlan:
                 raise OracleError(
                     2436, "date or system variable wrongly specified in CHECK constraint"
                 )
-    return compiler.row_plan(table, parsed, conditions=True)
+    return compile_row_plan(state, table, parsed, conditions=True)
 
 
 def _has_sequence(node: ast.Expr) -> bool:

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
-from oracle_embedded.engine.compile.base import Environment
-from oracle_embedded.engine.compile.dml import DmlCompiler, DmlPlan
+from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
 from oracle_embedded.engine.compile.plan import OutputColumn, Plan
+from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes.types import SqlType, bind_type
+from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.blocks import parse_block
-from oracle_embedded.engine.sql.queries import parse_query
 from oracle_embedded.engine.sql.statements import parse_statement
-from oracle_embedded.engine.storage.catalog import Definition, TableDef
+from oracle_embedded.engine.storage.catalog import TableDef
 
 if TYPE_CHECKING:
     from oracle_embedded.engine.run.session import Session
@@ -36,39 +36,6 @@ class PreparedStatement:
     columns: Sequence[ColumnMeta] = ()
     returning: Sequence[int] = ()
     plans: dict[object, Plan | DmlPlan] = field(default_factory=dict)
-
-
-class SessionCompiler(DmlCompiler):
-    """The compiler with a session's rights."""
-
-    def __init__(self, session: Session, bind_types: Sequence[SqlType] | None) -> None:
-        super().__init__(environment_of(session), bind_types)
-        self.session = session
-
-    def may_change(self, table: TableDef, privilege: str) -> bool:
-        """May the user change this table?"""
-        return self.session.database.security.may_change(self.session.username, table, privilege)
-
-
-def environment_of(session: Session) -> Environment:
-    """What a compiler may ask of a session."""
-    database = session.database
-    security = database.security
-
-    def find(owner: str, name: str) -> Definition | None:
-        return database.find(session, owner, name)
-
-    return Environment(
-        session.schema,
-        session.username,
-        find,
-        database.store.catalog.by_id,
-        lambda name, owner: database.find_virtual(session, name, owner),
-        lambda definition: security.may_select(session.username, definition),
-        lambda definition: security.may_flashback(session.username, definition),
-        database.constants,
-        parse_query,
-    )
 
 
 def prepare(session: Session, sql: str) -> PreparedStatement:
@@ -139,19 +106,10 @@ def compile_plan(
 def _compile(
     session: Session, statement: PreparedStatement, types: Sequence[SqlType] | None
 ) -> Plan | DmlPlan:
-    compiler = SessionCompiler(session, types)
-    match statement.node:
-        case ast.Query() as query:
-            return with_outputs(compiler.top(query))
-        case ast.Insert() as insert:
-            return compiler.insert(insert)
-        case ast.Update() as update:
-            return compiler.update(update)
-        case ast.Delete() as delete:
-            return compiler.delete(delete)
-        case ast.Merge() as merge:
-            return compiler.merge(merge)
-    raise AssertionError(f"no plan for {type(statement.node)}")
+    state = compilation(session, types)
+    if isinstance(statement.node, ast.Query):
+        return with_outputs(compile_select(state, statement.node))
+    return compile_change(state, statement.node)
 
 
 def with_outputs(plan: Plan) -> Plan:

@@ -1,0 +1,97 @@
+"""What do the parts of the compiler share while they compile one statement?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from oracle_embedded.api import VirtualTable
+from oracle_embedded.engine.compile.plan import FIRST_SLOT, Flashback, OutputColumn, Plan, Slot, Sql
+from oracle_embedded.engine.compile.scopes import Scope
+from oracle_embedded.engine.datatypes.types import (
+    SqlType,
+)
+from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.storage.catalog import Definition, TableDef
+
+
+@dataclass(slots=True)
+class Environment:
+    """What compiling may ask of the session and the database."""
+
+    schema: str
+    user: str
+    find: Callable[[str, str], Definition | None]
+    definition: Callable[[int], Definition | None]
+    virtual: Callable[[str, str | None], tuple[VirtualTable, bool] | None]
+    may_select: Callable[[Definition], bool]
+    may_flashback: Callable[[Definition], bool]
+    constants: Mapping[tuple[str, str], int]
+    may_change: Callable[[TableDef, str], bool]
+    parse_view: Callable[[str], ast.Query]
+
+
+CompiledQuery = tuple[str, list[OutputColumn], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the three things that contain each other are compiled, and what a name may mean that is no column."""
+
+    value: Callable[[Compilation, ast.Expr, Scope], Sql]
+    condition: Callable[[Compilation, ast.Expr, Scope], str]
+    query: Callable[[Compilation, ast.Query, Scope | None], CompiledQuery]
+    variable: Callable[[Compilation, str], Sql | None]
+
+
+class Compilation:
+    """The state of one compilation. ``bind_types`` are None while the statement is only described.
+
+    ``view_depth`` counts the views around the query at hand, ``flashback`` is the AS OF clause that they inherit.
+    """
+
+    def __init__(
+        self, environment: Environment, bind_types: Sequence[SqlType] | None, rules: Rules
+    ) -> None:
+        self.environment = environment
+        self.bind_types = bind_types
+        self.plan = Plan()
+        self.view_depth = 0
+        self.flashback: Flashback | None = None
+        self._rules = rules
+        self._aliases = 0
+
+    def new_alias(self, prefix: str = "q") -> str:
+        """A name that no one else uses."""
+        self._aliases += 1
+        return f"{prefix}{self._aliases}"
+
+    def parameter(self, position: int, kind: SqlType) -> str:
+        """The SQLite parameter of a bind position."""
+        self.plan.slots.append(Slot(position, kind))
+        return f"?{FIRST_SLOT + len(self.plan.slots) - 1}"
+
+    def value(self, node: ast.Expr, scope: Scope) -> Sql:
+        """Compile an expression."""
+        return self._rules.value(self, node, scope)
+
+    def condition(self, node: ast.Expr, scope: Scope) -> str:
+        """Compile a condition to a SQLite truth value."""
+        return self._rules.condition(self, node, scope)
+
+    def query(self, node: ast.Query, parent: Scope | None) -> CompiledQuery:
+        """Compile a query: text with columns c1…, their types, and whether it gives one row at most."""
+        return self._rules.query(self, node, parent)
+
+    def subquery(self, node: ast.Query, scope: Scope) -> tuple[str, list[Sql], bool]:
+        """A query inside an expression: text, column expressions, and whether it gives one row at most."""
+        text, columns, single = self.query(node, scope)
+        return (
+            text,
+            [Sql(f"c{number}", column.type) for number, column in enumerate(columns, 1)],
+            single,
+        )
+
+    def variable(self, name: str) -> Sql | None:
+        """What a name means that is no column: a PL/SQL variable, or None."""
+        return self._rules.variable(self, name)

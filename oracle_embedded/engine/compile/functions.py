@@ -1,0 +1,371 @@
+"""What do functions become that a signature does not describe?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from oracle_embedded.api import OracleError, OraType
+from oracle_embedded.engine.compile.conditions import compare
+from oracle_embedded.engine.compile.conversions import concatenate, convert, numeric, unify
+from oracle_embedded.engine.compile.plan import Sql, quoted
+from oracle_embedded.engine.compile.signatures import (
+    SIGNATURES,
+    by_signature,
+    check_count,
+    same_text,
+)
+from oracle_embedded.engine.datatypes import types
+from oracle_embedded.engine.datatypes.types import (
+    TEMPORAL,
+    SqlType,
+)
+from oracle_embedded.engine.sql import ast
+
+Compiled = Callable[[ast.Call, list[Sql]], Sql]
+
+FUNCTIONS: dict[str, Compiled] = {}
+"""By name, what a call with compiled arguments becomes."""
+
+
+def function(name: str) -> Callable[[Compiled], Compiled]:
+    """Declare how calls of a function are compiled."""
+
+    def declare(compiled: Compiled) -> Compiled:
+        FUNCTIONS[name] = compiled
+        return compiled
+
+    return declare
+
+
+# --- choice ------------------------------------------------------------------------------------------------------
+
+
+@function("NVL")
+def _nvl(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 2, 2)
+    first, second = unify(args, node.pos)
+    return Sql(
+        f"ifnull({first.text}, {second.text})",
+        _varying(first.type),
+        second.nullable and first.nullable,
+    )
+
+
+@function("COALESCE")
+def _coalesce(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 2, 1000)
+    unified = unify(args, node.pos, strict=True)
+    text = ", ".join(item.text for item in unified)
+    return Sql(
+        f"coalesce({text})", _varying(unified[0].type), all(item.nullable for item in unified)
+    )
+
+
+@function("NVL2")
+def _nvl2(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 3, 3)
+    yes, no = unify(args[1:], node.pos)
+    text = f"(CASE WHEN {args[0].text} IS NOT NULL THEN {yes.text} ELSE {no.text} END)"
+    return Sql(text, _varying(yes.type), yes.nullable or no.nullable)
+
+
+@function("NULLIF")
+def _nullif(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 2, 2)
+    test = compare("=", args[0], args[1], node.pos)
+    return Sql(f"(CASE WHEN {test} THEN NULL ELSE {args[0].text} END)", args[0].type)
+
+
+@function("DECODE")
+def _decode(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 3, 255)
+    subject, rest = args[0], args[1:]
+    pairs = [(rest[at], rest[at + 1]) for at in range(0, len(rest) - 1, 2)]
+    results = [result for _, result in pairs] + ([rest[-1]] if len(rest) % 2 else [])
+    unified = unify(results, node.pos)
+    family = pairs[0][0].family if pairs[0][0].family != "null" else subject.family
+    parts = []
+    for (search, _), result in zip(pairs, unified, strict=False):
+        if search.family == "null":
+            test = f"{subject.text} IS NULL"
+        else:
+            a, b = (
+                convert(subject, family, node.pos),
+                convert(search, family, node.pos),
+            )
+            test = compare("=", a, b, node.pos)
+            if search.nullable and subject.nullable:
+                test = f"({test} OR ({subject.text} IS NULL AND {search.text} IS NULL))"
+        parts.append(f"WHEN {test} THEN {result.text}")
+    otherwise = f" ELSE {unified[-1].text}" if len(rest) % 2 else ""
+    return Sql(f"(CASE {' '.join(parts)}{otherwise} END)", _varying(unified[0].type))
+
+
+def _extreme(node: ast.Call, args: list[Sql], function: str) -> Sql:
+    check_count(node, args, 1, 1000)
+    unified = unify(args, node.pos)
+    if len(unified) == 1:
+        return unified[0]
+    text = f"{function}({', '.join(item.text for item in unified)})"
+    return Sql(text, _varying(unified[0].type), any(item.nullable for item in unified))
+
+
+@function("GREATEST")
+def _greatest(node: ast.Call, args: list[Sql]) -> Sql:
+    return _extreme(node, args, "max")
+
+
+@function("LEAST")
+def _least(node: ast.Call, args: list[Sql]) -> Sql:
+    return _extreme(node, args, "min")
+
+
+# --- conversions -------------------------------------------------------------------------------------------------
+
+
+@function("TO_CHAR")
+def _to_char(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 3)
+    value = args[0]
+    if len(args) == 1:
+        if value.family == "clob":
+            return Sql(value.text, types.TEXT, value.nullable)
+        converted = convert(value, "text", node.pos)
+        return replace(converted, type=_varying(converted.type))
+    if value.family == "text":
+        value = convert(value, "number", node.pos)
+    model = convert(args[1], "text", node.pos)
+    third = f", {convert(args[2], 'text', node.pos).text}" if len(args) == 3 else ""
+    if value.family in ("number", "float", "double"):
+        number = convert(value, "number", node.pos)
+        return Sql(f"o_format_number({number.text}, {model.text})", types.varchar(64))
+    if value.family in ("ids", "iym"):
+        return convert(value, "text", node.pos)
+    if value.family not in TEMPORAL:
+        raise OracleError(1722, "invalid number", node.pos)
+    zoned = convert(value, "tz") if value.family == "ltz" else value
+    return Sql(f"o_format_date({zoned.text}, {model.text}{third})", types.varchar(75))
+
+
+def _to_temporal(node: ast.Call, args: list[Sql], family: str) -> Sql:
+    check_count(node, args, 1, 3)
+    kind = types.family_type(family)
+    if args[0].family in TEMPORAL and len(args) == 1:
+        return convert(args[0], family, node.pos)
+    text = convert(args[0], "text", node.pos)
+    if len(args) == 1:
+        return Sql(f"cv_text_{family}({text.text})", kind, text.nullable)
+    model = convert(args[1], "text", node.pos)
+    return Sql(
+        f"o_to_{family}({text.text}, {model.text})",
+        kind,
+        text.nullable or model.nullable,
+        constant=text.constant and model.constant,
+    )
+
+
+@function("TO_DATE")
+def _to_date(node: ast.Call, args: list[Sql]) -> Sql:
+    return _to_temporal(node, args, "date")
+
+
+@function("TO_TIMESTAMP")
+def _to_timestamp(node: ast.Call, args: list[Sql]) -> Sql:
+    return _to_temporal(node, args, "timestamp")
+
+
+@function("TO_TIMESTAMP_TZ")
+def _to_timestamp_tz(node: ast.Call, args: list[Sql]) -> Sql:
+    return _to_temporal(node, args, "tz")
+
+
+@function("TO_NUMBER")
+def _to_number(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 3)
+    if len(args) == 1 or args[0].family != "text":
+        return convert(numeric(args[0], node.pos), "number", node.pos)
+    model = convert(args[1], "text", node.pos)
+    return Sql(f"o_to_number({args[0].text}, {model.text})", types.NUMBER)
+
+
+@function("TO_BINARY_DOUBLE")
+def _to_binary_double(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    return convert(args[0], "double", node.pos)
+
+
+@function("TO_BINARY_FLOAT")
+def _to_binary_float(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    return convert(args[0], "float", node.pos)
+
+
+@function("TO_CLOB")
+def _to_clob(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 2)
+    return convert(convert(args[0], "text", node.pos), "clob", node.pos)
+
+
+@function("TO_NCLOB")
+def _to_nclob(node: ast.Call, args: list[Sql]) -> Sql:
+    return replace(_to_clob(node, args), type=SqlType(OraType.CLOB, length=4000, form=2))
+
+
+@function("TO_BLOB")
+def _to_blob(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 2)
+    return convert(args[0], "blob", node.pos)
+
+
+@function("TO_NCHAR")
+def _to_nchar(node: ast.Call, args: list[Sql]) -> Sql:
+    converted = _to_char(node, args)
+    length = converted.type.char_length
+    return replace(converted, type=types.varchar(length * 2, length, 2))
+
+
+@function("EMPTY_CLOB")
+def _empty_clob(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 0, 0)
+    return Sql("''", types.CLOB, nullable=False)
+
+
+@function("EMPTY_BLOB")
+def _empty_blob(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 0, 0)
+    return Sql("x''", types.BLOB, nullable=False)
+
+
+# --- text and numbers with several forms -------------------------------------------------------------------------
+
+
+@function("TRIM")
+def _trim(node: ast.Call, args: list[Sql]) -> Sql:
+    side, characters, value = args
+    text = convert(value, "text", node.pos)
+    mark = convert(characters, "text", node.pos)
+    return Sql(f"o_trim({side.text}, {mark.text}, {text.text})", same_text([value]))
+
+
+@function("CONCAT")
+def _concat(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 2, 2)
+    return concatenate(args[0], args[1], node.pos)
+
+
+@function("LENGTH")
+def _length(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    if args[0].family == "blob":
+        return Sql(f"o_raw_length({args[0].text})", types.NUMBER)
+    return Sql(f"o_length({convert(args[0], 'text', node.pos).text})", types.NUMBER)
+
+
+@function("ABS")
+def _abs(node: ast.Call, args: list[Sql]) -> Sql:
+    return _numeric_call(node, args, "o_abs")
+
+
+@function("FLOOR")
+def _floor(node: ast.Call, args: list[Sql]) -> Sql:
+    return _numeric_call(node, args, "o_floor")
+
+
+@function("CEIL")
+def _ceil(node: ast.Call, args: list[Sql]) -> Sql:
+    return _numeric_call(node, args, "o_ceil")
+
+
+def _numeric_call(node: ast.Call, args: list[Sql], function: str) -> Sql:
+    check_count(node, args, 1, 1)
+    value = numeric(args[0], node.pos)
+    number = convert(value, "number", node.pos)
+    result = Sql(f"{function}({number.text})", types.NUMBER, value.nullable)
+    return convert(result, value.family) if value.family != "null" else result
+
+
+@function("ROUND")
+def _round(node: ast.Call, args: list[Sql]) -> Sql:
+    return _rounded(node, args, "round")
+
+
+@function("TRUNC")
+def _trunc(node: ast.Call, args: list[Sql]) -> Sql:
+    return _rounded(node, args, "trunc")
+
+
+def _rounded(node: ast.Call, args: list[Sql], function: str) -> Sql:
+    check_count(node, args, 1, 2)
+    value = args[0]
+    if value.family in TEMPORAL:
+        date = convert(value, "date", node.pos)
+        model = convert(args[1], "text", node.pos).text if len(args) == 2 else "'DD'"
+        return Sql(f"o_{function}_date({date.text}, {model})", types.DATE, date.nullable)
+    number = convert(numeric(value, node.pos), "number", node.pos)
+    places = convert(args[1], "number", node.pos).text if len(args) == 2 else "x'80'"
+    result = Sql(f"o_{function}({number.text}, {places})", types.NUMBER, number.nullable)
+    return convert(result, "double") if value.family == "double" and len(args) == 1 else result
+
+
+@function("EXTRACT")
+def _extract(node: ast.Call, args: list[Sql]) -> Sql:
+    field, value = args
+    if value.family == "ltz":
+        value = convert(value, "tz")
+    if value.family not in TEMPORAL and value.family not in ("ids", "iym"):
+        raise OracleError(30076, "invalid extract field for extract source", node.pos)
+    return Sql(f"o_extract({field.text}, {value.text}, {quoted(value.family)})", types.NUMBER)
+
+
+@function("DUMP")
+def _dump(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 4)
+    value = args[0]
+    code = {"null": 0}.get(value.family, int(value.type.ora))
+    rest = [convert(arg, "number", node.pos).text for arg in args[1:]] + ["NULL"] * (4 - len(args))
+    return Sql(f"o_dump({value.text}, {code}, {', '.join(rest)})", types.TEXT, nullable=False)
+
+
+@function("VSIZE")
+def _vsize(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    return Sql(f"o_vsize({args[0].text})", types.NUMBER)
+
+
+@function("ORA_HASH")
+def _ora_hash(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 3)
+    rest = [convert(arg, "number", node.pos).text for arg in args[1:]] + ["NULL"] * (3 - len(args))
+    return Sql(f"o_hash({args[0].text}, {', '.join(rest)})", types.NUMBER, nullable=False)
+
+
+@function("DBMS_LOB.GETLENGTH")
+def _dbms_lob_getlength(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    return Sql(f"o_lob_length({args[0].text})", types.NUMBER)
+
+
+@function("DBMS_LOB.SUBSTR")
+def _dbms_lob_substr(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 3)
+    amount = convert(args[1], "number", node.pos).text if len(args) > 1 else "x'c3044444'"
+    start = convert(args[2], "number", node.pos).text if len(args) > 2 else "x'c102'"
+    kind = types.RAW if args[0].family in ("blob", "raw") else types.TEXT
+    return Sql(f"o_lob_substr({args[0].text}, {amount}, {start})", kind)
+
+
+@function("DBMS_LOB.INSTR")
+def _dbms_lob_instr(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 2, 4)
+    return by_signature(SIGNATURES["INSTR"], node, args)
+
+
+@function("DBMS_LOB.COMPARE")
+def _dbms_lob_compare(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 2, 2)
+    return Sql(f"o_lob_compare({args[0].text}, {args[1].text})", types.NUMBER)
+
+
+def _varying(kind: SqlType) -> SqlType:
+    return types.varchar(kind.length, kind.char_length, kind.form or 1) if kind.is_char else kind
