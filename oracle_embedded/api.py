@@ -349,6 +349,12 @@ class RedoSink(Protocol):
     def commit(self, transaction: TransactionInfo, scn: int, when: float) -> None:
         """The transaction has ended at ``scn``."""
 
+    def undone(self, transaction: TransactionInfo) -> None:
+        """What was reported as undone since the last change undid a part of the transaction, which goes on."""
+
+    def commit_empty(self, transaction: TransactionInfo, scn: int, when: float) -> None:
+        """A transaction that has locked rows and changed none has ended at ``scn``."""
+
     def rollback(self, transaction: TransactionInfo, scn: int, when: float) -> None:
         """The transaction was rolled back; its undoing changes were reported before."""
 

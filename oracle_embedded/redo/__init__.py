@@ -3,8 +3,8 @@
 Where it knowingly differs from Oracle:
 
 * One redo thread; tables and functions have room for more.
-* A row of a table that was changed or dropped since keeps the names of its time, as with a dictionary in the redo, unless
-  :attr:`Dictionary.ONLINE_CATALOG` is set.
+* Which oddities of a real LogMiner it shows is a setting: :class:`Wart`.
+* Redo that waits in a strand outlives a killed process; on Oracle it is lost, and the transaction with it.
 * Unique and foreign key supplemental logging add no columns that the statement did not change.
 * Operating system user and machine of a session are always UNKNOWN, block addresses (UBA, file, block) 0.
 * SQL_REDO never splits a character between rows with CSF = 1; whether Oracle does is not documented.
@@ -13,6 +13,6 @@ Where it knowingly differs from Oracle:
 """
 
 from oracle_embedded.redo.provider import Redo, open_redo
-from oracle_embedded.redo.settings import Dictionary, RedoSettings
+from oracle_embedded.redo.settings import RedoSettings, Wart
 
-__all__ = ["Dictionary", "Redo", "RedoSettings", "open_redo"]
+__all__ = ["Redo", "RedoSettings", "Wart", "open_redo"]

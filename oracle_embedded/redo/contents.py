@@ -12,17 +12,26 @@ from oracle_embedded.redo import store
 from oracle_embedded.redo.dictionary import Resolved, resolve
 from oracle_embedded.redo.miner import AddedLog, Miner, Mining
 from oracle_embedded.redo.reading import Reading
-from oracle_embedded.redo.settings import RedoSettings
+from oracle_embedded.redo.settings import RedoSettings, Wart
+from oracle_embedded.redo.sink import Sink
 
 
 class Contents:
     """The view, for all sessions."""
 
-    def __init__(self, database: DatabaseView, miner: Miner, settings: RedoSettings) -> None:
+    def __init__(
+        self, database: DatabaseView, sink: Sink, miner: Miner, settings: RedoSettings
+    ) -> None:
         self._database = database
+        self._sink = sink
         self._miner = miner
-        self._settings = settings
+        self.settings = settings
         self.container_name = database.container_name
+
+    @property
+    def warts(self) -> frozenset[Wart]:
+        """The oddities that are shown now."""
+        return self._sink.warts
 
     def rows(
         self,
@@ -59,7 +68,8 @@ class Contents:
     def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
         """A stored definition as the session's dictionary shows it."""
         row_version = store.unpack_table(packed)
-        resolved = resolve(row_version, options, self._settings.dictionary, self._database)
+        unnamed = Wart.UNNAMED_COLUMNS in self.warts
+        resolved = resolve(row_version, options, self._database, unnamed=unnamed)
         return resolved, layout.object_facts(resolved.table, row_version)
 
     def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:

@@ -5,8 +5,8 @@ Rows have nearly seventy columns of which a query reads a few: a function is com
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import cast
@@ -42,8 +42,9 @@ DATES = _Memo(lambda when: values.date_from_datetime(datetime.fromtimestamp(when
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What rows show of their log."""
+    """What rows show of their log; ``live`` when it is read from its online file."""
 
+    live: bool
     sequence: int
     sequence_number: bytes
     thread: bytes
@@ -66,6 +67,11 @@ class TransactionFacts:
     start_scn: Value
     start_time: Value
 
+    def partial(self) -> TransactionFacts:
+        """The same with the sequence of its XID unknown: ``ffffffff``."""
+        assert isinstance(self.xid, bytes)
+        return replace(self, xid=self.xid[:4] + b"\xff" * 4, sequence=number_from_int(_NO_SEQUENCE))
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
@@ -83,6 +89,7 @@ class ObjectFacts:
 
 NO_OBJECT = ObjectFacts(None, None, NUMBERS[0], NUMBERS[0], NUMBERS[0], NUMBERS[0], None, None)
 _NO_XID = bytes(8)
+_NO_SEQUENCE = 0xFFFFFFFF
 
 
 def transaction_facts(transaction: store.Transaction | None, *, resolved: bool) -> TransactionFacts:
@@ -292,3 +299,27 @@ def row_maker(wanted: frozenset[str] | None, container: str, dbid: int) -> RowMa
     }
     # The source is the table above; nothing of it comes from outside.
     return cast(RowMaker, eval(f"lambda {_PARAMETERS}: ({', '.join(sources)},)", names))  # noqa: S307
+
+
+_NO_ADDRESS = {
+    COLUMN_NAMES.index("RS_ID"): b" 0x000000.00000000.0000 ",
+    **{COLUMN_NAMES.index(name): NUMBERS[0] for name in ("RBASQN", "RBABLK", "RBABYTE")},
+}
+_NO_THREAD = {COLUMN_NAMES.index("THREAD#"): NUMBERS[0]}
+
+
+def without_address(row: Row) -> Row:
+    """The row as it looks when LogMiner cannot say where its redo lies: an address of zeros."""
+    return _replaced(row, _NO_ADDRESS)
+
+
+def without_thread(row: Row) -> Row:
+    """The row as it looks when it belongs to no redo thread."""
+    return _replaced(row, _NO_THREAD)
+
+
+def _replaced(row: Row, others: Mapping[int, bytes]) -> Row:
+    """Columns that the query does not read stay None."""
+    return tuple(
+        others.get(at, value) if value is not None else None for at, value in enumerate(row)
+    )

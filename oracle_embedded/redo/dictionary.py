@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from oracle_embedded.api import DatabaseView, OraType, StoredColumn, TableVersion
 from oracle_embedded.redo.miner import DICT_FROM_ONLINE_CATALOG, DICT_FROM_REDO_LOGS
-from oracle_embedded.redo.settings import Dictionary
 from oracle_embedded.redo.sink import LOB_TYPES
 
 STATUS_EXECUTABLE = 0
@@ -25,11 +24,11 @@ class Resolved:
 
 
 def resolve(
-    row_version: TableVersion, options: int, setting: Dictionary, database: DatabaseView
+    row_version: TableVersion, options: int, database: DatabaseView, *, unnamed: bool
 ) -> Resolved:
     """Look a row's table up as the session's options say.
 
-    Without a dictionary nothing has a name. The online catalog knows only the newest definition; a row of a table whose
+    Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on Oracle: it knows only the newest definition; a row of a table whose
     columns have changed since shows ``COL n`` and internal values, one of a dropped table ``OBJ# n`` as well.
 
     Source:
@@ -39,7 +38,7 @@ def resolve(
         return Resolved(row_version)
     if not options & DICT_FROM_ONLINE_CATALOG:
         return Resolved(_nameless(row_version), STATUS_INVALID, MISMATCH)
-    if setting is Dictionary.ROW_VERSION:
+    if not unnamed:
         return Resolved(row_version)
     current = database.table_version_at(row_version.object_id, database.current_scn())
     if current is None:

@@ -10,11 +10,19 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from oracle_embedded import values
 from oracle_embedded.api import Value
 from oracle_embedded.redo.contents_row import OPERATIONS
+from oracle_embedded.redo.sink import OP_ROLLBACK, OP_SAVEPOINT_UNDONE
 
 SCN_MAX = 2**63 - 1
 
-# Operations that a stored record can appear as, besides its own: LOBs are shown in rows of their own.
-_STORED_FOR = {3: {1, 2, 3}, 9: {1, 3}, 10: {1, 3}, 11: {1, 3}}
+# Records that a row of an operation can come from: LOBs are shown in rows of their own, and the end of a rollback to a
+# savepoint as a ROLLBACK.
+_STORED_FOR = {
+    3: {1, 2, 3},
+    9: {1, 3},
+    10: {1, 3},
+    11: {1, 3},
+    OP_ROLLBACK: {OP_ROLLBACK, OP_SAVEPOINT_UNDONE},
+}
 _COMPARISONS: dict[str, Callable[[Decimal, Decimal], bool]] = {
     "=": operator.eq,
     "<": operator.lt,

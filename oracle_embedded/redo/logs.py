@@ -45,7 +45,7 @@ class LogWriter:
         log_id: The current log's id in ``redo_log``.
         position: Bytes already in it.
         next_id: Id of the next record.
-        scn: SCN of the last record.
+        scn: The highest SCN of all records, which is not the last one's when redo was bound late.
         archiver_held: Whether ended logs stay unarchived as long as an online file holds them.
     """
 
@@ -79,10 +79,10 @@ class LogWriter:
         current = self.current()
         self.log_id = current.log_id
         self.position = current.bytes_used
-        row = self.connection.execute(
-            "SELECT id, scn FROM redo_record ORDER BY id DESC LIMIT 1"
+        self.scn = current.last_change or current.first_change
+        (last_id,) = self.connection.execute(
+            "SELECT coalesce(max(id), 0) FROM redo_record"
         ).fetchone()
-        last_id, self.scn = row or (0, current.first_change)
         self.next_id = max(last_id + 1, current.first_id)
 
     def current(self) -> store.Log:
@@ -95,7 +95,8 @@ class LogWriter:
     def save(self) -> None:
         """Note the position."""
         self.connection.execute(
-            "UPDATE redo_log SET bytes_used = ? WHERE log_id = ?", (self.position, self.log_id)
+            "UPDATE redo_log SET bytes_used = ?, last_change = ? WHERE log_id = ?",
+            (self.position, self.scn, self.log_id),
         )
 
     def switch(self, next_change: int) -> None:

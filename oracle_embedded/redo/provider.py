@@ -11,9 +11,10 @@ from oracle_embedded.api import (
     Procedure,
     VirtualTable,
 )
+from oracle_embedded.redo import warts
 from oracle_embedded.redo.contents import Contents
 from oracle_embedded.redo.miner import Miner
-from oracle_embedded.redo.settings import RedoSettings
+from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 from oracle_embedded.redo.supplemental import register_hooks
 from oracle_embedded.redo.view_facts import Facts
@@ -49,6 +50,10 @@ class Redo:
         with self.database.writing():
             return self.sink.open_resetlogs()
 
+    def set_wart(self, wart: Wart, *, shown: bool) -> None:
+        """Show an oddity from now on, or no longer."""
+        warts.set_wart(self.database, self.sink, wart, shown=shown)
+
     def delete_archived_log(self, sequence: int) -> None:
         """Delete an archived log, as RMAN or a full disk's administrator does.
 
@@ -71,7 +76,7 @@ def open_redo(database: DatabaseView, *, settings: RedoSettings | None = None) -
     return Redo(
         database,
         sink,
-        (*fact_tables(facts), *contents_tables(Contents(database, miner, settings))),
-        tuple(miner.procedures()),
+        (*fact_tables(facts), *contents_tables(Contents(database, sink, miner, settings))),
+        (*miner.procedures(), *warts.procedures(database, sink)),
         tuple(miner.constants()),
     )

@@ -33,6 +33,7 @@ from oracle_embedded.redo.miner import (
     AddedLog,
     Mining,
 )
+from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.statements import TableStatements
 from oracle_embedded.redo.templates import Style
 
@@ -71,6 +72,11 @@ class Catalog(Protocol):
     """What a reading asks of the view."""
 
     container_name: str
+    settings: RedoSettings
+
+    @property
+    def warts(self) -> frozenset[Wart]:
+        """The oddities that are shown now."""
 
     def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
         """A stored definition as the session's dictionary shows it."""
@@ -113,6 +119,10 @@ class Reading:
         self._log_facts: dict[int, layout.LogFacts] = {}
         self._objects: dict[tuple[int, int], _Object] = {}
         self._transactions: dict[int | None, layout.TransactionFacts] = {}
+        self._partials: dict[int, layout.TransactionFacts] = {}
+        self._partial_xids = Wart.PARTIAL_XIDS in contents.warts
+        self._spurious_rollbacks = Wart.SPURIOUS_ROLLBACKS in contents.warts
+        self._partial_xid_every = contents.settings.partial_xid_every
 
     def rows(self) -> Iterator[layout.Row]:
         """All rows; every file of the range must be there, whether it holds rows of the query or not."""
@@ -133,15 +143,11 @@ class Reading:
     def _records(self, wanted: Filter) -> Iterator[tuple[Any, ...]]:
         low = max(self._mining.scn_low, wanted.scn_low)
         high = min(self._mining.scn_high, wanted.scn_high)
-        first = max(
-            store.first_id_at(self._connection, low),
-            min(added.log.first_id for added in self._mining.logs),
-        )
+        high = min(high, 2**63 - 1)
+        first, end = store.ids_between(self._connection, low, high)
+        first = max(first, min(added.log.first_id for added in self._mining.logs))
         clauses = ["id >= ?", "scn BETWEEN ? AND ?"]
-        binds: list[object] = [first, low, min(high, 2**63 - 1)]
-        (end,) = self._connection.execute(
-            "SELECT min(id) FROM redo_mark WHERE scn > ?", (min(high, 2**63 - 1),)
-        ).fetchone()
+        binds: list[object] = [first, low, high]
         if end is not None:
             clauses.append("id < ?")
             binds.append(end)
@@ -199,6 +205,8 @@ class Reading:
                 continue
             thing = self._objects.get((number, flags)) or self._object(number, flags)
             rollback = flags & s.FLAG_ROLLBACK
+            if rollback and self._partial_xids:
+                transaction = self._shown(tx, transaction, log)
             if plain and thing.plain:
                 redo = thing.statements.redo(
                     op,
@@ -272,9 +280,17 @@ class Reading:
         ordinal: int,
     ) -> Iterator[layout.Row]:
         """Rows of a record that changes no row: markers, DDL, internal."""
-        record_id, _log_id, position, scn, time, _tx, op, _flags, _number, _row_id, _old, new = (
-            record
-        )
+        record_id, _log_id, position, scn, time, tx, op, flags, _number, _row_id, _old, new = record
+        no_address = False
+        if op == s.OP_SAVEPOINT_UNDONE:
+            if not (self._spurious_rollbacks and log.live and commit is None):
+                return
+            op = s.OP_ROLLBACK
+            transaction = transaction.partial()
+            no_address = True
+        elif op in (s.OP_COMMIT, s.OP_ROLLBACK) and commit is None:
+            full, transaction = transaction, self._shown(tx, transaction, log)
+            no_address = op == s.OP_ROLLBACK and log.live and transaction is not full
         text = _MARKERS.get(op)
         thing = layout.NO_OBJECT
         info = None
@@ -291,7 +307,7 @@ class Reading:
         elif op == s.OP_COMMIT:
             commit_scn, commit_time = layout.NUMBERS[scn], layout.DATES[time]
         for part, _undo, csf in _continued(text, None):
-            yield self._make(
+            row = self._make(
                 record_id,
                 scn,
                 log,
@@ -311,6 +327,24 @@ class Reading:
                 commit_time,
                 ordinal,
             )
+            if no_address:
+                row = layout.without_address(row)
+            yield layout.without_thread(row) if flags & s.FLAG_NO_THREAD else row
+
+    def _shown(
+        self, tx: int | None, facts: layout.TransactionFacts, log: layout.LogFacts
+    ) -> layout.TransactionFacts:
+        """The transaction as an undo row or an end shows it.
+
+        LogMiner may not know the sequence of the XID when it reads an online log, or has not read the transaction's
+        beginning.
+        """
+        unsure = log.live or facts.start_scn is None
+        if not (self._partial_xids and unsure) or tx is None or tx % self._partial_xid_every:
+            return facts
+        if len(self._partials) > _TRANSACTIONS_MAX:
+            self._partials.clear()
+        return self._partials.get(tx) or self._partials.setdefault(tx, facts.partial())
 
     # --- committed transactions only ---------------------------------------------------------------------------------
 
@@ -372,6 +406,7 @@ class Reading:
             return None
         self._contents.check_log(added, self._watch)
         return layout.LogFacts(
+            added.name == added.log.member,
             added.log.sequence,
             layout.NUMBERS[added.log.sequence],
             layout.NUMBERS[added.log.thread],

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class Dictionary(Enum):
-    """Whose names a mined row gets when its table was changed or dropped after the row was written."""
+class Wart(StrEnum):
+    """An oddity of a real LogMiner that a reader must be able to live with."""
 
-    ROW_VERSION = "row version"
-    """The definition that was valid at the row: what only a dictionary in the redo could give on Oracle."""
+    LATE_REDO = "LATE_REDO"
+    """Redo of an open transaction waits in a private strand and reaches the log late, with its old SCNs: when its
+    transaction commits, its strand is full, or a log is switched. Measured on Oracle 23ai."""
 
-    ONLINE_CATALOG = "online catalog"
-    """As Oracle with DICT_FROM_ONLINE_CATALOG: ``COL n``, ``OBJ# n``, STATUS 2."""
+    PARTIAL_XIDS = "PARTIAL_XIDS"
+    """XIDs with the sequence ``ffffffff`` on undo, ROLLBACK and COMMIT rows that are mined from an online log, and on
+    those of transactions that began before the mined range. Seen on 23ai; reported from production for COMMIT rows."""
+
+    SPURIOUS_ROLLBACKS = "SPURIOUS_ROLLBACKS"
+    """A ROLLBACK row without an address that closes only a rollback to a savepoint. Seen on 23ai, in online logs."""
+
+    EMPTY_TRANSACTIONS = "EMPTY_TRANSACTIONS"
+    """START rows whose XID is all zero, and COMMIT rows of thread 0 for transactions that changed nothing. Reported of
+    19c and later."""
+
+    UNNAMED_COLUMNS = "UNNAMED_COLUMNS"
+    """With the online catalog, rows from before a DDL show ``COL n``, raw values and STATUS 2, and those of a dropped
+    table no name. Measured on 23ai, documented for every release. Without it, rows keep the names of their time, which
+    only a dictionary in the redo gives on Oracle."""
+
+
+DEFAULTS: Mapping[Wart, bool] = {
+    Wart.LATE_REDO: False,
+    Wart.PARTIAL_XIDS: False,
+    Wart.SPURIOUS_ROLLBACKS: False,
+    Wart.EMPTY_TRANSACTIONS: False,
+    Wart.UNNAMED_COLUMNS: False,
+}
+"""Which oddities a database shows unless its settings say otherwise."""
+
+DEFAULT_WARTS = frozenset(wart for wart, shown in DEFAULTS.items() if shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +51,10 @@ class RedoSettings:
     ``log_bytes`` is the size of an online log in estimated redo bytes. ``clock`` gives seconds since 1970 in UTC; the
     database host's time zone is UTC. ``idle_redo_seconds`` is how often an idle instance writes a redo record of its
     own, as background processes of a real one do; without it LAST_REDO_CHANGE# would rest on the last commit.
+
+    ``warts`` are the oddities that are shown; they can be changed while the database runs. A strand is full at
+    ``strand_records`` records or ``strand_bytes`` estimated redo bytes. Of every ``partial_xid_every`` transactions one
+    shows partial XIDs.
     """
 
     log_bytes: int = 4 * 1024 * 1024
@@ -33,10 +63,16 @@ class RedoSettings:
     directory: str = "/opt/oracle/oradata"
     clock: Callable[[], float] = time.time
     idle_redo_seconds: float = 3.0
-    dictionary: Dictionary = Dictionary.ROW_VERSION
+    warts: frozenset[Wart] = DEFAULT_WARTS
+    strand_records: int = 500
+    strand_bytes: int = 64 * 1024
+    partial_xid_every: int = 2
 
     def __post_init__(self) -> None:
         if self.log_bytes < 4096:
             raise ValueError(f"log_bytes must be 4096 at least, not {self.log_bytes}")
         if self.groups < 2:
             raise ValueError(f"Oracle needs two log groups at least, not {self.groups}")
+        for name in ("strand_records", "strand_bytes", "partial_xid_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 at least, not {getattr(self, name)}")

@@ -1,6 +1,7 @@
 """How do the engine's changes become redo records?
 
-Records are collected in memory and written many at a time, always before the engine commits SQLite.
+Records are collected in memory and written many at a time, always before the engine commits SQLite. A record gets its
+address when it enters the log: at once, or, where redo comes late, when its transaction's strand is bound.
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ from oracle_embedded.api import (
 from oracle_embedded.redo import store
 from oracle_embedded.redo.levels import level_of
 from oracle_embedded.redo.logs import LogWriter, capacity_of
-from oracle_embedded.redo.settings import RedoSettings
+from oracle_embedded.redo.settings import RedoSettings, Wart
+from oracle_embedded.redo.strands import Held, Strands
 
 OP_INTERNAL = 0
 OP_DDL = 5
 OP_START = 6
 OP_COMMIT = 7
 OP_ROLLBACK = 36
+OP_SAVEPOINT_UNDONE = 1000
+"""Stored only: here a rollback to a savepoint ended."""
 
 FLAG_ROLLBACK = 1
-LEVEL_SHIFT = 1
+FLAG_NO_THREAD = 2
+LEVEL_SHIFT = 2
 
 LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
 
@@ -63,12 +68,17 @@ class Sink:
         self._clock = settings.clock
         self._log_bytes = capacity_of(settings.log_bytes)
         self._logs = LogWriter(database, settings)
+        self._strands = Strands(settings.strand_records, settings.strand_bytes)
+        self.warts = settings.warts
+        self._late = Wart.LATE_REDO in settings.warts
+        self._scn = 0
         self.supplemental: frozenset[str] = frozenset()
         self._rows: list[Row] = []
         self._transactions: dict[bytes, int] = {}
         self._undone: set[int] = set()
         self._objects: dict[tuple[object, ...], int] = {}
         self._marked_id = 0
+        self._flushed_scn = 0
         self._table: TableVersion | None = None
         self._object = 0
         self._flags = 0
@@ -97,6 +107,11 @@ class Sink:
             "SELECT xid, tx FROM redo_transaction WHERE committed IS NULL"
         )
         self._transactions = dict(rows)
+        self._strands.load(self.connection)
+        self._scn = max([self._logs.scn, *self._strands.scns_last()])
+        self._flushed_scn = self._logs.scn
+        if not self._late:
+            self.bind()
         self._undone = set(self._transactions.values())  # perhaps: nobody remembers
         self._objects = {}
         for number, packed in self.connection.execute("SELECT object, definition FROM redo_object"):
@@ -105,6 +120,13 @@ class Sink:
             "SELECT coalesce(max(id), 0) FROM redo_mark"
         ).fetchone()
         self.load_supplemental()
+
+    def set_warts(self, warts: frozenset[Wart]) -> None:
+        """Show these oddities from now on."""
+        self.warts = warts
+        self._late = Wart.LATE_REDO in warts
+        if not self._late:
+            self.bind()
 
     def load_supplemental(self) -> None:
         """Read which supplemental logging is on for the database."""
@@ -147,6 +169,18 @@ class Sink:
         """Write the ROLLBACK record."""
         self._end(transaction, scn, when, committed=False)
 
+    def undone(self, transaction: TransactionInfo) -> None:
+        """Note that a part of the transaction is undone, and that it goes on."""
+        if Wart.SPURIOUS_ROLLBACKS in self.warts:
+            tx = self._transactions[transaction.xid]
+            self._append(self._scn, tx, OP_SAVEPOINT_UNDONE, 0, None, None, None, None)
+
+    def commit_empty(self, transaction: TransactionInfo, scn: int, when: float) -> None:
+        """Write START and COMMIT of a transaction that locked rows and changed none."""
+        if Wart.EMPTY_TRANSACTIONS in self.warts:
+            self._begin(transaction, ddl=False)
+            self._end(transaction, scn, when, committed=True, flags=FLAG_NO_THREAD)
+
     def ddl(
         self,
         transaction: TransactionInfo,
@@ -168,28 +202,34 @@ class Sink:
             self._end(transaction, scn, when, committed=True)
 
     def flush(self) -> None:
-        """Write the collected records."""
+        """Write the collected records, and what waits in strands."""
+        self._strands.save(self.connection)
         if not self._rows:
             return
-        last_id = self._rows[-1][0]
         connection = self.connection
         connection.executemany(store.RECORD_INSERT, self._rows)
+        first_id, last_id = self._rows[0][0], self._rows[-1][0]
         if last_id - self._marked_id >= _MARK_ROWS:
-            first = self._rows[0]
+            floor = min(*(row[3] for row in self._rows), *self._strands.scns(), self._scn)
             connection.execute(
-                "INSERT OR IGNORE INTO redo_mark VALUES (?, ?)", (first[3], first[0])
+                "INSERT INTO redo_mark VALUES (?, ?, ?)", (first_id, self._flushed_scn, floor)
             )
             self._marked_id = last_id
         self._rows.clear()
+        self._flushed_scn = self._logs.scn
         self._logs.save()
+
+    def bind(self) -> None:
+        """Write what waits in strands to the log, one transaction after the other."""
+        for tx in self._strands.transactions():
+            self._bind(tx)
 
     # --- what the redo side itself writes ----------------------------------------------------------------------------
 
     def switch(self) -> int:
         """Switch the log, as ALTER SYSTEM SWITCH LOGFILE; returns the new log's first SCN."""
         scn = self._database.next_scn()
-        self.flush()
-        self._logs.switch(scn)
+        self._switch(scn)
         return scn
 
     def hold_archiver(self, *, held: bool) -> None:
@@ -212,6 +252,8 @@ class Sink:
     def write_internal(self) -> int:
         """Write a record of the instance itself, as its background processes do; returns its SCN."""
         scn = self._database.next_scn()
+        if Wart.EMPTY_TRANSACTIONS in self.warts:
+            self._append(scn, None, OP_START, 0, None, None, None, None)
         self._append(scn, None, OP_INTERNAL, 0, None, None, None, None)
         self.flush()
         return scn
@@ -249,8 +291,7 @@ class Sink:
 
     def _begin(self, info: TransactionInfo, *, ddl: bool) -> None:
         # The engine takes the start's SCN at the first lock, others may have written since.
-        start_scn = max(info.start_scn, self._logs.scn)
-        record_id = self._logs.next_id
+        start_scn = max(info.start_scn, self._scn)
         cursor = self.connection.execute(
             "INSERT INTO redo_transaction (xid, session_id, serial, username, client_id, start_scn,"
             " start_time, first_id, ddl) VALUES (?,?,?,?,?,?,?,?,?)",
@@ -262,7 +303,7 @@ class Sink:
                 info.client_id,
                 start_scn,
                 int(info.start_time),
-                record_id,
+                self._logs.next_id,  # or later, in the same log
                 ddl,
             ),
         )
@@ -271,15 +312,23 @@ class Sink:
         self._transactions[info.xid] = tx
         self._append(start_scn, tx, OP_START, 0, None, None, None, None)
 
-    def _end(self, info: TransactionInfo, scn: int, when: float, *, committed: bool) -> None:
+    def _end(
+        self,
+        info: TransactionInfo,
+        scn: int,
+        when: float,
+        *,
+        committed: bool,
+        flags: int = 0,
+    ) -> None:
         tx = self._transactions.pop(info.xid)
-        record_id = self._append(
-            scn, tx, OP_COMMIT if committed else OP_ROLLBACK, 0, None, None, None, None
-        )
+        op = OP_COMMIT if committed else OP_ROLLBACK
+        self._append(scn, tx, op, flags, None, None, None, None)
+        self._bind(tx)
         self.connection.execute(
             "UPDATE redo_transaction SET end_scn = ?, end_time = ?, last_id = ?, committed = ?,"
             " undone = ? WHERE tx = ?",
-            (scn, int(when), record_id, committed, tx in self._undone, tx),
+            (scn, int(when), self._logs.next_id - 1, committed, tx in self._undone, tx),
         )
         self._undone.discard(tx)
 
@@ -293,41 +342,47 @@ class Sink:
         row_id: bytes | None,
         before: bytes | None,
         after: bytes | None,
-    ) -> int:
-        logs = self._logs
+    ) -> None:
+        """Take the next record of the redo, in the order of SCNs: into its strand, or into the log."""
         size = _RECORD_BYTES + len(before or b"") + len(after or b"")
-        if scn < logs.scn:
-            raise OracleError(
-                600, f"internal error code, arguments: [redo scn {scn}], [{logs.scn}]"
-            )
-        if logs.position + size > self._log_bytes and scn > logs.scn and logs.position:
-            self.flush()
-            logs.switch(scn)
-        record_id = logs.next_id
+        logs, strands = self._logs, self._strands
+        if scn != self._scn:
+            if scn < self._scn:
+                raise OracleError(
+                    600, f"internal error code, arguments: [redo scn {scn}], [{self._scn}]"
+                )
+            taken = logs.position + strands.size
+            if taken + size > self._log_bytes and taken:
+                self._switch(scn)
+            self._scn = scn
         now = self._last_change_time = self._clock()
-        self._rows.append(
-            (
-                record_id,
-                logs.log_id,
-                logs.position,
-                scn,
-                int(now),
-                tx,
-                op,
-                flags,
-                number,
-                row_id,
-                before,
-                after,
-            )
-        )
-        logs.next_id = record_id + 1
-        logs.position += size
-        logs.scn = scn
+        record: Held = (scn, int(now), tx, op, flags, number, row_id, before, after)
         self._last_is_internal = op == OP_INTERNAL
+        if not self._late or tx is None:
+            self._write(size, record)
+        elif strands.hold(tx, size, record):
+            self._bind(tx)
+
+    def _switch(self, scn: int) -> None:
+        """Switch the log at an SCN above those of all redo, which must be in the log before."""
+        self.bind()
+        self.flush()
+        self._logs.switch(scn)
+
+    def _bind(self, tx: int) -> None:
+        for size, record in self._strands.take(self.connection, tx):
+            self._write(size, record)
+
+    def _write(self, size: int, record: Held) -> None:
+        """Give a record its address."""
+        logs = self._logs
+        self._rows.append((logs.next_id, logs.log_id, logs.position, *record))
+        logs.next_id += 1
+        logs.position += size
+        if record[0] > logs.scn:
+            logs.scn = record[0]
         if len(self._rows) >= _BATCH_ROWS:
             self.flush()
-        return record_id
 
     def _select_table(self, table: TableVersion) -> None:
         key = _table_key(table)

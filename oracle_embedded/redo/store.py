@@ -1,7 +1,8 @@
 """How does the redo lie in the engine's SQLite file?
 
-All tables have the prefix ``redo_``. ``redo_record.id`` grows in the order of the redo, hence never falls in SCN;
-``redo_mark`` notes now and then which id an SCN has reached, a sparse index that costs nothing to keep.
+All tables have the prefix ``redo_``. ``redo_record.id`` grows in the order of the redo, which is not the order of SCNs:
+redo that was bound late has old ones. ``redo_mark`` is a sparse index that costs nothing to keep: before ``id`` no SCN is
+above ``scn``, from ``id`` on none is below ``floor``. ``redo_strand`` holds redo that is not in the log yet.
 
 Images and definitions are stored with :mod:`marshal`: the file is written and read by this program only.
 """
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS redo_log (
     first_id INTEGER NOT NULL, bytes_used INTEGER NOT NULL, dictionary_begin INTEGER NOT NULL DEFAULT 0,
     dictionary_end INTEGER NOT NULL DEFAULT 0, member TEXT NOT NULL, name TEXT,
     archived INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, completed INTEGER,
+    last_change INTEGER NOT NULL DEFAULT 0,
     UNIQUE (thread, sequence, resetlogs_change));
 CREATE TABLE IF NOT EXISTS redo_transaction (
     tx INTEGER PRIMARY KEY, xid BLOB NOT NULL, session_id INTEGER NOT NULL, serial INTEGER NOT NULL,
@@ -40,17 +42,29 @@ CREATE TABLE IF NOT EXISTS redo_record (
     id INTEGER PRIMARY KEY, log_id INTEGER NOT NULL, position INTEGER NOT NULL, scn INTEGER NOT NULL,
     time INTEGER NOT NULL, tx INTEGER, op INTEGER NOT NULL, flags INTEGER NOT NULL, object INTEGER,
     row_id BLOB, before BLOB, after BLOB);
-CREATE TABLE IF NOT EXISTS redo_mark (scn INTEGER PRIMARY KEY, id INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS redo_strand (
+    seq INTEGER PRIMARY KEY, size INTEGER NOT NULL, scn INTEGER NOT NULL, time INTEGER NOT NULL,
+    tx INTEGER NOT NULL, op INTEGER NOT NULL, flags INTEGER NOT NULL, object INTEGER,
+    row_id BLOB, before BLOB, after BLOB);
+CREATE TABLE IF NOT EXISTS redo_mark (id INTEGER PRIMARY KEY, scn INTEGER NOT NULL, floor INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS redo_mark_scn ON redo_mark (scn);
+CREATE INDEX IF NOT EXISTS redo_mark_floor ON redo_mark (floor);
 """
 
 RECORD_INSERT = "INSERT INTO redo_record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 RECORD_COLUMNS = "id, log_id, position, scn, time, tx, op, flags, object, row_id, before, after"
+STRAND_INSERT = (
+    "INSERT INTO redo_strand (size, scn, time, tx, op, flags, object, row_id, before, after)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+STRAND_QUERY = "SELECT size, scn, time, tx, op, flags, object, row_id, before, after FROM redo_strand ORDER BY seq"
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
     """One sequence of one thread. ``member`` is its online file, ``name`` its archived one (None: not archived, or
-    deleted). ``first_id`` is the id of the first record that it may hold. Times are seconds since 1970."""
+    deleted). ``first_id`` is the id of the first record that it may hold, ``last_change`` the highest SCN of its records,
+    0 while it has none. Times are seconds since 1970."""
 
     log_id: int
     thread: int
@@ -71,6 +85,7 @@ class Log:
     archived: int
     deleted: int
     completed: int | None
+    last_change: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +172,13 @@ def read_transaction(connection: sqlite3.Connection, tx: int) -> Transaction:
     return transaction_from(row)
 
 
-def first_id_at(connection: sqlite3.Connection, scn: int) -> int:
-    """An id at or before the first record whose SCN is ``scn`` or higher."""
-    (found,) = connection.execute(
-        "SELECT id FROM redo_mark WHERE scn < ? ORDER BY scn DESC LIMIT 1", (scn,)
+def ids_between(connection: sqlite3.Connection, low: int, high: int) -> tuple[int, int | None]:
+    """A range of ids, the upper end excluded, outside of which no record has an SCN from ``low`` to ``high``."""
+    (first,) = connection.execute(
+        "SELECT id FROM redo_mark WHERE scn < ? ORDER BY scn DESC, id DESC LIMIT 1", (low,)
     ).fetchone() or (0,)
-    return cast(int, found)
+    (end,) = connection.execute("SELECT min(id) FROM redo_mark WHERE floor > ?", (high,)).fetchone()
+    return first, end
 
 
 def pack_image(image: Mapping[int, Value]) -> bytes:

@@ -264,10 +264,9 @@ class Facts:
         with self._reading() as connection:
             meta = store.read_meta(connection)
             current = store.read_logs(connection)[-1]
-            last = connection.execute(
-                "SELECT scn, time FROM redo_record ORDER BY id DESC LIMIT 1"
-            ).fetchone()
-        scn, time = last or (current.first_change, current.first_time)
+            (time,) = connection.execute(
+                "SELECT time FROM redo_record ORDER BY id DESC LIMIT 1"
+            ).fetchone() or (current.first_time,)
         yield {
             "THREAD#": 1,
             "STATUS": "OPEN",
@@ -284,7 +283,7 @@ class Facts:
             "DISABLE_CHANGE#": 0,
             "LAST_REDO_SEQUENCE#": current.sequence,
             "LAST_REDO_BLOCK": blocks_from_bytes(current.bytes_used),
-            "LAST_REDO_CHANGE#": scn,
+            "LAST_REDO_CHANGE#": current.last_change or current.first_change,
             "LAST_REDO_TIME": time,
             "CON_ID": 0,
         }

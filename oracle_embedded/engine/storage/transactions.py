@@ -160,6 +160,9 @@ class Transactions:
             self._forget_undo(transaction)
             if self.store.sink is not None:
                 self.store.sink.commit(transaction.info, scn, self.store.now())
+        elif transaction.row_locks and self.store.sink is not None:
+            self.store.begin()
+            self.store.sink.commit_empty(transaction.info, scn, self.store.now())
         self._end(transaction)
         self._purge()
         self.store.flush()
@@ -168,7 +171,7 @@ class Transactions:
     def rollback(self, transaction: Transaction) -> None:
         """Undo everything and end the transaction."""
         if transaction.begun:
-            self.undo_to(transaction, transaction.first_seq - 1)
+            self._undo(transaction, transaction.first_seq - 1)
             self._forget_undo(transaction)
             if self.store.sink is not None:
                 self.store.sink.rollback(
@@ -242,7 +245,12 @@ class Transactions:
     # --- undo --------------------------------------------------------------------------------------------------------
 
     def undo_to(self, transaction: Transaction, seq: int) -> None:
-        """Undo the changes after a point, newest first, and report each undoing to the redo."""
+        """Undo the changes after a point of a transaction that goes on."""
+        if self._undo(transaction, seq) and self.store.sink is not None:
+            self.store.sink.undone(transaction.info)
+
+    def _undo(self, transaction: Transaction, seq: int) -> bool:
+        """Undo the changes after a point, newest first, and report each undoing to the redo; were there any?"""
         self.write_undo()
         sqlite = self.store.begin()
         rows = sqlite.execute(
@@ -254,6 +262,7 @@ class Transactions:
             if isinstance(table, TableDef):
                 self._undo_one(transaction, table, rid, RowOp(op), hid, cols)
         sqlite.execute("DELETE FROM undo WHERE seq > ? AND tx = ?", (seq, transaction.number))
+        return bool(rows)
 
     def _undo_one(
         self,

@@ -194,6 +194,12 @@ class Recorder:
     def commit(self, transaction: Any, scn: int, when: float) -> None:
         self.events.append(("commit", scn))
 
+    def undone(self, transaction: Any) -> None:
+        self.events.append(("undone",))
+
+    def commit_empty(self, transaction: Any, scn: int, when: float) -> None:
+        self.events.append(("empty", scn))
+
     def rollback(self, transaction: Any, scn: int, when: float) -> None:
         self.events.append(("rollback", scn))
 
@@ -230,14 +236,16 @@ def test_the_redo_is_told_of_changes_and_of_their_undoing(parts: Any, database: 
     kinds = [event[:2] for event in sink.events]
     assert kinds[0] == ("begin",)
     assert kinds[1:-1] == [
-        ("UPDATE", False), ("DELETE", False), ("INSERT", True), ("INSERT", False), ("DELETE", True),
+        ("UPDATE", False), ("DELETE", False), ("INSERT", True), ("undone",),
+        ("INSERT", False), ("DELETE", True), ("undone",),
     ]  # fmt: skip
-    update, delete, undelete, insert, uninsert = sink.events[1:-1]
+    changes = [event for event in sink.events[1:-1] if event != ("undone",)]
+    update, delete, undelete, insert, uninsert = changes
     assert update[4] == {2: b"uno"}
     assert update[3][2] == b"one"
     assert (undelete[2], undelete[4]) == (delete[2], delete[3])
     assert (uninsert[2], uninsert[3]) == (insert[2], insert[4])
-    scns = [event[-1] for event in sink.events[1:]]
+    scns = [event[-1] for event in (*changes, sink.events[-1])]
     assert scns == sorted(set(scns))
 
 

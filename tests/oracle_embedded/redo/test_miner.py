@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from oracle_embedded.api import OracleError, OraType, TableVersion, Value
-from oracle_embedded.redo import Dictionary
+from oracle_embedded.redo import Wart
 from tests.oracle_embedded.redo.conftest import FakeSession, World, column, num, table
 
 ROW: dict[str, Value] = {"ID": num(1), "NAME": b"a", "AGE": None}
@@ -281,7 +281,7 @@ DROPPED = CHANGED.replace('"APP"."T"', '"UNKNOWN"."OBJ# 71000"')
 
 
 def online(tmp_path: Path, people: TableVersion) -> World:
-    world = World(tmp_path / "online.db", dictionary=Dictionary.ONLINE_CATALOG)
+    world = World(tmp_path / "online.db", warts=frozenset({Wart.UNNAMED_COLUMNS}))
     world.supplemental("")
     world.db.tables[71000] = people
     world.insert(world.begin(), people, ROW)
