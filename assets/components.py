@@ -7,24 +7,28 @@ the file, for the command line too, so both say the same about a wrong one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
+from dagster.components.resolved.scopes import LoadContextScope
 from pydantic import BaseModel, ConfigDict
 
 from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
-from assets.config_file import attributes_json_schema, load_config
+from assets.config_file import Render, attributes_json_schema, load_config
 from assets.jobs import reconcile_job, reconcile_schedule, snapshot_job, windows_job
 from assets.opened import pipeline_resource
 from assets.ports import Opener, SourcePipeline
 from assets.sensors import snapshots_sensor, windows_sensor
+from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from assets.windows import lake_tables, redo_windows
 from cdc_core.config import SourceConfig
+
+Read = Callable[[Mapping[str, str] | None], SourceConfig]
 
 
 class Attributes(BaseModel):
@@ -38,39 +42,69 @@ class Attributes(BaseModel):
         return attributes_json_schema()
 
 
-class OracleCdc(dg.Component):
+class OracleCdc(dg.Component, dg.Resolvable):
     """One Oracle database, its captured tables, and everything that Dagster does with them."""
 
     def __init__(
-        self, config: SourceConfig, open_pipeline: Opener, *, translator: Translator | None = None
+        self,
+        config: SourceConfig,
+        open_pipeline: Opener,
+        *,
+        translator: Translator | None = None,
+        read: Read | None = None,
     ) -> None:
         self.config = config
+        self.options = config.dagster if isinstance(config, ComponentConfig) else DagsterConfig()
         self.open_pipeline = open_pipeline
         self.translator = translator or Translator(config.name)
+        self.read: Read = read or (lambda _: config)
+        """The configuration with secrets from an environment, or without any."""
 
     @classmethod
-    def get_model_cls(cls) -> type[BaseModel]:
+    def model(cls) -> type[BaseModel]:
         """What Dagster checks before :meth:`load`."""
         return Attributes
 
     @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        """What ``dg list components`` says."""
+        return dg.ComponentTypeSpec(
+            description="Change data capture of an Oracle database into Delta Lake: snapshot chunks, redo windows, change "
+            "logs and mirrors as partitioned assets.",
+            tags=["oracle", "cdc", "deltalake", "spark"],
+            produces=["asset", "asset_check", "job", "schedule", "sensor", "resource"],
+        )
+
+    @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
-        """Read the component's own file.
+        """Read the component's own document of its file, with positions, and render its templates in Dagster's context.
 
         Raises:
             ConfigError: It is wrong; names every problem with its line.
         """
         del attributes  # read again with positions
-        return cls.from_file(context.path)
+        document = context.component_path.instance_key
+        scoped = context.with_rendering_scope({"context": LoadContextScope(context)})
+        return cls.from_file(
+            context.path,
+            document=document if isinstance(document, int) else 0,
+            render=scoped.resolution_context.resolve_value,
+        )
 
     @classmethod
-    def from_file(cls, path: Path) -> Self:
+    def from_file(
+        cls, path: Path, *, document: int | None = None, render: Render | None = None
+    ) -> Self:
         """The source that a configuration file describes. Secrets are looked up when it is opened, not now.
 
         Raises:
             ConfigError: The file is wrong; names every problem with its line.
         """
-        return cls(load_config(path, environ=None), opener(path))
+
+        def read(environ: Mapping[str, str] | None) -> ComponentConfig:
+            return load_config(path, environ=environ, render=render, document=document)
+
+        return cls(read(None), opener(read), read=read)
 
     def build_defs(self, context: dg.ComponentLoadContext | None = None) -> dg.Definitions:
         """Assets, checks, jobs, sensors and schedules of the source."""
@@ -98,14 +132,14 @@ class OracleCdc(dg.Component):
         )
 
 
-def opener(path: Path) -> Opener:
+def opener(read: Read) -> Opener:
     """Opens the source that a file describes, with the secrets of the environment."""
 
     @contextmanager
     def open_pipeline() -> Iterator[SourcePipeline]:
         from cdc_core.steps import Pipeline
 
-        with Pipeline(load_config(path, environ=os.environ)) as pipeline:
+        with Pipeline(read(os.environ)) as pipeline:
             yield pipeline
 
     return open_pipeline

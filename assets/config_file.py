@@ -1,8 +1,9 @@
 """How is a source's configuration file read, and what is said of a wrong one?
 
 The file is a Dagster component file (``defs.yaml``): ``type: assets.components.OracleCdc`` and, under ``attributes``, the
-fields of :class:`cdc_core.config.SourceConfig`. Two things differ from the model: in place of ``oracle.password`` stands
-``oracle.password_env``, the *name* of an environment variable, and relative paths are relative to the file.
+fields of :class:`assets.settings.ComponentConfig`. Three things differ from the model: in place of secrets stand *names* of
+environment variables (:mod:`assets.secret_fields`), relative paths are relative to the file, and values may be Dagster's
+templates (``{{ env.LAKE }}``), which whoever has Dagster's context renders.
 
 Every problem is reported at once, each with file, line, column, key and what to write.
 """
@@ -11,14 +12,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, ValidationError
 
+from assets.secret_fields import ENV_SUFFIX, SECRET_FIELDS, secret_field, take_secrets
+from assets.settings import ComponentConfig
 from assets.yaml_positions import KeyPath, Problem, YamlFile, read_yaml
-from cdc_core.config import LocalLandingConfig, S3LandingConfig, SourceConfig
+from cdc_core.config import LocalLandingConfig, S3LandingConfig
 from cdc_core.errors import CdcError, ConfigError
 
 COMPONENT_TYPE = "assets.components.OracleCdc"
@@ -30,50 +33,180 @@ TOP_LEVEL_KEYS = (
     "requirements",
     "post_processing",
 )
-SECRET_KEY = "password"  # noqa: S105 - the name of a field
-SECRET_ENV_KEY = "password_env"  # noqa: S105 - the name of a field
+FILE_NAMES = ("defs.yaml", "defs.yml", "component.yaml")
 _SQLITE_RELATIVE = re.compile(r"sqlite:///(?!/)(?!:memory:)(.+)\Z")
+_TEMPLATE = re.compile(r"\{\{|\{%")
+
+Render = Callable[[str], Any]
+"""Gives a template's value; raises any exception, whose first line is then told, if it cannot."""
 
 
-def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfig:
+def load_config(
+    path: Path,
+    *,
+    environ: Mapping[str, str] | None,
+    render: Render | None = None,
+    document: int | None = None,
+) -> ComponentConfig:
     """Read a configuration file.
 
     Args:
         path: The file, or a folder with a ``defs.yaml`` in it.
-        environ: Where ``password_env`` is looked up; None leaves the password empty, which is enough to build definitions.
+        environ: Where secrets are looked up; None leaves them empty, which is enough to build definitions.
+        render: Renders templates; without it a template is refused.
+        document: Which of several YAML documents; its type is not looked at, since Dagster has found it by that. By
+            default the only one that is a source.
 
     Raises:
         ConfigError: It cannot be read or is wrong; names every problem.
     """
-    path = _existing(path)
+    path = existing_file(path)
+    file = _document(path, document)
+    if not file.problems:
+        _check_top_level(file, any_type=document is not None)
+    if file.problems:
+        raise _refusal(path, file.problems)
+    problems = _render(file, render)
+    attributes = file.data[ATTRIBUTES]
+    problems += take_secrets(file, (ATTRIBUTES,), attributes, environ)
+    config: ComponentConfig | None = None
+    try:
+        config = ComponentConfig.model_validate(attributes)
+    except ValidationError as error:
+        told = {problem.path for problem in problems}
+        found = [
+            _problem(file, detail)
+            for detail in error.errors(include_url=False, include_input=False)
+            if not _is_told_by_items(file, detail)
+        ]
+        problems += [problem for problem in found if problem.path not in told]
+    if problems or config is None:
+        raise _refusal(path, problems)
+    return absolute_paths(config, path.parent)
+
+
+def needs_dagster(path: Path) -> bool:
+    """Has the file something that only Dagster can give a meaning: templates, or a component type of the user's own?
+
+    False also for a file that cannot be read; :func:`load_config` says why.
+    """
+    try:
+        documents = read_yaml(existing_file(path).read_text(encoding="utf-8"))
+    except (ConfigError, OSError, UnicodeDecodeError):
+        return False
+    return any(
+        isinstance(file.data, dict)
+        and (_has_template(file.data.get(ATTRIBUTES)) or _is_foreign(file.data.get("type")))
+        for file in documents
+        if not file.problems
+    )
+
+
+def existing_file(path: Path) -> Path:
+    """The configuration file that a path names: itself, or the one in a folder.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    names = [path / name for name in FILE_NAMES] if path.is_dir() else [path]
+    for file in names:
+        if file.is_file():
+            return file
+    raise ConfigError(
+        "there is no configuration file",
+        hint="Name one with --config FILE or the environment variable REDOLAKE_CONFIG; "
+        "`redolake init` writes one from a database, `redolake demo` makes one to look at.",
+        file=names[0],
+    )
+
+
+def _document(path: Path, number: int | None) -> YamlFile:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             "the configuration file cannot be read", hint=str(error), file=path
         ) from error
-    file = read_yaml(text)
-    if not file.problems:
-        _check_top_level(file)
-    if file.problems:
-        raise _refusal(path, file.problems)
-    attributes = file.data[ATTRIBUTES]
-    problems = _take_password(file, attributes, environ)
-    config: SourceConfig | None = None
-    try:
-        config = SourceConfig.model_validate(attributes)
-    except ValidationError as error:
-        problems += [
-            _problem(file, detail)
-            for detail in error.errors(include_url=False)
-            if not (detail["type"] == "too_short" and detail["input"])  # its items are reported
-        ]
-    if problems or config is None:
-        raise _refusal(path, problems)
-    return absolute_paths(config, path.parent)
+    documents = read_yaml(text)
+    if number is not None and number < len(documents):
+        return documents[number]
+    sources = [
+        file
+        for file in documents
+        if isinstance(file.data, dict) and file.data.get("type") == COMPONENT_TYPE
+    ]
+    if len(sources) > 1:
+        raise ConfigError(
+            "the configuration file has several sources",
+            hint="Dagster reads them all; for the command line give each a file of its own.",
+            file=path,
+            sources=len(sources),
+        )
+    return sources[0] if sources else documents[0]
 
 
-def absolute_paths(config: SourceConfig, folder: Path) -> SourceConfig:
+def _is_foreign(kind: Any) -> bool:
+    """Is it a component type of the user's own, and not ours misspelt?"""
+    if not isinstance(kind, str) or "." not in kind or kind == COMPONENT_TYPE:
+        return False
+    return not difflib.get_close_matches(kind, [COMPONENT_TYPE], cutoff=0.8)
+
+
+def _has_template(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_template, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_template, value))
+    return isinstance(value, str) and bool(_TEMPLATE.search(value))
+
+
+def _render(file: YamlFile, render: Render | None) -> list[Problem]:
+    """Put the values of templates in their places."""
+    problems: list[Problem] = []
+
+    def rendered(value: Any, path: KeyPath) -> Any:
+        if isinstance(value, dict):
+            return {key: rendered(inner, (*path, key)) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [rendered(inner, (*path, index)) for index, inner in enumerate(value)]
+        if not _has_template(value):
+            return value
+        if render is None:
+            problems.append(Problem(file.position(path), path, "a template has no value here"))
+            return value
+        try:
+            found = render(value)
+        except Exception as error:  # whatever a template's code raises is the file's problem
+            reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+            text = f"this template cannot be rendered: {reason[0][:200]}"
+            problems.append(Problem(file.position(path), path, text))
+            return value
+        if found is None:
+            text = f"this template has no value: {value} — is the environment variable set?"
+            problems.append(Problem(file.position(path), path, text))
+            return value
+        return found
+
+    file.data[ATTRIBUTES] = rendered(file.data[ATTRIBUTES], (ATTRIBUTES,))
+    return problems
+
+
+def _is_told_by_items(file: YamlFile, detail: Any) -> bool:
+    """A list that is too short because its items were refused."""
+    return detail["type"] == "too_short" and bool(_value_at(file, detail["loc"]))
+
+
+def _value_at(file: YamlFile, loc: tuple[str | int, ...]) -> Any:
+    value = file.data[ATTRIBUTES]
+    for key in loc:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def absolute_paths(config: ComponentConfig, folder: Path) -> ComponentConfig:
     """The configuration with its relative paths taken from ``folder``."""
 
     def absolute(text: str) -> str:
@@ -84,11 +217,17 @@ def absolute_paths(config: SourceConfig, folder: Path) -> SourceConfig:
         landing = landing.model_copy(update={"path": absolute(landing.path)})
     else:
         landing = landing.model_copy(update={"cache": absolute(landing.cache)})
+    oracle = {
+        name: absolute(value)
+        for name in ("config_dir", "wallet_location")
+        if (value := getattr(config.oracle, name)) is not None
+    }
     url = config.state.url
     if found := _SQLITE_RELATIVE.match(url):
         url = f"sqlite:///{absolute(found[1])}"
     return config.model_copy(
         update={
+            "oracle": config.oracle.model_copy(update=oracle),
             "landing": landing,
             "lake": config.lake.model_copy(update={"path": absolute(config.lake.path)}),
             "state": config.state.model_copy(update={"url": url}),
@@ -97,31 +236,25 @@ def absolute_paths(config: SourceConfig, folder: Path) -> SourceConfig:
 
 
 def attributes_json_schema() -> dict[str, Any]:
-    """JSON schema of ``attributes``, for editors and ``dg``."""
-    schema = SourceConfig.model_json_schema()
-    oracle = schema["$defs"]["OracleConfig"]
-    oracle["properties"].pop(SECRET_KEY)
-    oracle["properties"][SECRET_ENV_KEY] = {
-        "type": "string",
-        "title": "Password Env",
-        "description": "Name of the environment variable that holds the password.",
-    }
-    oracle["required"] = [
-        SECRET_ENV_KEY if name == SECRET_KEY else name for name in oracle["required"]
-    ]
+    """JSON schema of ``attributes``, for editors and ``dg``: with the names of variables in place of secrets."""
+    schema = ComponentConfig.model_json_schema()
+    models = {"oracle": "OracleConfig", "state": "StateConfig"}
+    for field in SECRET_FIELDS:
+        model = schema["$defs"][models[field.section]]
+        if field.allowed_in_file:
+            model["required"].remove(field.name)
+        else:
+            del model["properties"][field.name]
+            model["required"] = [
+                field.env_name if name == field.name else name
+                for name in model.get("required", [])
+            ]
+        model["properties"][field.env_name] = {
+            "type": "string",
+            "title": field.env_name.replace("_", " ").title(),
+            "description": f"Name of the environment variable that holds `{field.name}`.",
+        }
     return schema
-
-
-def _existing(path: Path) -> Path:
-    file = path / "defs.yaml" if path.is_dir() else path
-    if not file.is_file():
-        raise ConfigError(
-            "there is no configuration file",
-            hint="Name one with --config FILE or the environment variable REDOLAKE_CONFIG; "
-            "`redolake demo` makes one to look at.",
-            file=file,
-        )
-    return file
 
 
 def _refusal(path: Path, problems: list[Problem]) -> ConfigError:
@@ -131,7 +264,7 @@ def _refusal(path: Path, problems: list[Problem]) -> ConfigError:
     return ConfigError(f"the configuration file has {what}:\n{lines}")
 
 
-def _check_top_level(file: YamlFile) -> None:
+def _check_top_level(file: YamlFile, *, any_type: bool) -> None:
     data = file.data
     if not isinstance(data, dict):
         file.problems.append(
@@ -146,7 +279,7 @@ def _check_top_level(file: YamlFile) -> None:
         if key not in TOP_LEVEL_KEYS:
             text = _unknown(key, TOP_LEVEL_KEYS)
             file.problems.append(Problem(file.position((key,), of_key=True), (key,), text))
-    if data.get("type") != COMPONENT_TYPE:
+    if not any_type and data.get("type") != COMPONENT_TYPE:
         file.problems.append(
             Problem(file.position(("type",)), ("type",), f"write `type: {COMPONENT_TYPE}`")
         )
@@ -160,52 +293,6 @@ def _check_top_level(file: YamlFile) -> None:
         )
 
 
-def _take_password(
-    file: YamlFile, attributes: dict[str, Any], environ: Mapping[str, str] | None
-) -> list[Problem]:
-    """Put the password in place of the name of its variable."""
-    oracle = attributes.get("oracle")
-    if not isinstance(oracle, dict):
-        return []
-    path: KeyPath = (ATTRIBUTES, "oracle")
-    if SECRET_KEY in oracle:
-        here = (*path, SECRET_KEY)
-        oracle.pop(SECRET_ENV_KEY, None)
-        oracle[SECRET_KEY] = SecretStr("")
-        return [
-            Problem(
-                file.position(here, of_key=True),
-                here,
-                f"no passwords in files: write `{SECRET_ENV_KEY}: NAME`, the name of an environment variable",
-            )
-        ]
-    if SECRET_ENV_KEY not in oracle:
-        return []
-    here = (*path, SECRET_ENV_KEY)
-    name = oracle.pop(SECRET_ENV_KEY)
-    oracle[SECRET_KEY] = SecretStr("")
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        return [
-            Problem(
-                file.position(here),
-                here,
-                "write the name of an environment variable, for example ORACLE_PASSWORD",
-            )
-        ]
-    if environ is None:
-        return []
-    if name not in environ:
-        return [
-            Problem(
-                file.position(here),
-                here,
-                f"the environment variable {name} is not set: export {name}=… first",
-            )
-        ]
-    oracle[SECRET_KEY] = SecretStr(environ[name])
-    return []
-
-
 def _problem(file: YamlFile, detail: Any) -> Problem:
     """A pydantic error at its place in the file."""
     path = _path_in_file(file, detail["loc"])
@@ -215,8 +302,9 @@ def _problem(file: YamlFile, detail: Any) -> Problem:
         known = _known_keys(path[1:-1], str(before) if before in ("local", "s3") else None)
         return Problem(file.position(path, of_key=True), path, _unknown(str(path[-1]), known))
     if kind == "missing":
-        if path[-1] == SECRET_KEY:
-            path = (*path[:-1], SECRET_ENV_KEY)
+        secret = secret_field(str(path[-2]), str(path[-1]))
+        if secret is not None and not secret.allowed_in_file:
+            path = (*path[:-1], secret.env_name)
         text = f"missing: add `{path[-1]}:`{_described(path[1:])}"
         return Problem(file.position(path[:-1], of_key=True), path, text)
     whole = path == (ATTRIBUTES,)
@@ -265,8 +353,8 @@ def _lowered(text: str) -> str:
 def _described(path: KeyPath) -> str:
     model: Any = _model_at(path[:-1])
     found = model.model_fields.get(str(path[-1])) if model else None
-    if path and path[-1] == SECRET_ENV_KEY:
-        return " — the name of the environment variable that holds the password"
+    if path and str(path[-1]).endswith(ENV_SUFFIX):
+        return " — the name of the environment variable that holds it"
     if found is None or not found.description:
         return ""
     return " — " + " ".join(found.description.split()).replace("``", "`")
@@ -275,12 +363,19 @@ def _described(path: KeyPath) -> str:
 def _known_keys(path: KeyPath, tag: str | None) -> tuple[str, ...]:
     model = _model_at(path, tag)
     names = tuple(model.model_fields) if model else ()
-    return tuple(SECRET_ENV_KEY if name == SECRET_KEY else name for name in names)
+    known: list[str] = []
+    for name in names:
+        secret = secret_field(str(path[-1]), name) if path else None
+        if secret is None or secret.allowed_in_file:
+            known.append(name)
+        if secret is not None:
+            known.append(secret.env_name)
+    return tuple(known)
 
 
 def _model_at(path: KeyPath, tag: str | None = None) -> type[BaseModel] | None:
     """The model whose fields stand under a path of the configuration; ``tag`` chooses among tagged ones."""
-    model: type[BaseModel] = SourceConfig
+    model: type[BaseModel] = ComponentConfig
     for key in path:
         if isinstance(key, int):
             continue

@@ -64,20 +64,22 @@ def path_text(path: KeyPath) -> str:
     return text
 
 
-def read_yaml(text: str) -> YamlFile:
-    """Read one YAML document. What is no YAML, or has a key twice, is under ``problems``."""
-    file = YamlFile()
+def read_yaml(text: str) -> list[YamlFile]:
+    """Read a file's YAML documents, at least one. What is no YAML, or has a key twice, is under ``problems``."""
+    documents: list[YamlFile] = []
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if root is not None:
+        for root in yaml.compose_all(text, Loader=yaml.SafeLoader):
+            file = YamlFile()
+            documents.append(file)
             file.data = _value(file, root, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
-        file.problems.append(Problem(where, (), f"this is not YAML: {error.problem}"))
+        problem = Problem(where, (), f"this is not YAML: {error.problem}")
+        return [YamlFile(problems=[problem])]
     except yaml.YAMLError as error:
-        file.problems.append(Problem(Position(1, 1), (), f"this is not YAML: {error}"))
-    return file
+        return [YamlFile(problems=[Problem(Position(1, 1), (), f"this is not YAML: {error}")])]
+    return documents or [YamlFile()]
 
 
 def _value(file: YamlFile, node: yaml.Node, path: KeyPath) -> Any:

@@ -6,7 +6,9 @@ environment, everything below receives these values.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
+from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -16,17 +18,30 @@ from cdc_core.model.identifiers import TableId
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
-class ConfigModel(BaseModel):
-    """Frozen, no unknown keys, documentation from the strings under the fields."""
+_SECRET_PARAMETER = re.compile(r"(?i)\b\w*passw(or)?d\s*=|\bpwd\s*=")
+_URL_PASSWORD = re.compile(r"(?s)([\w+]+://[^:/@]*):(.*)@(.*)")
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+def split_url_password(url: str) -> tuple[str, str | None]:
+    """A database URL without its password, and the password as it was meant; None where it has none."""
+    found = _URL_PASSWORD.fullmatch(url)
+    return (f"{found[1]}@{found[3]}", unquote(found[2])) if found else (url, None)
+
+
+class ConfigModel(BaseModel):
+    """Frozen, no unknown keys, documentation from the strings under the fields; errors never show a given value."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True
+    )
 
 
 class OracleConfig(ConfigModel):
     """How to reach the database."""
 
     dsn: str
-    """Easy Connect string or descriptor, for example ``db.example.com:1521/ORCLPDB1``."""
+    """Easy Connect string (``db.example.com:1521/ORCLPDB1``, ``tcps://…`` for TLS), descriptor, or a name of
+    ``tnsnames.ora``. Without user and password."""
 
     user: str
     """The capture user; `deploy/oracle/` has the grants that it needs."""
@@ -42,6 +57,31 @@ class OracleConfig(ConfigModel):
 
     fetch_rows: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     """Rows per fetch and per Arrow batch."""
+
+    config_dir: str | None = None
+    """Folder with ``tnsnames.ora``, for a dsn that is a name in it; the environment's ``TNS_ADMIN`` by default."""
+
+    wallet_location: str | None = None
+    """Folder with ``ewallet.pem``: the certificates to trust and, for mutual TLS, the client's own with its key."""
+
+    wallet_password: SecretStr | None = None
+    """Password of the wallet's key. In a file, name an environment variable under ``wallet_password_env`` instead."""
+
+    server_certificate_match: bool = True
+    """Refuse a server whose certificate is for another host."""
+
+    server_certificate_dn: str | None = None
+    """Distinguished name that the server's certificate must have, instead of the host's name."""
+
+    @field_validator("dsn")
+    @classmethod
+    def _has_no_secret(cls, dsn: str) -> str:
+        if "@" in re.split(r"[(?]", dsn, maxsplit=1)[0] or _SECRET_PARAMETER.search(dsn):
+            raise ValueError(
+                "it holds a user name or a password: write the connect string alone, the name under `user`, "
+                "and the password into an environment variable that `password_env` names"
+            )
+        return dsn
 
 
 class TableConfig(ConfigModel):
@@ -116,6 +156,16 @@ class S3LandingConfig(ConfigModel):
     endpoint_url: str | None = None
     """Another endpoint than AWS's, for S3-compatible stores."""
 
+    @field_validator("endpoint_url")
+    @classmethod
+    def _has_no_secret(cls, url: str | None) -> str | None:
+        if url is not None and "@" in url:
+            raise ValueError(
+                "it holds a name or a key: credentials come from the environment as boto3 finds them "
+                "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE …)"
+            )
+        return url
+
     cache: str
     """Local folder where files are kept while Spark reads them."""
 
@@ -143,10 +193,34 @@ class StateConfig(ConfigModel):
     """The metadata store."""
 
     url: str
-    """SQLAlchemy URL: ``sqlite:////absolute/path.db`` or ``postgresql+psycopg2://…``."""
+    """SQLAlchemy URL without a password: ``sqlite:////absolute/path.db`` or ``postgresql+psycopg2://user@host/db``.
+    In a file, ``url_env`` may name an environment variable that holds the whole URL instead."""
+
+    password: SecretStr | None = None
+    """Password of the URL's user. In a file, name an environment variable under ``password_env`` instead."""
 
     lease_seconds: Annotated[float, Field(gt=1)] = 60
     """A process that gave no sign of life for so long has lost its source to others, in seconds."""
+
+    @field_validator("url")
+    @classmethod
+    def _has_no_secret(cls, url: str) -> str:
+        if split_url_password(url)[1] is not None or _SECRET_PARAMETER.search(url):
+            raise ValueError(
+                "it holds a password: put the password into an environment variable that `password_env` names, "
+                "or the whole URL into one that `url_env` names"
+            )
+        return url
+
+    @property
+    def url_with_password(self) -> str:
+        """The URL to connect with. Never print it."""
+        if self.password is None:
+            return self.url
+        scheme, _, rest = self.url.partition("://")
+        user, at, host = rest.rpartition("@")
+        secret = quote(self.password.get_secret_value(), safe="")
+        return f"{scheme}://{user}:{secret}@{host}" if at else f"{scheme}://:{secret}@{rest}"
 
 
 class SignalConfig(ConfigModel):

@@ -9,12 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from assets.config_file import load_config
-
-__all__ = ["CONFIG_ENV", "config_path", "demo_config", "is_demo", "load_config"]
+from assets import config_file
+from assets.config_file import FILE_NAMES, needs_dagster
+from cdc_core.config import SourceConfig
 
 CONFIG_ENV = "REDOLAKE_CONFIG"
-FILE_NAME = "defs.yaml"
+FILE_NAME = FILE_NAMES[0]
+
+
+def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfig:
+    """The source that a file describes. One with templates, or of a component type of the user's own, is loaded by Dagster.
+
+    Raises:
+        ConfigError: The file is wrong; names every problem.
+    """
+    if not needs_dagster(path):
+        return config_file.load_config(path, environ=environ)
+
+    from assets.named_file import load_component
+
+    return load_component(path).read(environ)
 
 
 def config_path(named: Path | None, environ: Mapping[str, str]) -> Path:

@@ -7,18 +7,13 @@ there is neither, the demo's.
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 
 import dagster as dg
 
 import pipelines.defs
-from assets.components import OracleCdc
+from assets.named_file import build_defs
 from pipelines.config_file import CONFIG_ENV, config_path, demo_config
-
-# What Dagster calls beta and preview here (backfill policies, component folders) is said once in the documentation.
-for category in (dg.BetaWarning, dg.PreviewWarning):
-    warnings.filterwarnings("ignore", category=category)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -27,11 +22,9 @@ ROOT = Path(__file__).resolve().parents[1]
 def defs() -> dg.Definitions:
     """Everything of every source."""
     folder = dg.ComponentTree.from_module(pipelines.defs, ROOT).build_defs()
-    parts = [folder]
     path = _named_source(has_others=bool(list(folder.assets or [])))
-    if path is not None:
-        parts.append(OracleCdc.from_file(path).build_defs())
-    return dg.Definitions.merge(*parts, dg.Definitions(executor=dg.in_process_executor))
+    named = [] if path is None else [build_defs(path)]
+    return dg.Definitions.merge(folder, *named)
 
 
 def _named_source(*, has_others: bool) -> Path | None:

@@ -193,7 +193,7 @@ def _s3(config: SourceConfig) -> Check:
 def _store(config: SourceConfig) -> Check:
     from cdc_core.state.store import Store
 
-    with Store.open(config.state.url) as store:
+    with Store.open(config.state.url_with_password) as store:
         tables = len(store.tables(config.name))
     kind = config.state.url.partition(":")[0]
     return Check("Metadata store", True, f"{kind}, {tables} tables recorded for {config.name}")

@@ -56,7 +56,7 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
         config = load_config(config_file, environ=environ)
         with (
             dg.DagsterInstance.from_config(str(home)) as instance,
-            Store.open(config.state.url) as store,
+            Store.open(config.state.url_with_password) as store,
         ):
             keys = window_keys(config, source.translator) | set(
                 snapshot_keys(config, source.translator)

@@ -6,6 +6,8 @@ Messages are our own or Oracle's first line with quoted parts left out, so that 
 from __future__ import annotations
 
 import re
+import socket
+import ssl
 from typing import Any
 
 from cdc_core.errors import (
@@ -28,6 +30,17 @@ _DSN = "Check oracle.dsn (host:port/service) and that the listener and the datab
 _RETRY = "The step can be run again; if it goes on, ask the database administrator."
 _ACCOUNT = "Ask the database administrator, then check oracle.user and oracle.password."
 
+_HOST = "Check the host in oracle.dsn, and that this machine can resolve and reach it."
+_TLS_HINT = (
+    "Check oracle.dsn (tcps://host:port/service) and oracle.wallet_location: the folder whose ewallet.pem holds the "
+    "certificates that the database's own must be signed by."
+)
+_TLS = re.compile(r"\[(SSL|X509): ?(\w+)\]|\bDPY-2018\b|CERTIFICATE_VERIFY_FAILED")
+_DSN_FORMS = (
+    "Write host:port/service, tcps://host:port/service, a descriptor, or a name that is in the tnsnames.ora below "
+    "oracle.config_dir."
+)
+
 _UNREACHABLE = {
     "DPY-6000": "the listener refused the connection",
     "DPY-6001": "the listener does not know the service",
@@ -38,7 +51,6 @@ _UNREACHABLE = {
     "ORA-12505": "the listener does not know the SID",
     "ORA-12543": "the host cannot be reached",
     "ORA-12170": "connecting took too long",
-    "ORA-12154": "the connect identifier cannot be resolved",
 }
 _LOST = frozenset(
     {
@@ -63,6 +75,9 @@ _LOST = frozenset(
         "ORA-00018",
         "ORA-00020",
     }
+)
+_NOT_A_DSN = frozenset(
+    {"DPY-4000", "DPY-4017", "DPY-4018", "DPY-4025", "DPY-4026", "DPY-4027", "ORA-12154"}
 )
 _TIMED_OUT = frozenset({"DPY-4024", "ORA-01013", "ORA-03136"})
 _LOGS = frozenset({"ORA-01291", "ORA-00310", "ORA-01284", "ORA-01327", "ORA-00308"})
@@ -147,9 +162,20 @@ def cdc_error(error: Exception) -> CdcError:
 
     The facts hold ``ora``, the code as Oracle or the driver prints it (``ORA-01555``, ``DPY-6005``).
     """
+    if isinstance(error, OSError):
+        return _network_error(error)
     text = str(error)
     code = code_of(error)
     cause = _listener_cause(text) or code
+    if code in _NOT_A_DSN:
+        return ConfigError("oracle.dsn is not a connect string", hint=_DSN_FORMS, ora=code)
+    if code == "DPY-6005" and (found := _TLS.search(text)):
+        return PreflightError(
+            "no encrypted connection can be made to the database",
+            hint=_TLS_HINT,
+            ora=code,
+            tls=found[2] or "no ewallet.pem in the wallet's folder",
+        )
     if code in _UNREACHABLE or cause in _UNREACHABLE:
         message = _UNREACHABLE.get(cause) or _UNREACHABLE[code]
         return OracleUnavailableError(message, hint=_DSN, ora=cause)
@@ -175,6 +201,34 @@ def cdc_error(error: Exception) -> CdcError:
         kind, message, hint = _KNOWN[code]
         return kind(message, hint=hint, ora=code)
     return OracleError(_first_line(text), hint=_RETRY if not code else "", ora=code or "none")
+
+
+def _network_error(error: OSError) -> CdcError:
+    """What the operating system refused before the driver had a word for it."""
+    if isinstance(error, socket.gaierror):
+        return OracleUnavailableError(
+            "the database's host name cannot be resolved", hint=_HOST, reason=error.strerror
+        )
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return PreflightError(
+            "no encrypted connection can be made to the database",
+            hint=_TLS_HINT,
+            tls=error.verify_message,
+        )
+    if isinstance(error, ssl.SSLError):
+        return OracleUnavailableError(
+            "the encrypted connection to the database broke",
+            hint=_TLS_HINT,
+            tls=error.reason or "unknown",
+        )
+    if isinstance(error, TimeoutError):
+        return OracleUnavailableError(
+            "the database did not answer in time",
+            hint=f"{_HOST} oracle.connect_timeout_seconds says how long to wait.",
+        )
+    return OracleUnavailableError(
+        "the database cannot be reached", hint=_DSN, reason=error.strerror or type(error).__name__
+    )
 
 
 def code_of(error: Exception) -> str:

@@ -39,6 +39,9 @@ after each change of container."""
 _CONTAINER = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME') FROM V$DATABASE"
 _FETCH_ALL_ROWS = 1000
 
+DRIVER_ERRORS = (oracledb.Error, OSError)
+"""What the driver raises. Most failures of the network are errors of its own; a host name that cannot be resolved is not."""
+
 Binds = Mapping[str, Any]
 
 
@@ -52,8 +55,8 @@ def connect(
 
     Raises:
         ConfigError: User name or password is wrong, or the DSN is none.
-        OracleUnavailableError: The database cannot be reached.
-        PreflightError: The user may not log on.
+        OracleUnavailableError: The database cannot be reached: its host, its listener or its service is not there.
+        PreflightError: The user may not log on, or the server's certificate is not trusted.
     """
     if not oracledb.is_thin_mode():
         raise PreflightError(
@@ -67,16 +70,17 @@ def connect(
             dsn=config.dsn,
             tcp_connect_timeout=config.connect_timeout_seconds,
             program="redolake",
+            **_network_options(config),
             conn_class=ManualConnection,
             # Fetch types belong to a cached statement's text; without the cache a CLOB that was fetched as a locator once
             # cannot get in the way of a later Arrow fetch (DPY-3030).
             stmtcachesize=0,
         )
         connection.call_timeout = config.call_timeout_seconds * 1000
-    except oracledb.Error as error:
-        told = cdc_error(error)
-        facts = {"dsn": config.dsn, "user": config.user, **told.facts}
-        raise type(told)(told.message, hint=told.hint, **facts) from error
+    except DRIVER_ERRORS as error:
+        ours = cdc_error(error)
+        facts = {"dsn": config.dsn, "user": config.user, **ours.facts}
+        raise type(ours)(ours.message, hint=ours.hint, **facts) from error
     except (ValueError, TypeError) as error:
         raise ConfigError(
             "oracle.dsn is not a connect string", hint="Write host:port/service."
@@ -88,6 +92,19 @@ def connect(
         session.close()
         raise
     return session
+
+
+def _network_options(config: OracleConfig) -> dict[str, Any]:
+    """Only what the configuration names: the driver takes its own defaults, and TNS_ADMIN, for the rest."""
+    secret = config.wallet_password
+    options = {
+        "config_dir": config.config_dir,
+        "wallet_location": config.wallet_location,
+        "wallet_password": None if secret is None else secret.get_secret_value(),
+        "ssl_server_cert_dn": config.server_certificate_dn,
+        "ssl_server_dn_match": config.server_certificate_match,
+    }
+    return {name: value for name, value in options.items() if value is not None}
 
 
 class OracleSession:
@@ -160,7 +177,7 @@ class OracleSession:
                     yield batch
                 if is_empty:
                     yield pa.RecordBatch.from_pylist([], schema=batches.schema)
-        except oracledb.Error as error:
+        except DRIVER_ERRORS as error:
             raise cdc_error(error) from error
         finally:
             self._connection.close_last_cursor()
@@ -207,7 +224,7 @@ class OracleSession:
         if connection is not None:
             try:
                 connection.close()
-            except oracledb.Error:
+            except DRIVER_ERRORS:
                 return  # a lost session is as closed as it can be
 
     def _describe(self) -> tuple[bool, str]:
@@ -228,7 +245,7 @@ class OracleSession:
         try:
             with self._connection.cursor() as cursor:
                 yield cursor
-        except oracledb.Error as error:
+        except DRIVER_ERRORS as error:
             raise cdc_error(error) from error
 
     def _tell(self, sql: str) -> None:

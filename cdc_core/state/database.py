@@ -105,7 +105,8 @@ def _checked(url: str) -> URL:
 
 
 _URLS = (
-    "Write state.url as sqlite:////absolute/path.db or postgresql+psycopg2://user:password@host/db."
+    "Write state.url as sqlite:////absolute/path.db, or as postgresql+psycopg2://user@host/db with the password in an "
+    "environment variable that state.password_env names."
 )
 
 

@@ -69,7 +69,7 @@ class Context:
         """The metadata store, migrated."""
         with self._lock:
             if self._store is None:
-                self._store = Store.open(self.config.state.url)
+                self._store = Store.open(self.config.state.url_with_password)
             return self._store
 
     @property

@@ -1,0 +1,117 @@
+"""What can a user configure of Dagster's side of a source, beside the source itself?
+
+The defaults are what a source needs. Nothing here imports Dagster: the command line reads the same file.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cdc_core.config import ConfigModel, SourceConfig
+
+Seconds = Annotated[int, Field(ge=1)]
+
+
+class WindowsSensorConfig(ConfigModel):
+    """The sensor that cuts windows and requests runs over them."""
+
+    interval_seconds: Seconds = 60
+    """Pause between two looks at the database, in seconds."""
+
+    enabled: bool = False
+    """Switch the sensor on with the code location; by default somebody does so in the UI, once."""
+
+    request_runs: bool = True
+    """Request a run over new windows. Without it windows are added as partitions only, for automation conditions."""
+
+
+class SnapshotsSensorConfig(ConfigModel):
+    """The sensor that takes signals and requests runs over snapshot chunks."""
+
+    interval_seconds: Seconds = 30
+    """Pause between two looks at the metadata store, in seconds."""
+
+    enabled: bool = False
+    """Switch the sensor on with the code location."""
+
+
+class ReconcileScheduleConfig(ConfigModel):
+    """The schedule that compares all tables with Oracle."""
+
+    cron: str | None = "30 4 * * *"
+    """When, as cron writes it; null for never."""
+
+    timezone: str = "UTC"
+    """The time zone of ``cron``."""
+
+    enabled: bool = False
+    """Switch the schedule on with the code location."""
+
+
+class PoolsConfig(ConfigModel):
+    """Names of the Dagster pools that limit what runs at once; by default one of each for the source."""
+
+    capture: str | None = None
+    """LogMiner sessions; ``<source>_logminer`` by default."""
+
+    apply: str | None = None
+    """Spark drivers that apply windows; ``<source>_windows`` by default."""
+
+    snapshot: str | None = None
+    """Readers of existing rows; ``<source>_snapshots`` by default."""
+
+
+class RetriesConfig(ConfigModel):
+    """How often a step is tried again inside its run after an error that may go away by itself."""
+
+    max: Annotated[int, Field(ge=0, le=20)] = 2
+    """Further attempts; 0 for none."""
+
+    delay_seconds: Annotated[float, Field(ge=0)] = 15
+    """Pause before the first of them; it doubles each time."""
+
+
+class FreshnessConfig(ConfigModel):
+    """How old a mirror's last window may be. An idle source makes no windows: use it where changes are always expected."""
+
+    fail_minutes: Annotated[int, Field(ge=1)]
+    """The mirror counts as stale after so many minutes without a window."""
+
+    warn_minutes: Annotated[int, Field(ge=1)] | None = None
+    """A warning after so many."""
+
+
+class DagsterConfig(ConfigModel):
+    """How a source looks and runs in Dagster."""
+
+    windows: WindowsSensorConfig = WindowsSensorConfig()
+    snapshots: SnapshotsSensorConfig = SnapshotsSensorConfig()
+    reconcile: ReconcileScheduleConfig = ReconcileScheduleConfig()
+    pools: PoolsConfig = PoolsConfig()
+    retries: RetriesConfig = RetriesConfig()
+    freshness: FreshnessConfig | None = None
+
+    executor: Literal["in_process", "multiprocess"] = "in_process"
+    """``in_process`` gives a run one process, so one Spark; ``multiprocess`` gives each step its own."""
+
+    owners: tuple[str, ...] = ()
+    """Owners of all assets: e-mail addresses, or ``team:name``."""
+
+    tags: dict[str, str] = Field(default_factory=dict)
+    """Tags of all assets."""
+
+    run_tags: dict[str, str] = Field(default_factory=dict)
+    """Tags of all runs that jobs, sensors and schedules of the source start."""
+
+    partitions_keep: Annotated[int, Field(ge=100)] | None = 20_000
+    """Windows that stay partitions in Dagster, the newest ones; null for all. Older ones stay in the metadata store, where
+    `redolake replay` finds them."""
+
+
+class ComponentConfig(SourceConfig):
+    """A source and its Dagster side: what stands under ``attributes``."""
+
+    dagster: DagsterConfig = DagsterConfig()
+    """How the source looks and runs in Dagster."""
