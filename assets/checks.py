@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.opened import pipeline_of, told
+from assets.resource import dagster_failures, pipeline_of
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.reports import TableComparison
@@ -45,7 +45,7 @@ def reconcile_checks(config: SourceConfig, names: Translator) -> dg.AssetChecksD
             for key, table in tables.items()
             if dg.AssetCheckKey(key, CHECK_NAME) in context.selected_asset_check_keys
         ]
-        with told():
+        with dagster_failures():
             found = pipeline_of(context, names.resource_key).reconcile(chosen)
         for table, comparison in zip(chosen, found.tables, strict=True):
             yield _result(names.key("mirror", table), found.scn, comparison)

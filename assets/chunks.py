@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets import metadata
-from assets.opened import pipeline_of, told
+from assets.resource import dagster_failures, pipeline_of
 from assets.translator import Translator
 from assets.windows import finished, lake_uri
 from cdc_core.config import SourceConfig, TableConfig
@@ -46,7 +46,7 @@ def snapshot_chunks(
     )
     def snapshot(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
         pipeline = pipeline_of(context, names.resource_key)
-        with told():
+        with dagster_failures():
             keys = chunks_in_order(table, list(context.partition_keys))
             scn = None
             for chunk in keys:

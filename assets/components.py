@@ -20,8 +20,8 @@ from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
 from assets.config_file import Render, attributes_json_schema, load_config
 from assets.jobs import reconcile_job, reconcile_schedule, snapshot_job, windows_job
-from assets.opened import pipeline_resource
-from assets.ports import Opener, SourcePipeline
+from assets.protocols import Opener, SourcePipeline
+from assets.resource import pipeline_resource
 from assets.sensors import snapshots_sensor, windows_sensor
 from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator

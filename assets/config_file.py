@@ -11,6 +11,7 @@ Every problem is reported at once, each with file, line, column, key and what to
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,6 +36,7 @@ TOP_LEVEL_KEYS = (
 )
 FILE_NAMES = ("defs.yaml", "defs.yml", "component.yaml")
 _SQLITE_RELATIVE = re.compile(r"sqlite:///(?!/)(?!:memory:)(.+)\Z")
+_ENV_NAME = re.compile(r"\benv\.([A-Za-z_]\w*)")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 
 Render = Callable[[str], Any]
@@ -174,15 +176,16 @@ def _render(file: YamlFile, render: Render | None) -> list[Problem]:
         if render is None:
             problems.append(Problem(file.position(path), path, "a template has no value here"))
             return value
+        unset = [name for name in _ENV_NAME.findall(value) if name not in os.environ]
+        if unset:  # Dagster would write None
+            text = f"the environment variable {unset[0]} is not set: export {unset[0]}=… first"
+            problems.append(Problem(file.position(path), path, text))
+            return value
         try:
             found = render(value)
         except Exception as error:  # whatever a template's code raises is the file's problem
             reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
             text = f"this template cannot be rendered: {reason[0][:200]}"
-            problems.append(Problem(file.position(path), path, text))
-            return value
-        if found is None:
-            text = f"this template has no value: {value} — is the environment variable set?"
             problems.append(Problem(file.position(path), path, text))
             return value
         return found
@@ -246,8 +249,7 @@ def attributes_json_schema() -> dict[str, Any]:
         else:
             del model["properties"][field.name]
             model["required"] = [
-                field.env_name if name == field.name else name
-                for name in model.get("required", [])
+                field.env_name if name == field.name else name for name in model.get("required", [])
             ]
         model["properties"][field.env_name] = {
             "type": "string",
@@ -259,9 +261,10 @@ def attributes_json_schema() -> dict[str, Any]:
 
 def _refusal(path: Path, problems: list[Problem]) -> ConfigError:
     problems = sorted(problems, key=lambda problem: problem.position)
-    lines = "\n".join(f"  {problem.line(path)}" for problem in problems)
     what = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
-    return ConfigError(f"the configuration file has {what}:\n{lines}")
+    return ConfigError(
+        f"the configuration file has {what}", problems=[problem.line(path) for problem in problems]
+    )
 
 
 def _check_top_level(file: YamlFile, *, any_type: bool) -> None:

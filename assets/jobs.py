@@ -7,7 +7,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pydantic import Field
 
 from assets.history import add_partitions
-from assets.opened import pipeline_of, told
+from assets.resource import dagster_failures, pipeline_of
 from assets.runs import SOURCE_TAG
 from assets.sensors import window_keys
 from assets.translator import Translator
@@ -69,7 +69,7 @@ def snapshot_job(source: SourceConfig, names: Translator) -> dg.JobDefinition:
     @dg.op(name=f"{names.source}_plan_snapshot", required_resource_keys={names.resource_key})
     def plan_snapshot(context: dg.OpExecutionContext, config: StartSnapshot) -> None:
         pipeline = pipeline_of(context, names.resource_key)
-        with told():
+        with dagster_failures():
             tables = [TableId.parse(text) for text in config.tables]
             keys = pipeline.start_snapshot(tables or None, condition=config.condition)
             add_partitions(context.instance, pipeline.store, source, names)

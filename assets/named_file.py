@@ -48,7 +48,9 @@ def build_defs(path: Path) -> dg.Definitions:
     """
     tree = component_tree(path)
     with _our_errors():
-        return tree.build_defs(tree.defs_module_path)  # not the root, which belongs to the code location
+        return tree.build_defs(
+            tree.defs_module_path
+        )  # not the root, which belongs to the code location
 
 
 def load_component(path: Path) -> OracleCdc:

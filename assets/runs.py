@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from assets.opened import RUN_LEASE
+from assets.resource import RUN_LEASE
 from cdc_core.config import SourceConfig
 from cdc_core.leases import is_dead
 from cdc_core.state.store import Store

@@ -60,7 +60,6 @@ def take_secrets(
         section = attributes.get(field.section)
         if isinstance(section, dict):
             problems += _take(file, (*root, field.section), section, field, environ)
-    _split_url(attributes.get("state"))
     return problems
 
 
@@ -99,17 +98,16 @@ def _take(
         text = f"the environment variable {name} is not set: export {name}=… first"
         yield Problem(file.position(env_here), env_here, text)
     elif environ is not None:
-        section[field.name] = environ[name]
+        section.update(_found(field, environ[name]))
 
 
 def _placeholder(field: SecretField, name: object) -> str:
     return f"environment://{name}" if field.name == "url" else ""
 
 
-def _split_url(state: Any) -> None:
-    """A URL that came from the environment may hold its password; the model keeps the two apart, so that one can be shown."""
-    if not isinstance(state, dict) or "password" in state or not isinstance(state.get("url"), str):
-        return
-    url, password = split_url_password(state["url"])
-    if password is not None:
-        state.update(url=url, password=password)
+def _found(field: SecretField, value: str) -> dict[str, str]:
+    """A URL may hold its password; the model keeps the two apart, so that one can be shown."""
+    if field.name != "url":
+        return {field.name: value}
+    url, password = split_url_password(value)
+    return {"url": url} if password is None else {"url": url, "password": password}

@@ -12,7 +12,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from assets.history import add_partitions, report_history
-from assets.ports import Opener, SourcePipeline
+from assets.protocols import Opener, SourcePipeline
 from assets.runs import (
     SNAPSHOT_TAG,
     SOURCE_TAG,

@@ -15,8 +15,8 @@ from typing import Any
 import dagster as dg
 
 from assets import metadata
-from assets.opened import pipeline_of, told
-from assets.ports import SourcePipeline
+from assets.protocols import SourcePipeline
+from assets.resource import dagster_failures, pipeline_of
 from assets.translator import Layer, Translator
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
@@ -47,7 +47,7 @@ def redo_windows(config: SourceConfig, names: Translator) -> dg.AssetsDefinition
     )
     def capture(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
         pipeline = pipeline_of(context, names.resource_key)
-        with told():
+        with dagster_failures():
             for window in in_order(context.partition_keys):
                 report = pipeline.capture_window(window)
                 finished(
@@ -87,7 +87,7 @@ def lake_tables(config: SourceConfig, names: Translator) -> dg.AssetsDefinition:
         ]
         pipeline = pipeline_of(context, names.resource_key)
         work = _Application(context, pipeline, config, names, chosen)
-        with told():
+        with dagster_failures():
             for window in in_order(context.partition_keys):
                 work.take(window)
             results = work.results(in_order(context.partition_keys)[-1])

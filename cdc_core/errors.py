@@ -1,34 +1,53 @@
 """Which errors does Redolake raise, and may the caller try again?
 
 One tree: :class:`TransientError` may go away by itself, everything else will not. The message says what happened, the facts
-say where, the hint says what to do next. Facts never hold row values or secrets.
+say where, the hint says what to do next. Facts never hold row values or secrets. An error that has found many problems lists
+them all, one a line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
 class CdcError(Exception):
     """Base of every error that Redolake raises on purpose. Survives pickling."""
 
-    def __init__(self, message: str, *, hint: str = "", **facts: object) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", problems: Sequence[str] = (), **facts: object
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.problems = tuple(problems)
         self.facts = facts
 
-    def __str__(self) -> str:
+    @property
+    def what_happened(self) -> str:
+        """The message with its facts and problems, without the hint."""
         where = ", ".join(f"{name}={value}" for name, value in self.facts.items())
         text = f"{self.message} ({where})" if where else self.message
-        return f"{text}. {self.hint}" if self.hint else text
+        return "\n  ".join([f"{text}:", *self.problems]) if self.problems else text
+
+    def __str__(self) -> str:
+        if not self.hint:
+            return self.what_happened
+        between = "\n" if self.problems else ". "
+        return f"{self.what_happened}{between}{self.hint}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.message, self.hint, self.facts))
+        return (_rebuild, (type(self), self.message, self.hint, self.problems, self.facts))
 
 
-def _rebuild(kind: type[CdcError], message: str, hint: str, facts: dict[str, object]) -> CdcError:
-    return kind(message, hint=hint, **facts)
+def _rebuild(
+    kind: type[CdcError],
+    message: str,
+    hint: str,
+    problems: tuple[str, ...],
+    facts: dict[str, object],
+) -> CdcError:
+    return kind(message, hint=hint, problems=problems, **facts)
 
 
 class ConfigError(CdcError):

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands import look, machine, work
-from pipelines.commands.shared import ErrorsToldGroup, set_up_logging
+from pipelines.commands import data, host, inspect
+from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
 
 app = typer.Typer(
     name="redolake",
-    cls=ErrorsToldGroup,
+    cls=ErrorReportingGroup,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     rich_markup_mode=None,
@@ -56,23 +56,23 @@ def root(
 
 
 SHORT_HELP = {
-    machine.setup: "Fetch what Spark needs, once.",
-    machine.doctor: "Say what is missing and what mends it.",
-    machine.demo: "Flights from Oracle into Delta Lake, proved equal.",
-    machine.ui: "Open Dagster's web page on a source.",
-    work.snapshot: "Read existing rows, all or some tables.",
-    work.capture: "Read redo up to the present.",
-    work.apply: "Put captured windows into the tables.",
-    work.run: "All there is to do now, once or in a loop.",
-    look.status: "Show how the source and its tables stand.",
-    look.reconcile: "Compare the tables with Oracle at one SCN.",
-    work.replay: "Take old windows again.",
+    host.setup: "Fetch what Spark needs, once.",
+    host.doctor: "Say what is missing and what mends it.",
+    host.demo: "Flights from Oracle into Delta Lake, proved equal.",
+    host.ui: "Open Dagster's web page on a source.",
+    data.snapshot: "Read existing rows, all or some tables.",
+    data.capture: "Read redo up to the present.",
+    data.apply: "Put captured windows into the tables.",
+    data.run: "All there is to do now, once or in a loop.",
+    inspect.status: "Show how the source and its tables stand.",
+    inspect.reconcile: "Compare the tables with Oracle at one SCN.",
+    data.replay: "Take old windows again.",
 }
 for command, short_help in SHORT_HELP.items():
     app.command(short_help=short_help)(command)
-signals.command("execute-snapshot")(work.execute_snapshot)
+signals.command("execute-snapshot")(data.execute_snapshot)
 signals.callback()(lambda: None)
-oracle.command("serve")(machine.serve)
+oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")

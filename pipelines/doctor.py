@@ -130,13 +130,13 @@ def jars(folder: Path) -> Check:
     return Check("Delta's jars", True, f"{len(JARS)} in {folder}, SHA-256 as pinned")
 
 
-def disk(folder: Path) -> Check:
+def disk(folder: Path, name: str = "Disk") -> Check:
     """Is there room where the work is done?"""
     free = shutil.disk_usage(_nearest(folder)).free
     found = f"{free / GIB:.1f} GiB free at {_nearest(folder)}"
     if free >= FREE_DISK_BYTES_MIN:
-        return Check("Disk", True, found)
-    return Check("Disk", False, found, f"Make room: at least {FREE_DISK_BYTES_MIN // GIB} GiB.")
+        return Check(name, True, found)
+    return Check(name, False, found, f"Make room: at least {FREE_DISK_BYTES_MIN // GIB} GiB.")
 
 
 def memory(meminfo: Path) -> Check:
@@ -171,6 +171,8 @@ def writable(name: str, folder: Path) -> Check:
 def source(config: SourceConfig) -> Iterator[Check]:
     """Check what one source needs: landing, lake, metadata store, database."""
     yield _landing(config)
+    if isinstance(config.landing, LocalLandingConfig):
+        yield disk(Path(config.landing.path), "Landing's room")
     if "://" not in config.lake.path:
         yield writable("Lake", Path(config.lake.path))
     yield _guarded("Metadata store", "Check state.url.", lambda: _store(config))
@@ -227,9 +229,7 @@ def _guarded(name: str, remedy: str, check: Callable[[], Check]) -> Check:
 
 
 def _failed(name: str, error: CdcError, remedy: str) -> Check:
-    facts = ", ".join(f"{name}={value}" for name, value in error.facts.items())
-    found = f"{error.message} ({facts})" if facts else error.message
-    return Check(name, False, found, error.hint or remedy)
+    return Check(name, False, error.what_happened, error.hint or remedy)
 
 
 def _nearest(folder: Path) -> Path:

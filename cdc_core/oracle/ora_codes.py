@@ -35,7 +35,11 @@ _TLS_HINT = (
     "Check oracle.dsn (tcps://host:port/service) and oracle.wallet_location: the folder whose ewallet.pem holds the "
     "certificates that the database's own must be signed by."
 )
-_TLS = re.compile(r"\[(SSL|X509): ?(\w+)\]|\bDPY-2018\b|CERTIFICATE_VERIFY_FAILED")
+_TLS = re.compile(r"\[(SSL|X509): ?(\w+)\]|\b(DPY-2018|DPY-6006)\b")
+_TLS_CODES = {
+    "DPY-2018": "no ewallet.pem in the wallet's folder",
+    "DPY-6006": "the server's certificate is for another name",
+}
 _DSN_FORMS = (
     "Write host:port/service, tcps://host:port/service, a descriptor, or a name that is in the tnsnames.ora below "
     "oracle.config_dir."
@@ -77,7 +81,16 @@ _LOST = frozenset(
     }
 )
 _NOT_A_DSN = frozenset(
-    {"DPY-4000", "DPY-4017", "DPY-4018", "DPY-4025", "DPY-4026", "DPY-4027", "ORA-12154"}
+    {
+        "DPY-4000",
+        "DPY-4017",
+        "DPY-4018",
+        "DPY-4025",
+        "DPY-4026",
+        "DPY-4027",
+        "DPY-4028",
+        "ORA-12154",
+    }
 )
 _TIMED_OUT = frozenset({"DPY-4024", "ORA-01013", "ORA-03136"})
 _LOGS = frozenset({"ORA-01291", "ORA-00310", "ORA-01284", "ORA-01327", "ORA-00308"})
@@ -102,7 +115,7 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01045": (
         PreflightError,
         "the capture user may not log on",
-        "GRANT CREATE SESSION TO the capture user (deploy/oracle has all grants).",
+        "GRANT CREATE SESSION TO {user}; deploy/oracle has all grants.",
     ),
     "ORA-01555": (
         SnapshotTooOldError,
@@ -142,7 +155,7 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-06550": (
         PreflightError,
         "a PL/SQL package cannot be called",
-        "GRANT EXECUTE ON SYS.DBMS_LOGMNR TO the capture user (deploy/oracle has all grants).",
+        "GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {user}; deploy/oracle has all grants.",
     ),
     "ORA-65040": (
         PreflightError,
@@ -157,8 +170,8 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
 }
 
 
-def cdc_error(error: Exception) -> CdcError:
-    """Turn a driver error into ours; raise it ``from error``.
+def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
+    """Turn an error of the driver or of the network into ours; raise it ``from error``. ``user`` is who lacks a right.
 
     The facts hold ``ora``, the code as Oracle or the driver prints it (``ORA-01555``, ``DPY-6005``).
     """
@@ -174,7 +187,7 @@ def cdc_error(error: Exception) -> CdcError:
             "no encrypted connection can be made to the database",
             hint=_TLS_HINT,
             ora=code,
-            tls=found[2] or "no ewallet.pem in the wallet's folder",
+            tls=found[2] or _TLS_CODES[found[3]],
         )
     if code in _UNREACHABLE or cause in _UNREACHABLE:
         message = _UNREACHABLE.get(cause) or _UNREACHABLE[code]
@@ -199,7 +212,7 @@ def cdc_error(error: Exception) -> CdcError:
         return TransientError("Oracle failed in a way that passes", hint=_RETRY, ora=code)
     if code in _KNOWN:
         kind, message, hint = _KNOWN[code]
-        return kind(message, hint=hint, ora=code)
+        return kind(message, hint=hint.format(user=user), ora=code)
     return OracleError(_first_line(text), hint=_RETRY if not code else "", ora=code or "none")
 
 

@@ -32,6 +32,7 @@ _DATABASE = """
 SELECT LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL, CURRENT_SCN FROM V$DATABASE"""
 _ALL_COLUMN_GROUPS = """
 SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING'"""
+_OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OBJECT_NAME = :name"
 _UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
 _LOGMINER_PROBE = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
@@ -141,7 +142,14 @@ def _check_table(session: OracleSession, config: TableConfig, scn: Scn | None) -
         schema = read_table_schema(session, config)
         arrow_schema(schema)
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
-        yield Finding(_said(error), error.hint, table)
+        if _is_view(session, table):
+            yield Finding(
+                f"{table} is a view, not a table",
+                "Capture the tables that it reads; a view has no rows in the redo of its own",
+                table,
+            )
+        else:
+            yield Finding(error.what_happened, error.hint, table)
         return
     names = [table.name, *schema.column_names]
     long = [name for name in names if len(name.encode()) > LOGMINER_NAME_BYTES_MAX]
@@ -170,7 +178,9 @@ def _check_rights(session: OracleSession, table: TableId, scn: Scn | None) -> It
             )
             return
         except CdcError as error:
-            yield Finding(f"{table} cannot be read as of an SCN: {_said(error)}", error.hint, table)
+            yield Finding(
+                f"{table} cannot be read as of an SCN: {error.what_happened}", error.hint, table
+            )
             return
 
 
@@ -187,6 +197,6 @@ def _check_undo(session: OracleSession) -> Iterator[Finding]:
         )
 
 
-def _said(error: CdcError) -> str:
-    facts = ", ".join(f"{name}={value}" for name, value in error.facts.items())
-    return f"{error.message} ({facts})" if facts else error.message
+def _is_view(session: OracleSession, table: TableId) -> bool:
+    binds = {"owner": table.owner, "name": table.name}
+    return any("VIEW" in kind for (kind,) in session.fetch_all(_OBJECT_KINDS, binds))

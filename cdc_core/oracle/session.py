@@ -78,7 +78,7 @@ def connect(
         )
         connection.call_timeout = config.call_timeout_seconds * 1000
     except DRIVER_ERRORS as error:
-        ours = cdc_error(error)
+        ours = cdc_error(error, user=config.user)
         facts = {"dsn": config.dsn, "user": config.user, **ours.facts}
         raise type(ours)(ours.message, hint=ours.hint, **facts) from error
     except (ValueError, TypeError) as error:
@@ -178,7 +178,7 @@ class OracleSession:
                 if is_empty:
                     yield pa.RecordBatch.from_pylist([], schema=batches.schema)
         except DRIVER_ERRORS as error:
-            raise cdc_error(error) from error
+            raise cdc_error(error, user=self.user) from error
         finally:
             self._connection.close_last_cursor()
 
@@ -246,7 +246,7 @@ class OracleSession:
             with self._connection.cursor() as cursor:
                 yield cursor
         except DRIVER_ERRORS as error:
-            raise cdc_error(error) from error
+            raise cdc_error(error, user=self.user) from error
 
     def _tell(self, sql: str) -> None:
         if self._on_statement is not None:

@@ -89,7 +89,7 @@ def require_jars(folder: Path) -> list[Path]:
         raise PreflightError(
             "Delta's jars are not in order",
             hint=f"Run `{SETUP_COMMAND}` once; it needs a network.",
-            problems="; ".join(problems),
+            problems=problems,
         )
     return [Path(folder) / jar.file_name for jar in JARS]
 

@@ -20,6 +20,9 @@ from cdc_core.schema.table import Column, TableSchema
 class Queries(Protocol):
     """What the dictionary is read through: an :class:`~cdc_core.oracle.session.OracleSession`."""
 
+    user: str
+    """The user that is logged on, to whom rights would have to be granted."""
+
     def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a query."""
 
@@ -261,13 +264,12 @@ def _refuse_unknown(
 
 def _unknown_table(session: Queries, table: TableId) -> ConfigError:
     rows = session.fetch_all(_NEAR, {"owner": table.owner, "name": table.name})
-    known = [f"{owner}.{name}" for owner, name in rows]
+    known = [f"{owner}.{name}" for owner, name in rows if TableId(owner, name) != table]
     near = difflib.get_close_matches(str(table), known, n=3, cutoff=0.5)
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return ConfigError(
         "there is no such table, or the capture user may not read it",
-        hint=f"Near names: {', '.join(near)}. "
-        if near
-        else f"Check the name, or GRANT SELECT, FLASHBACK ON {table.sql} TO the capture user.",
+        hint=f"{meant}If it exists: GRANT SELECT, FLASHBACK ON {table.sql} TO {session.user}",
         table=table,
     )
 
@@ -283,7 +285,7 @@ def _refuse_later_ddl(
         raise SchemaMismatchError(
             "the tables were altered after this SCN, and Oracle does not show their earlier definition",
             hint="GRANT FLASHBACK on SYS.ALL_TAB_COLS, ALL_CONSTRAINTS, ALL_CONS_COLUMNS, ALL_INDEXES, ALL_IND_COLUMNS and "
-            "ALL_OBJECTS to the capture user, or plan a new snapshot of the tables.",
+            f"ALL_OBJECTS TO {session.user}, or plan a new snapshot of the tables.",
             tables=", ".join(f"{owner}.{name}" for owner, name in changed),
             scn=scn,
         ) from cause

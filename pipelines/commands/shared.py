@@ -49,7 +49,7 @@ JsonOption = Annotated[
 ]
 
 
-class ErrorsToldGroup(TyperGroup):
+class ErrorReportingGroup(TyperGroup):
     """Prints our own errors as one message with the way out, without a traceback unless ``--debug`` asks for it."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -59,16 +59,14 @@ class ErrorsToldGroup(TyperGroup):
         except CdcError as error:
             if ctx.params.get("debug"):
                 traceback.print_exc()
-            tell_error(error)
+            print_error(error)
             raise typer.Exit(EXIT_ERROR) from None
 
 
-def tell_error(error: CdcError) -> None:
+def print_error(error: CdcError) -> None:
     """Print an error for people, on standard error."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    facts = ", ".join(f"{name}={value}" for name, value in error.facts.items())
-    message = f"{error.message} ({facts})" if facts else error.message
-    console.print(f"[bold red]Error:[/] {escape(message)}")
+    console.print(f"[bold red]Error:[/] {escape(error.what_happened)}")
     if error.hint:
         console.print(f"[bold]What to do:[/] {escape(error.hint)}")
 

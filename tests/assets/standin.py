@@ -61,7 +61,7 @@ def config_in(folder: Path) -> SourceConfig:
 
 @dataclass
 class StandIn:
-    """A :class:`assets.ports.SourcePipeline`. ``scn`` is Oracle's; ``fail_at`` makes a window fail; ``calls`` is what was
+    """A :class:`assets.protocols.SourcePipeline`. ``scn`` is Oracle's; ``fail_at`` makes a window fail; ``calls`` is what was
     done to the data, in order."""
 
     config: SourceConfig

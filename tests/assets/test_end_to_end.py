@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from assets.components import OracleCdc
-from assets.ports import SourcePipeline
+from assets.protocols import SourcePipeline
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from cdc_core.config import SourceConfig
 from cdc_core.lake.counting import count_rows

@@ -92,9 +92,9 @@ def test_windows_before_a_failure_stay_materialized(
     ],
 )
 def test_only_what_may_go_away_is_tried_again(error: Exception, retries: bool) -> None:
-    from assets.opened import told
+    from assets.resource import dagster_failures
 
-    with pytest.raises(dg.Failure) as raised, told():
+    with pytest.raises(dg.Failure) as raised, dagster_failures():
         raise error
     assert raised.value.allow_retries is retries
 

@@ -35,6 +35,7 @@ def column(name: str, kind: str = "NUMBER", nullable: str = "N") -> tuple[Any, .
 def session_with(**more: Any) -> FakeSession:
     answers: dict[str, Any] = {
         "LOG_MODE": [("ARCHIVELOG", "YES", "NO", 100)],
+        "OBJECT_TYPE FROM ALL_OBJECTS": [("TABLE",)],
         "ALL_LOG_GROUPS": [("HR", "EMP")],
         "ALL_TAB_COLS": [column("ID")],
         "ALL_CONSTRAINTS": [("HR", "EMP", "ID")],
@@ -93,7 +94,16 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kep
         ),
         pytest.param(
             {"ALL_TAB_COLS": [], "FROM ALL_TABLES": [("HR", "EMPLOYEES")]},
-            "no such table", "HR.EMPLOYEES", id="unknown-table",
+            "no such table", "Did you mean HR.EMPLOYEES?", id="unknown-table",
+        ),
+        pytest.param(
+            {"ALL_TAB_COLS": [], "FROM ALL_TABLES": [("HR", "EMPLOYEES"), ("HR", "EMP")]},
+            "no such table", 'If it exists: GRANT SELECT, FLASHBACK ON "HR"."EMP" TO CAPTURE',
+            id="table-that-is-there-but-not-granted",
+        ),
+        pytest.param(
+            {"ALL_CONSTRAINTS": [], "OBJECT_TYPE FROM ALL_OBJECTS": [("VIEW",)]},
+            "HR.EMP is a view", "Capture the tables that it reads", id="view",
         ),
         pytest.param(
             {"ALL_TAB_COLS": [column("ID"), column("L" * 31, nullable="Y")]},

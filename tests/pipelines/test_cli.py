@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.reports import SourceStatus, StepReport, TableStatus
 from pipelines.cli import app
-from pipelines.commands import look, work
+from pipelines.commands import data, inspect
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn
 
 COMMANDS = [
@@ -44,7 +44,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]
     def opened(_: Path | None, *, oracle: bool = True) -> Iterator[StandIn]:
         yield made
 
-    for module in (work, look):
+    for module in (data, inspect):
         monkeypatch.setattr(module, "opened", opened)
     yield made
     made.store.close()
@@ -161,7 +161,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
 
     pauses: list[float] = []
     monkeypatch.setattr(source, "run_once", run_once, raising=False)
-    monkeypatch.setattr(work.time, "sleep", pauses.append)
+    monkeypatch.setattr(data.time, "sleep", pauses.append)
     result = redolake("run", "--loop", "--every", "5")
     assert "cannot connect" in result.stderr
     assert "1 steps done" in result.stdout

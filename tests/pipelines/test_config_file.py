@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from assets.components import Attributes, OracleCdc
+from assets.named_file import component_tree
 from cdc_core.config import LocalLandingConfig, S3LandingConfig
 from cdc_core.errors import ConfigError
 from pipelines.config_file import config_path, demo_config, load_config
@@ -71,6 +73,117 @@ def test_paths_and_addresses_that_are_whole_stay(file: Path) -> None:
     assert config.state.url == "postgresql+psycopg2://db/x"
     assert isinstance(config.landing, S3LandingConfig)
     assert config.landing.cache == str(file.parent / "cache")
+
+
+def test_the_store_takes_its_password_or_its_whole_url_from_the_environment(file: Path) -> None:
+    url = "postgresql+psycopg2://cdc@db/x"
+    environ = ENVIRON | {"STORE": url.replace("cdc", "cdc:p%40ss"), "STORE_PASSWORD": "p@ss"}
+    for state in ("url_env: STORE", f'url: "{url}", password_env: STORE_PASSWORD'):
+        file.write_text(RIGHT.replace('url: "sqlite:///state.db"', state))
+        config = load_config(file, environ=environ)
+        assert config.state.url == url
+        assert config.state.url_with_password == environ["STORE"]
+        assert load_config(file, environ=None).name == "hr"
+
+
+def test_a_wallet_is_relative_to_the_file_and_its_password_in_the_environment(file: Path) -> None:
+    wallet = "user: cdc\n    wallet_location: wallet\n    wallet_password_env: WALLET"
+    file.write_text(RIGHT.replace("user: cdc", wallet))
+    config = load_config(file, environ=ENVIRON | {"WALLET": "secret"})
+    assert config.oracle.wallet_location == str(file.parent / "wallet")
+    assert config.oracle.wallet_password is not None
+    assert config.oracle.wallet_password.get_secret_value() == "secret"
+
+
+TEMPLATES = (
+    RIGHT.replace("localhost:1521/FREEPDB1", '"{{ env.HR_DSN }}"')
+    .replace("path: landing", "path: \"{{ env('HR_ROOT', '/data') }}/landing\"")
+    .replace("path: lake", 'path: "{{ context.project_root }}/lake"')
+    + """\
+requirements: {env: [HR_DSN]}
+post_processing:
+  assets:
+    - target: "*"
+      attributes: {owners: ["team:people"], tags: {domain: hr}}
+"""
+)
+
+
+def test_templates_have_their_values_on_the_command_line_too(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HR_DSN", "db.example:1521/HR")
+    file.write_text(TEMPLATES)
+    config = load_config(file, environ=ENVIRON)
+    assert config.oracle.dsn == "db.example:1521/HR"
+    assert config.landing == LocalLandingConfig(path="/data/landing")
+    assert config.lake.path == str(file.parent.resolve() / "lake")
+    assert config.oracle.password.get_secret_value() == "tiger"
+
+
+def test_a_template_without_a_value_is_told_with_its_place(file: Path) -> None:
+    found = problems_of(file, TEMPLATES)
+    assert found == [
+        "5:10 attributes.oracle.dsn: the environment variable HR_DSN is not set: export HR_DSN=… first"
+    ]
+
+
+def test_post_processing_holds_for_the_file_that_the_environment_names(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HR_DSN", "db.example:1521/HR")
+    monkeypatch.setenv("REDOLAKE_CONFIG", str(file))
+    file.write_text(TEMPLATES)
+    from pipelines.definitions import defs
+
+    specs = defs().resolve_all_asset_specs()
+    assert specs
+    assert all(spec.owners == ["team:people"] for spec in specs)
+    assert all(spec.tags["domain"] == "hr" for spec in specs)
+
+
+def test_dagster_reads_several_sources_from_one_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = RIGHT.replace("name: hr\n", "name: crm\n").replace("state.db", "crm.db")
+    file.write_text(f"{RIGHT}---\n{second}")
+    monkeypatch.setenv("REDOLAKE_CONFIG", str(file))
+    from pipelines.definitions import defs
+
+    keys = {key.path[0] for key in defs().resolve_all_asset_keys()}
+    assert keys == {"hr", "crm"}
+    with pytest.raises(ConfigError, match="give each a file of its own"):
+        load_config(file, environ=ENVIRON)
+
+
+def test_a_component_type_of_ones_own_is_read_too(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_component.py").write_text(
+        "from assets.components import OracleCdc\nclass Own(OracleCdc): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file.write_text(RIGHT.replace("assets.components.OracleCdc", "own_component.Own"))
+    assert load_config(file, environ=ENVIRON).name == "hr"
+
+
+def test_dagster_needs_its_own_file_name(tmp_path: Path) -> None:
+    other = tmp_path / "hr.yaml"
+    other.write_text(RIGHT)
+    assert load_config(other, environ=ENVIRON).name == "hr"
+    with pytest.raises(ConfigError, match=r"Rename it to defs\.yaml"):
+        component_tree(other)
+
+
+def test_dagster_finds_the_component() -> None:
+    """By the entry point that ``dg`` looks for, in the distribution and in this project's settings."""
+    settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    registered = settings["project"]["entry-points"]["dagster_dg_cli.registry_modules"]
+    assert registered == {"redolake": "assets.components"}
+    project = settings["tool"]["dg"]["project"]
+    assert project["registry_modules"] == list(registered.values())
+    assert OracleCdc.get_spec().description
+    assert hasattr(OracleCdc, "__dg_package_entry__")
 
 
 def test_definitions_need_no_password(file: Path) -> None:
@@ -165,6 +278,30 @@ def test_definitions_need_no_password(file: Path) -> None:
             "password: tiger",
             "7:5 attributes.oracle.password: no passwords in files: write `password_env: NAME`",
             id="password-in-the-file",
+        ),
+        pytest.param(
+            "dsn: localhost:1521/FREEPDB1",
+            "dsn: cdc/tiger@localhost:1521/FREEPDB1",
+            "5:10 attributes.oracle.dsn: it holds a user name or a password",
+            id="password-in-the-dsn",
+        ),
+        pytest.param(
+            "sqlite:///state.db",
+            "postgresql+psycopg2://cdc:tiger@db/x",
+            "14:16 attributes.state.url: it holds a password",
+            id="password-in-the-url",
+        ),
+        pytest.param(
+            'state: {url: "sqlite:///state.db"}',
+            "state: {url: x, url_env: X}",
+            "14:19 attributes.state.url_env: `url` says the same; keep one of them",
+            id="url-twice",
+        ),
+        pytest.param(
+            "path: landing",
+            'path: "{{ env.NOWHERE }}/landing"',
+            "12:32 attributes.landing.path: the environment variable NOWHERE is not set",
+            id="template-of-a-variable-that-is-not-set",
         ),
         pytest.param(
             "    password_env: HR_PASSWORD\n",

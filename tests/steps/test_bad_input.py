@@ -105,6 +105,23 @@ def test_a_wrong_port_is_told_with_the_address(write: Write) -> None:
     is_told(run(write(oracle={"dsn": "127.0.0.1:1/ORCLPDB1"}), "snapshot"), "127.0.0.1")
 
 
+@pytest.mark.parametrize("command", [["snapshot"], ["run"], ["doctor"]], ids=" ".join)
+def test_a_host_that_cannot_be_resolved_is_told_by_every_command(
+    write: Write, command: list[str]
+) -> None:
+    result = run(write(oracle={"dsn": "nohost.invalid:1521/ORCL"}), *command)
+    text = result.stdout + (result.stderr or "")
+    assert "host name cannot be resolved" in text
+    assert "Traceback" not in text
+    assert result.exit_code == (1 if command == ["doctor"] else 2)
+
+
+def test_a_password_in_the_dsn_is_refused_and_never_printed(write: Write) -> None:
+    result = run(write(oracle={"dsn": "cdc/hunter2@127.0.0.1:1/ORCL"}), "doctor")
+    is_told(result, "attributes.oracle.dsn", "password_env")
+    assert "hunter2" not in result.stdout + (result.stderr or "")
+
+
 def test_an_unknown_table_is_told_with_names_like_it(write: Write) -> None:
     is_told(run(write(tables=[{"name": "DEMO.ORDRES"}]), "snapshot"), "DEMO.ORDRES", "DEMO.ORDERS")
 
@@ -122,7 +139,10 @@ def test_missing_supplemental_logging_is_told_with_the_statement_that_mends_it(
 
 def test_all_problems_are_told_at_once(write: Write) -> None:
     tables = [{"name": "DEMO.UNLOGGED"}, {"name": "DEMO.KEYLESS"}]
-    is_told(run(write(tables=tables), "snapshot"), "UNLOGGED", "KEYLESS")
+    result = run(write(tables=tables), "snapshot")
+    is_told(result, "UNLOGGED", "KEYLESS", "redolake doctor")
+    lines = [line for line in result.stderr.splitlines() if line.startswith("  ")]
+    assert len(lines) >= 2, "one line for each problem"
 
 
 def test_an_unknown_configuration_key_is_told_with_file_line_and_the_right_word(

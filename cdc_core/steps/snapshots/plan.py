@@ -87,9 +87,9 @@ def _preflight(session: OracleSession, ctx: Context) -> None:
     findings = [finding for finding in check_source(session, ctx.config) if finding.is_problem]
     if findings:
         raise PreflightError(
-            f"{len(findings)} things are missing before this source can be captured",
-            hint="Mend them, then run the command again: "
-            + " | ".join(f"{finding.problem}: {finding.remedy}" for finding in findings),
+            "this source cannot be captured yet",
+            hint="Have these fixed, then run the command again. `redolake doctor` shows what is left.",
+            problems=[f"{finding.problem}: {finding.remedy}" for finding in findings],
             source=ctx.source,
         )
 

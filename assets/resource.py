@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.ports import Opener, SourcePipeline
+from assets.protocols import Opener, SourcePipeline
 from cdc_core.errors import CdcError, TransientError
 
 RUN_LEASE = "run/"
@@ -22,7 +22,7 @@ def pipeline_resource(open_pipeline: Opener) -> dg.ResourceDefinition:
     """The opened source as a resource, leased for the length of the run."""
 
     def opened(context: dg.InitResourceContext) -> Iterator[SourcePipeline]:
-        with told(), open_pipeline() as pipeline:
+        with dagster_failures(), open_pipeline() as pipeline:
             if context.run_id is None or context.run_id == "ephemeral":
                 yield pipeline
                 return
@@ -39,7 +39,7 @@ def pipeline_of(context: Any, resource_key: str) -> SourcePipeline:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def dagster_failures() -> Iterator[None]:
     """Turn our errors into Dagster failures that say what to do; only what may go away by itself may be retried."""
     try:
         yield

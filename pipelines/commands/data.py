@@ -13,7 +13,14 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.snapshot.conditions import checked_condition
-from pipelines.commands.shared import ConfigOption, TablesOption, opened, out, tables_of, tell_error
+from pipelines.commands.shared import (
+    ConfigOption,
+    TablesOption,
+    opened,
+    out,
+    print_error,
+    tables_of,
+)
 
 if TYPE_CHECKING:
     from cdc_core.steps import Pipeline
@@ -93,7 +100,7 @@ def run(
                 if not loop:
                     raise
                 failures += 1
-                tell_error(error)
+                print_error(error)
             else:
                 out().print(f"{steps} steps done")
             if not loop:
