@@ -262,9 +262,8 @@ def attributes_json_schema() -> dict[str, Any]:
 def _refusal(path: Path, problems: list[Problem]) -> ConfigError:
     problems = sorted(problems, key=lambda problem: problem.position)
     what = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
-    return ConfigError(
-        f"the configuration file has {what}", problems=[problem.line(path) for problem in problems]
-    )
+    error = ConfigError(f"the configuration file has {what}")
+    return error.listing([problem.line(path) for problem in problems])
 
 
 def _check_top_level(file: YamlFile, *, any_type: bool) -> None:

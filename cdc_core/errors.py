@@ -8,20 +8,25 @@ them all, one a line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 
 class CdcError(Exception):
     """Base of every error that Redolake raises on purpose. Survives pickling."""
 
-    def __init__(
-        self, message: str, *, hint: str = "", problems: Sequence[str] = (), **facts: object
-    ) -> None:
+    problems: tuple[str, ...] = ()
+    """Everything that was found, where that is more than the message can say; see :meth:`listing`."""
+
+    def __init__(self, message: str, *, hint: str = "", **facts: object) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-        self.problems = tuple(problems)
         self.facts = facts
+
+    def listing(self, problems: Sequence[str]) -> Self:
+        """This error with all the problems that were found, one a line."""
+        self.problems = tuple(problems)
+        return self
 
     @property
     def what_happened(self) -> str:
@@ -47,7 +52,7 @@ def _rebuild(
     problems: tuple[str, ...],
     facts: dict[str, object],
 ) -> CdcError:
-    return kind(message, hint=hint, problems=problems, **facts)
+    return kind(message, hint=hint, **facts).listing(problems)
 
 
 class ConfigError(CdcError):

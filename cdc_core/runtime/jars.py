@@ -89,8 +89,7 @@ def require_jars(folder: Path) -> list[Path]:
         raise PreflightError(
             "Delta's jars are not in order",
             hint=f"Run `{SETUP_COMMAND}` once; it needs a network.",
-            problems=problems,
-        )
+        ).listing(problems)
     return [Path(folder) / jar.file_name for jar in JARS]
 
 

@@ -89,9 +89,8 @@ def _preflight(session: OracleSession, ctx: Context) -> None:
         raise PreflightError(
             "this source cannot be captured yet",
             hint="Have these fixed, then run the command again. `redolake doctor` shows what is left.",
-            problems=[f"{finding.problem}: {finding.remedy}" for finding in findings],
             source=ctx.source,
-        )
+        ).listing([f"{finding.problem}: {finding.remedy}" for finding in findings])
 
 
 def _begin_source(session: OracleSession, ctx: Context) -> SourceRecord:
