@@ -16,6 +16,7 @@ out, holds the whole content.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -52,13 +53,17 @@ class OraType(IntEnum):
 
 
 class OracleError(Exception):
-    """An error as Oracle raises it: ``ORA-ccccc: text``, with the 0-based character offset into the SQL."""
+    """An error as Oracle raises it: ``ORA-ccccc: text``, with the 0-based character offset into the SQL.
+
+    ``row_count`` is the number of rows that array DML changed before it.
+    """
 
     def __init__(self, code: int, text: str, offset: int = 0) -> None:
         super().__init__(code, text, offset)
         self.code = code
         self.text = text
         self.offset = offset
+        self.row_count = 0
 
     def __str__(self) -> str:
         return f"ORA-{self.code:05d}: {self.text}"
@@ -192,7 +197,7 @@ class EngineSession(Protocol):
         """Run the statement once per row of ``binds`` (once without binds when it is empty).
 
         An error in the middle of array DML keeps the rows done before it (as Oracle does) and carries their number
-        in ``error.row_count`` when that attribute is set.
+        in ``error.row_count``.
 
         Raises:
             OracleError: As Oracle would; a failed statement leaves no trace of itself, the transaction goes on.
@@ -220,6 +225,9 @@ class EngineSession(Protocol):
         The wire calls it again every few hundredths of a second until the call has ended, so it must be cheap, and one
         that comes before the statement runs may be forgotten.
         """
+
+    def is_interrupted(self) -> bool:
+        """Has ``interrupt`` been called since the statement began? Whoever works or waits for long asks now and then."""
 
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""
@@ -459,12 +467,12 @@ class DatabaseView(Protocol):
     def current_scn(self) -> int:
         """The SCN of the latest change or tick."""
 
-    def connection(self) -> object:
-        """The ``sqlite3.Connection`` of the storage's one writer, inside whose transaction the sink runs; the redo side
+    def connection(self) -> sqlite3.Connection:
+        """The connection of the storage's one writer, inside whose transaction the sink runs; the redo side
         keeps its own tables (prefix ``redo_``) in the same file, so that data and redo commit together."""
 
-    def read_connection(self) -> object:
-        """A fresh read-only ``sqlite3.Connection`` on the same file; the caller closes it."""
+    def read_connection(self) -> sqlite3.Connection:
+        """A fresh read-only connection on the same file; the caller closes it."""
 
     def table_version_at(self, object_id: int, scn: int) -> TableVersion | None:
         """The definition of a table that was valid at an SCN."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from oracle_embedded.engine.run.database import Database
+from oracle_embedded.engine.database import Database
 from oracle_embedded.faults import PACKAGE as FAULTS
 from oracle_embedded.faults import FaultRegistry
 from oracle_embedded.redo import Redo, RedoSettings, open_redo
@@ -73,9 +73,11 @@ def open_database(
         grants += [
             ("EXECUTE", "SYS", package) for package in ("DBMS_LOGMNR", "DBMS_LOGMNR_D", FAULTS)
         ]
-        engine.create_user("PUBLIC", "", (), is_role=True)
-        engine.create_user(ADMIN, secrets.token_urlsafe(12), ("DBA", "SYSDBA"))
-        engine.create_user(CAPTURE, secrets.token_urlsafe(12), _CAPTURE_PRIVILEGES, grants)
+        engine.create_user("PUBLIC", "", (), is_role=True, common=True)
+        engine.create_user(ADMIN, secrets.token_urlsafe(12), ("DBA", "SYSDBA"), common=True)
+        engine.create_user(
+            CAPTURE, secrets.token_urlsafe(12), _CAPTURE_PRIVILEGES, grants, common=True
+        )
         engine.create_user(OWNER, secrets.token_urlsafe(12), _OWNER_PRIVILEGES)
     for name, password in (passwords or {}).items():
         engine.set_password(name, password)

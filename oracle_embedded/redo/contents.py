@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from oracle_embedded.api import DatabaseView, EngineSession, OracleError, Value
 from oracle_embedded.redo import contents_row as layout
@@ -55,8 +54,8 @@ class Contents:
         columns: frozenset[str] | None,
     ) -> Iterator[layout.Row]:
         """Two connections: one holds still what it read at the start, the other sees what becomes of the logs."""
-        connection = cast(sqlite3.Connection, self._database.read_connection())
-        watch = cast(sqlite3.Connection, self._database.read_connection())
+        connection = self._database.read_connection()
+        watch = self._database.read_connection()
         try:
             connection.execute("BEGIN")
             reading = Reading(self, connection, session, mining, constraints, columns, watch=watch)

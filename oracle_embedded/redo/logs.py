@@ -61,7 +61,7 @@ class LogWriter:
     @property
     def connection(self) -> sqlite3.Connection:
         """The storage's one writing connection."""
-        return cast(sqlite3.Connection, self._database.connection())
+        return self._database.connection()
 
     def now(self) -> int:
         """Seconds since 1970."""

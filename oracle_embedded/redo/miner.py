@@ -5,7 +5,6 @@ Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR and
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -117,7 +116,7 @@ class Miner:
 
     def current_logs(self) -> list[store.Log]:
         """All logs as committed."""
-        connection = cast(sqlite3.Connection, self._database.read_connection())
+        connection = self._database.read_connection()
         try:
             return store.read_logs(connection)
         finally:

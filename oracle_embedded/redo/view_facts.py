@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import cast
 
 from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
 from oracle_embedded.redo import store
@@ -49,7 +48,7 @@ class Facts:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        connection = cast(sqlite3.Connection, self._database.read_connection())
+        connection = self._database.read_connection()
         try:
             yield connection
         finally:

@@ -82,8 +82,7 @@ class Statements:
         try:
             self._execute_on(cursor, request)
         except OracleError as error:
-            count = getattr(error, "row_count", 0)
-            self._send_end(cursor, row_count=count, error=error)
+            self._send_end(cursor, row_count=error.row_count, error=error)
 
     def _cursor_for(self, request: ExecuteRequest) -> Cursor:
         """The cursor of a request, with the statement and the binds that the request brings."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.tables import (
     check_default,
     with_column,
@@ -13,11 +14,9 @@ from oracle_embedded.engine.ddl.tables import (
     with_log_group,
 )
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.constraints import check_new_type, check_rows, constant_default
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import TableDef
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.ddl.run import DdlRun
 
 _STRUCTURAL = frozenset(
     {"add column", "modify column", "drop column", "rename column", "add constraint"}
@@ -81,7 +80,7 @@ def _add_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
         raise OracleError(3001, "unimplemented feature: identity column on a table with rows")
     default = None
     if spec.default_text is not None:
-        default = run.session.database.constant_default(run.session, changed, column)
+        default = constant_default(run.session, changed, column)
     if has_rows and not column.nullable and default is None:
         raise OracleError(1758, "table must be empty to add mandatory (NOT NULL) column")
     store.add_column(table.object_id, column.internal_id, default)
@@ -101,7 +100,7 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
         raise ora(904, f'"{spec.name}"')
     changed = column
     if spec.type is not None:
-        run.session.database.check_new_type(table, column, spec.type)
+        check_new_type(run.session.database.store, table, column, spec.type)
         changed = replace(changed, type=spec.type)
     if spec.has_default:
         check_default(run, spec.default_text or "NULL", replace(spec, type=changed.type))
@@ -178,7 +177,7 @@ def _rename_column(table: TableDef, old: str, new: str) -> TableDef:
 def _add_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) -> TableDef:
     changed = with_constraint(run, table, spec)
     if spec.enabled:
-        run.session.database.check_rows(run.session, changed, changed.constraints[-1])
+        check_rows(run.session, changed, changed.constraints[-1])
     return changed
 
 
@@ -235,7 +234,7 @@ def _change_constraint(
         table, constraints=tuple(changed if item is found else item for item in table.constraints)
     )
     if argument is True:
-        run.session.database.check_rows(run.session, table, changed)
+        check_rows(run.session, table, changed)
     return table
 
 

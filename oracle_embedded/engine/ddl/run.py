@@ -6,22 +6,22 @@ Each is a transaction of its own: what was open before is committed, and the sta
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.ddl.alter import alter_table
+from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
 from oracle_embedded.engine.ddl.tables import create_table
 from oracle_embedded.engine.ddl.users import create_user, drop_user, grant
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.constraints import check_unique_rows
+from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.environment import compilation
-from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import (
-    Definition,
     IndexDef,
     SequenceDef,
     SynonymDef,
@@ -29,64 +29,8 @@ from oracle_embedded.engine.storage.catalog import (
     ViewDef,
 )
 
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
 
-
-@dataclass(slots=True)
-class DdlRun:
-    """One DDL statement that is under way, under the store's lock."""
-
-    session: Session
-    scn: int
-    now: float
-    subject_owner: str = ""
-    subject: str | None = None
-    object_id: int = 0
-
-    def about(self, owner: str, name: str | None, object_id: int) -> None:
-        """Note which object the redo shall name."""
-        self.subject_owner, self.subject, self.object_id = owner, name, object_id
-
-    def put(self, definition: Definition) -> None:
-        """Store a definition valid from this statement on."""
-        self.session.database.store.catalog.put(definition, self.scn)
-
-    def drop(self, definition: Definition) -> None:
-        """End a definition."""
-        self.session.database.store.catalog.drop(definition, self.scn)
-
-    def own_name(self, name: ast.Name, privilege: str, any_privilege: str) -> tuple[str, str]:
-        """Owner and name of an object to create; ORA-01031 without the right."""
-        owner = name[0] if len(name) > 1 else self.session.schema
-        if self.session.database.store.catalog.user(owner) is None:
-            raise OracleError(1918, f"user '{owner}' does not exist")
-        wanted = privilege if owner == self.session.username else any_privilege
-        if not self.session.has_privilege(wanted) and not self.session.has_privilege(any_privilege):
-            raise ora(1031)
-        if len(name[-1].encode()) > 128:
-            raise ora(972)
-        return owner, name[-1]
-
-    def must_be_new(self, owner: str, name: str) -> None:
-        """ORA-00955 if the name is taken."""
-        if self.session.database.store.catalog.find(owner, name) is not None:
-            raise ora(955)
-
-    def table(self, name: ast.Name, any_privilege: str) -> TableDef:
-        """An existing table that the user may alter or drop."""
-        owner = name[0] if len(name) > 1 else self.session.schema
-        found = self.session.database.find(self.session, owner, name[-1])
-        if not isinstance(found, TableDef) or not self.session.database.security.may_select(
-            self.session.username, found
-        ):
-            raise ora(942)
-        if owner != self.session.username and not self.session.has_privilege(any_privilege):
-            raise ora(1031)
-        return found
-
-
-def run_ddl(session: Session, node: object, text: str) -> None:
+def run_ddl(session: SessionState, node: object, text: str) -> None:
     """Execute a DDL, ALTER SESSION or ALTER SYSTEM statement.
 
     Raises:
@@ -107,7 +51,7 @@ def run_ddl(session: Session, node: object, text: str) -> None:
         _one(session, node, text)
 
 
-def _one(session: Session, node: object, text: str) -> DdlRun:
+def _one(session: SessionState, node: object, text: str) -> DdlRun:
     database = session.database
     transaction = session.need_transaction()
     try:
@@ -129,7 +73,7 @@ def _one(session: Session, node: object, text: str) -> DdlRun:
         database.transactions.abandon(transaction)
 
 
-def _create_as_select(session: Session, node: nodes.CreateTable, text: str) -> None:
+def _create_as_select(session: SessionState, node: nodes.CreateTable, text: str) -> None:
     """CREATE TABLE … AS SELECT: the definition from the query's columns, then its rows."""
     assert node.query is not None
     database = session.database
@@ -173,7 +117,8 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
         raise OracleError(1408, "such column list already indexed")
     session.database.transactions.check_no_locks(table.object_id, session.transaction)
     if node.unique:
-        session.database.check_unique_rows(
+        check_unique_rows(
+            session.database.store,
             table,
             tuple(columns),
             OracleError(1452, "cannot CREATE UNIQUE INDEX; duplicate keys found"),

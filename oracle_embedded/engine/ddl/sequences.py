@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import SequenceDef
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.ddl.run import DdlRun
 
 _SEQUENCE_LIMIT = 10**28 - 1
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.formats.dates import print_date
+from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.sql.lexer import normalise
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
 
 _FORMATS = {
     "NLS_DATE_FORMAT",
@@ -55,7 +51,7 @@ _SYSTEM_WITHOUT_EFFECT = frozenset(
 _RETENTION_MAX = 2**31 - 1
 
 
-def alter_session(session: Session, node: nodes.AlterSession) -> None:
+def alter_session(session: SessionState, node: nodes.AlterSession) -> None:
     """ALTER SESSION SET …
 
     Raises:
@@ -65,7 +61,7 @@ def alter_session(session: Session, node: nodes.AlterSession) -> None:
         _set(session, name, value)
 
 
-def _set(session: Session, name: str, value: str) -> None:
+def _set(session: SessionState, name: str, value: str) -> None:
     if name in _FORMATS:
         print_date(temporal.zoned_of(0, 0), value)
         session.nls[name] = value
@@ -97,7 +93,7 @@ def _set(session: Session, name: str, value: str) -> None:
         raise OracleError(2248, "invalid option for ALTER SESSION")
 
 
-def _set_container(session: Session, value: str) -> None:
+def _set_container(session: SessionState, value: str) -> None:
     database = session.database
     name = value.upper()
     if name not in ("CDB$ROOT", database.container_name):
@@ -114,7 +110,7 @@ def _set_container(session: Session, value: str) -> None:
     session.container = name
 
 
-def alter_system(session: Session, node: nodes.AlterSystem, text: str) -> None:
+def alter_system(session: SessionState, node: nodes.AlterSystem, text: str) -> None:
     """ALTER SYSTEM and ALTER DATABASE.
 
     Raises:
@@ -148,7 +144,7 @@ def alter_system(session: Session, node: nodes.AlterSystem, text: str) -> None:
         database.log_ddl(session, text)
 
 
-def _set_system(session: Session, name: str, value: str) -> None:
+def _set_system(session: SessionState, name: str, value: str) -> None:
     database = session.database
     if name == "UNDO_RETENTION":
         if not value.isdigit() or int(value) > _RETENTION_MAX:

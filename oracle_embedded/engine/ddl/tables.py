@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.scopes import Scope
+from oracle_embedded.engine.ddl.ddl_run import DdlRun
+from oracle_embedded.engine.ddl.sequences import sequence_from
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.constraints import check_columns
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.sql.queries import parse_expression
@@ -20,9 +22,6 @@ from oracle_embedded.engine.storage.catalog import (
     LogGroup,
     TableDef,
 )
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.ddl.run import DdlRun
 
 _COLUMNS_MAX = 1000
 
@@ -83,8 +82,6 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
 
 
 def _identity(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> str:
-    from oracle_embedded.engine.ddl.sequences import sequence_from
-
     if any(column.identity for column in table.columns):
         raise OracleError(30669, "table can have only one identity column")
     name = f"ISEQ$$_{table.object_id}"
@@ -133,7 +130,7 @@ def with_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) ->
         )
     if spec.kind == "C":
         if not spec.not_null:
-            columns = database.check_columns(run.session, table, spec.condition or "")
+            columns = check_columns(run.session, table, spec.condition or "")
         made = Constraint(
             name,
             "C",

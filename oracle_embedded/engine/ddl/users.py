@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.security import ROLES, SYSTEM_PRIVILEGES
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import SequenceDef, TableDef, UserDef, ViewDef
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.ddl.run import DdlRun
 
 _OBJECT_PRIVILEGES = frozenset(
     {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oracle_embedded.engine.dictionary.registry import Row, View, family, single
+from oracle_embedded.engine.datatypes.temporal import date_of, nanos_from_epoch
+from oracle_embedded.engine.dictionary.registry import Row, View, Views
+from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.run.security import ROLES
 from oracle_embedded.engine.storage.catalog import (
     SequenceDef,
@@ -14,10 +16,12 @@ from oracle_embedded.engine.storage.catalog import (
     ViewDef,
 )
 
+VIEWS = Views()
+
 _SYSTEM_OBJECT_FIRST = 1000
 
 
-@family(
+@VIEWS.family(
     "OBJECTS",
     "OWNER:v128 OBJECT_NAME:v128 SUBOBJECT_NAME:v128 OBJECT_ID:n DATA_OBJECT_ID:n OBJECT_TYPE:v23 CREATED:d LAST_DDL_TIME:d TIMESTAMP:v19"
     " STATUS:v7 TEMPORARY:v1 GENERATED:v1 SECONDARY:v1 NAMESPACE:n EDITION_NAME:v128 SHARING:v18 EDITIONABLE:v1 ORACLE_MAINTAINED:v1",
@@ -57,7 +61,7 @@ def _objects(view: View) -> Iterator[Row]:
             yield _object(
                 item.owner, item.name, item.object_id, None, "SYNONYM", item.created, item.changed
             )
-    names = sorted({*view.database.dictionary.views, *view.database.virtual_tables})
+    names = sorted(view.database.computed_views())
     started = float(view.database.store.catalog.setting("created") or 0)
     for number, name in enumerate(names, _SYSTEM_OBJECT_FIRST):
         underlying = name.replace("V$", "V_$", 1) if name.startswith(("V$", "GV$")) else name
@@ -84,9 +88,6 @@ def _object(
     created: float,
     changed: float,
 ) -> Row:
-    from oracle_embedded.engine.datatypes.temporal import date_of, nanos_from_epoch
-    from oracle_embedded.engine.formats.dates import print_date
-
     return {
         "OWNER": owner, "OBJECT_NAME": name, "OBJECT_ID": object_id, "DATA_OBJECT_ID": data_object_id, "OBJECT_TYPE": kind,
         "CREATED": created, "LAST_DDL_TIME": changed,
@@ -95,7 +96,7 @@ def _object(
     }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "VIEWS",
     "OWNER:v128 VIEW_NAME:v128 TEXT_LENGTH:n TEXT:v32767 TEXT_VC:v4000 READ_ONLY:v1",
     object_name="VIEW_NAME",
@@ -113,7 +114,7 @@ def _views(view: View) -> Iterator[Row]:
             }
 
 
-@family(
+@VIEWS.family(
     "SEQUENCES",
     "SEQUENCE_OWNER:v128 SEQUENCE_NAME:v128 MIN_VALUE:n MAX_VALUE:n INCREMENT_BY:n CYCLE_FLAG:v1 ORDER_FLAG:v1 CACHE_SIZE:n LAST_NUMBER:n"
     " SCALE_FLAG:v1 EXTEND_FLAG:v1 SESSION_FLAG:v1 KEEP_VALUE:v1",
@@ -131,7 +132,7 @@ def _sequences(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "SYNONYMS",
     "OWNER:v128 SYNONYM_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 DB_LINK:v128 ORIGIN_CON_ID:n",
 )
@@ -180,11 +181,13 @@ def _user(
     }  # fmt: skip
 
 
-single("DBA_USERS", _USER_COLUMNS)(_users)
-single("ALL_USERS", "USERNAME:v128 USER_ID:n CREATED:d COMMON:v3 ORACLE_MAINTAINED:v1")(_users)
+VIEWS.single("DBA_USERS", _USER_COLUMNS)(_users)
+VIEWS.single("ALL_USERS", "USERNAME:v128 USER_ID:n CREATED:d COMMON:v3 ORACLE_MAINTAINED:v1")(
+    _users
+)
 
 
-@single("USER_USERS", _USER_COLUMNS)
+@VIEWS.single("USER_USERS", _USER_COLUMNS)
 def _own_user(view: View) -> Iterator[Row]:
     return (row for row in _users(view) if row["USERNAME"] == view.session.username)
 
@@ -237,27 +240,29 @@ def _role_grants(view: View) -> Iterator[Row]:
                 }
 
 
-single("DBA_SYS_PRIVS", "GRANTEE:v128 PRIVILEGE:v40 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3")(
+VIEWS.single("DBA_SYS_PRIVS", "GRANTEE:v128 PRIVILEGE:v40 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3")(
     _system_privileges
 )
-single(
+VIEWS.single(
     "DBA_ROLE_PRIVS", "GRANTEE:v128 GRANTED_ROLE:v128 ADMIN_OPTION:v3 DEFAULT_ROLE:v3 COMMON:v3"
 )(_role_grants)
 
 
-@single("USER_SYS_PRIVS", "USERNAME:v128 PRIVILEGE:v40 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3")
+@VIEWS.single(
+    "USER_SYS_PRIVS", "USERNAME:v128 PRIVILEGE:v40 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3"
+)
 def _own_system_privileges(view: View) -> Iterator[Row]:
     return (row for row in _system_privileges(view) if row["GRANTEE"] == view.session.username)
 
 
-@single(
+@VIEWS.single(
     "USER_ROLE_PRIVS", "USERNAME:v128 GRANTED_ROLE:v128 ADMIN_OPTION:v3 DEFAULT_ROLE:v3 COMMON:v3"
 )
 def _own_role_grants(view: View) -> Iterator[Row]:
     return (row for row in _role_grants(view) if row["GRANTEE"] == view.session.username)
 
 
-@single("SESSION_PRIVS", "PRIVILEGE:v40")
+@VIEWS.single("SESSION_PRIVS", "PRIVILEGE:v40")
 def _session_privileges(view: View) -> Iterator[Row]:
     roles = _role_names(view)
     for privilege in sorted(view.database.security.all_of(view.session.username)):
@@ -265,7 +270,7 @@ def _session_privileges(view: View) -> Iterator[Row]:
             yield {"PRIVILEGE": privilege}
 
 
-@single("SESSION_ROLES", "ROLE:v128")
+@VIEWS.single("SESSION_ROLES", "ROLE:v128")
 def _session_roles(view: View) -> Iterator[Row]:
     roles = _role_names(view)
     for privilege in sorted(view.database.security.all_of(view.session.username)):
@@ -273,7 +278,7 @@ def _session_roles(view: View) -> Iterator[Row]:
             yield {"ROLE": privilege}
 
 
-@single("DBA_ROLES", "ROLE:v128 PASSWORD_REQUIRED:v8 COMMON:v3 ORACLE_MAINTAINED:v1")
+@VIEWS.single("DBA_ROLES", "ROLE:v128 PASSWORD_REQUIRED:v8 COMMON:v3 ORACLE_MAINTAINED:v1")
 def _roles(view: View) -> Iterator[Row]:
     for role in sorted(_role_names(view)):
         yield {
@@ -294,10 +299,10 @@ def _table_grants(view: View) -> Iterator[Row]:
 
 
 _GRANT_COLUMNS = " TABLE_NAME:v128 GRANTOR:v128 PRIVILEGE:v40 GRANTABLE:v3 HIERARCHY:v3 COMMON:v3 TYPE:v24 INHERITED:v3"
-single("DBA_TAB_PRIVS", "GRANTEE:v128 OWNER:v128" + _GRANT_COLUMNS)(_table_grants)
+VIEWS.single("DBA_TAB_PRIVS", "GRANTEE:v128 OWNER:v128" + _GRANT_COLUMNS)(_table_grants)
 
 
-@single(
+@VIEWS.single(
     "ALL_TAB_PRIVS",
     "GRANTOR:v128 GRANTEE:v128 TABLE_SCHEMA:v128 TABLE_NAME:v128 PRIVILEGE:v40 GRANTABLE:v3 HIERARCHY:v3 COMMON:v3 TYPE:v24 INHERITED:v3",
 )
@@ -310,7 +315,7 @@ def _visible_grants(view: View) -> Iterator[Row]:
     )
 
 
-@single("USER_TAB_PRIVS", "GRANTEE:v128 OWNER:v128" + _GRANT_COLUMNS)
+@VIEWS.single("USER_TAB_PRIVS", "GRANTEE:v128 OWNER:v128" + _GRANT_COLUMNS)
 def _own_grants(view: View) -> Iterator[Row]:
     mine = view.session.username
     return (row for row in _table_grants(view) if mine in (row["GRANTEE"], row["OWNER"]))

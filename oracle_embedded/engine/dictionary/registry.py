@@ -6,17 +6,13 @@ CDB_TABLES (with CON_ID).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from oracle_embedded.api import ColumnMeta, EngineSession, OraType, Value, VirtualTable
 from oracle_embedded.engine.datatypes import numbers, temporal
+from oracle_embedded.engine.run.contracts import DatabaseState, SessionState
 from oracle_embedded.engine.storage.catalog import Definition, UserDef
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.database import Database
-    from oracle_embedded.engine.run.session import Session
 
 Cell = str | int | float | None
 Row = dict[str, Cell]
@@ -26,8 +22,8 @@ Row = dict[str, Cell]
 class View:
     """What a view's rows are made from: the database, the session, and the definitions of the moment."""
 
-    database: Database
-    session: Session
+    database: DatabaseState
+    session: SessionState
     scn: int | None
 
     def definitions(self) -> Iterator[Definition]:
@@ -54,30 +50,37 @@ class Family:
     name: str | None = None
 
 
-FAMILIES: dict[str, Family] = {}
-SINGLES: dict[str, Family] = {}
+class Views:
+    """The views that one module declares."""
 
+    def __init__(self) -> None:
+        self.families: dict[str, Family] = {}
+        self.singles: dict[str, Family] = {}
 
-def family(
-    name: str, columns: str, *, owner: str | None = "OWNER", object_name: str | None = None
-) -> Callable[[Maker], Maker]:
-    """Declare a family by its maker."""
+    def family(
+        self,
+        name: str,
+        columns: str,
+        *,
+        owner: str | None = "OWNER",
+        object_name: str | None = None,
+    ) -> Callable[[Maker], Maker]:
+        """Declare a family by its maker."""
 
-    def declare(make: Maker) -> Maker:
-        FAMILIES[name] = Family(columns, make, owner, object_name)
-        return make
+        def declare(make: Maker) -> Maker:
+            self.families[name] = Family(columns, make, owner, object_name)
+            return make
 
-    return declare
+        return declare
 
+    def single(self, name: str, columns: str) -> Callable[[Maker], Maker]:
+        """Declare one view by its maker."""
 
-def single(name: str, columns: str) -> Callable[[Maker], Maker]:
-    """Declare one view by its maker."""
+        def declare(make: Maker) -> Maker:
+            self.singles[name] = Family(columns, make, None)
+            return make
 
-    def declare(make: Maker) -> Maker:
-        SINGLES[name] = Family(columns, make, None)
-        return make
-
-    return declare
+        return declare
 
 
 def _meta(spec: str) -> ColumnMeta:
@@ -120,20 +123,17 @@ def encoder(meta: ColumnMeta) -> Callable[[Cell], Value]:
 
 
 class Dictionary:
-    """All dictionary views of one database."""
+    """All dictionary views of a database."""
 
-    def __init__(self, database: Database) -> None:
-        from oracle_embedded.engine.dictionary import all as dictionary_all
-
-        assert dictionary_all.LOADED
-        self._database = database
+    def __init__(self, declared: Iterable[Views]) -> None:
         self.views: dict[str, VirtualTable] = {}
         self._makers: dict[str, tuple[Family, str]] = {}
-        for name, item in FAMILIES.items():
-            for prefix in ("DBA", "ALL", "USER", "CDB"):
-                self._add(f"{prefix}_{name}", item, prefix)
-        for name, item in SINGLES.items():
-            self._add(name, item, "")
+        for views in declared:
+            for name, item in views.families.items():
+                for prefix in ("DBA", "ALL", "USER", "CDB"):
+                    self._add(f"{prefix}_{name}", item, prefix)
+            for name, item in views.singles.items():
+                self._add(name, item, "")
 
     def _add(self, name: str, item: Family, prefix: str) -> None:
         specs = item.columns.split()
@@ -144,18 +144,18 @@ class Dictionary:
         self.views[name] = VirtualTable(name, [_meta(spec) for spec in specs], _no_rows)
         self._makers[name] = (item, prefix)
 
-    def rows(self, name: str, session: Session, scn: int | None) -> Iterator[Sequence[Value]]:
+    def rows(self, name: str, session: SessionState, scn: int | None) -> Iterator[Sequence[Value]]:
         """Rows of a view in its columns' order."""
         item, prefix = self._makers[name]
         metas = self.views[name].columns
         encoders = [(meta.name, encoder(meta)) for meta in metas]
-        for row in item.make(View(self._database, session, scn)):
+        for row in item.make(View(session.database, session, scn)):
             if prefix == "CDB":
                 row["CON_ID"] = 1 if session.container == "CDB$ROOT" else 3
             if self._visible(item, prefix, row, session):
                 yield [encode(row.get(column)) for column, encode in encoders]
 
-    def _visible(self, item: Family, prefix: str, row: Row, session: Session) -> bool:
+    def _visible(self, item: Family, prefix: str, row: Row, session: SessionState) -> bool:
         if item.owner is None or prefix in ("DBA", "CDB", ""):
             return True
         owner = row.get(item.owner)
@@ -163,5 +163,5 @@ class Dictionary:
             return owner == session.username
         if owner in (session.username, "PUBLIC", "SYS") or item.name is None:
             return True
-        found = self._database.store.catalog.find(str(owner), str(row.get(item.name)))
-        return found is None or self._database.security.may_select(session.username, found)
+        found = session.database.store.catalog.find(str(owner), str(row.get(item.name)))
+        return found is None or session.database.security.may_select(session.username, found)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Iterator
 
-from oracle_embedded.engine.dictionary.registry import Row, View, single
+from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.storage.transactions import UNDO_RETENTION_DEFAULT
+
+VIEWS = Views()
 
 BANNER = "Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production"
 VERSION = "19.0.0.0.0"
 VERSION_FULL = "19.3.0.0.0"
 
 
-@single("V$VERSION", "BANNER:v80 BANNER_FULL:v160 BANNER_LEGACY:v80 CON_ID:n")
+@VIEWS.single("V$VERSION", "BANNER:v80 BANNER_FULL:v160 BANNER_LEGACY:v80 CON_ID:n")
 def _version(_view: View) -> Iterator[Row]:
     yield {
         "BANNER": BANNER,
@@ -23,7 +26,7 @@ def _version(_view: View) -> Iterator[Row]:
     }
 
 
-@single("PRODUCT_COMPONENT_VERSION", "PRODUCT:v80 VERSION:v80 VERSION_FULL:v80 STATUS:v80")
+@VIEWS.single("PRODUCT_COMPONENT_VERSION", "PRODUCT:v80 VERSION:v80 VERSION_FULL:v80 STATUS:v80")
 def _component(_view: View) -> Iterator[Row]:
     yield {
         "PRODUCT": "Oracle Database 19c Enterprise Edition ",
@@ -33,7 +36,7 @@ def _component(_view: View) -> Iterator[Row]:
     }
 
 
-@single(
+@VIEWS.single(
     "V$INSTANCE",
     "INSTANCE_NUMBER:n INSTANCE_NAME:v16 HOST_NAME:v64 VERSION:v17 VERSION_LEGACY:v17 VERSION_FULL:v17 STARTUP_TIME:d STATUS:v12 PARALLEL:v3"
     " THREAD#:n ARCHIVER:v7 LOGINS:v10 SHUTDOWN_PENDING:v3 DATABASE_STATUS:v17 INSTANCE_ROLE:v18 ACTIVE_STATE:v9 BLOCKED:v3 CON_ID:n"
@@ -49,7 +52,7 @@ def _instance(view: View) -> Iterator[Row]:
     }  # fmt: skip
 
 
-@single(
+@VIEWS.single(
     "V$PDBS",
     "CON_ID:n DBID:n CON_UID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3 OPEN_TIME:t CREATE_SCN:n TOTAL_SIZE:n",
 )
@@ -60,7 +63,7 @@ def _pdbs(view: View) -> Iterator[Row]:
     }  # fmt: skip
 
 
-@single("V$CONTAINERS", "CON_ID:n DBID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3")
+@VIEWS.single("V$CONTAINERS", "CON_ID:n DBID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3")
 def _containers(view: View) -> Iterator[Row]:
     yield {
         "CON_ID": 1,
@@ -78,7 +81,7 @@ def _containers(view: View) -> Iterator[Row]:
     }
 
 
-@single(
+@VIEWS.single(
     "V$SESSION",
     "SID:n SERIAL#:n AUDSID:n USER#:n USERNAME:v128 COMMAND:n STATUS:v8 SERVER:v9 SCHEMA#:n SCHEMANAME:v128 OSUSER:v128 PROCESS:v24"
     " MACHINE:v64 TERMINAL:v30 PROGRAM:v48 TYPE:v10 MODULE:v64 ACTION:v64 CLIENT_INFO:v64 CLIENT_IDENTIFIER:v64 LOGON_TIME:d"
@@ -114,7 +117,7 @@ def parameters_of(view: View) -> dict[str, str]:
     }  # fmt: skip
 
 
-@single(
+@VIEWS.single(
     "V$PARAMETER",
     "NUM:n NAME:v80 TYPE:n VALUE:v4000 DISPLAY_VALUE:v4000 DEFAULT_VALUE:v255 ISDEFAULT:v9 ISSES_MODIFIABLE:v5 ISSYS_MODIFIABLE:v9"
     " ISPDB_MODIFIABLE:v5 ISINSTANCE_MODIFIABLE:v5 ISMODIFIED:v10 DESCRIPTION:v255 CON_ID:n",
@@ -136,22 +139,22 @@ _DATABASE_NLS = {
 }
 
 
-@single("NLS_DATABASE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
+@VIEWS.single("NLS_DATABASE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
 def _nls_database(_view: View) -> Iterator[Row]:
     return ({"PARAMETER": name, "VALUE": value} for name, value in _DATABASE_NLS.items())
 
 
-@single("NLS_INSTANCE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
+@VIEWS.single("NLS_INSTANCE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
 def _nls_instance(_view: View) -> Iterator[Row]:
     return ({"PARAMETER": name, "VALUE": value} for name, value in NLS_DEFAULTS.items())
 
 
-@single("NLS_SESSION_PARAMETERS", "PARAMETER:v128 VALUE:v64")
+@VIEWS.single("NLS_SESSION_PARAMETERS", "PARAMETER:v128 VALUE:v64")
 def _nls_session(view: View) -> Iterator[Row]:
     return ({"PARAMETER": name, "VALUE": value} for name, value in view.session.nls.items())
 
 
-@single("V$NLS_PARAMETERS", "PARAMETER:v64 VALUE:v64 CON_ID:n")
+@VIEWS.single("V$NLS_PARAMETERS", "PARAMETER:v64 VALUE:v64 CON_ID:n")
 def _nls_parameters(view: View) -> Iterator[Row]:
     values = {**_DATABASE_NLS, **view.session.nls}
     return (
@@ -161,7 +164,7 @@ def _nls_parameters(view: View) -> Iterator[Row]:
     )
 
 
-@single("DATABASE_PROPERTIES", "PROPERTY_NAME:v128 PROPERTY_VALUE:v4000 DESCRIPTION:v4000")
+@VIEWS.single("DATABASE_PROPERTIES", "PROPERTY_NAME:v128 PROPERTY_VALUE:v4000 DESCRIPTION:v4000")
 def _properties(_view: View) -> Iterator[Row]:
     values = {
         "DEFAULT_PERMANENT_TABLESPACE": "USERS",
@@ -172,7 +175,7 @@ def _properties(_view: View) -> Iterator[Row]:
     return ({"PROPERTY_NAME": name, "PROPERTY_VALUE": value} for name, value in values.items())
 
 
-@single("GLOBAL_NAME", "GLOBAL_NAME:v128")
+@VIEWS.single("GLOBAL_NAME", "GLOBAL_NAME:v128")
 def _global_name(view: View) -> Iterator[Row]:
     yield {
         "GLOBAL_NAME": view.session.container
@@ -181,17 +184,15 @@ def _global_name(view: View) -> Iterator[Row]:
     }
 
 
-@single("V$TIMEZONE_NAMES", "TZNAME:v64 TZABBREV:v64 CON_ID:n")
+@VIEWS.single("V$TIMEZONE_NAMES", "TZNAME:v64 TZABBREV:v64 CON_ID:n")
 def _zones(_view: View) -> Iterator[Row]:
-    import zoneinfo
-
     return (
         {"TZNAME": name, "TZABBREV": "LMT", "CON_ID": 0}
         for name in sorted(zoneinfo.available_timezones())
     )
 
 
-@single(
+@VIEWS.single(
     "DBA_TABLESPACES",
     "TABLESPACE_NAME:v30 BLOCK_SIZE:n STATUS:v9 CONTENTS:v21 LOGGING:v9 EXTENT_MANAGEMENT:v10",
 )

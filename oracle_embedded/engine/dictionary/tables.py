@@ -8,11 +8,19 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import SqlType
-from oracle_embedded.engine.dictionary.registry import Cell, Row, View, family
+from oracle_embedded.engine.dictionary.registry import Cell, Row, View, Views
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql.queries import parse_query
-from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef, ViewDef, data_length
+from oracle_embedded.engine.storage.catalog import (
+    ColumnDef,
+    SequenceDef,
+    TableDef,
+    ViewDef,
+    data_length,
+)
 from oracle_embedded.engine.storage.rowids import BLOCK_SIZE, DATA_FILE
+
+VIEWS = Views()
 
 _TABLESPACE = "USERS"
 
@@ -30,7 +38,7 @@ def _row_count(view: View, table: TableDef) -> int | None:
     return int(row[0])
 
 
-@family(
+@VIEWS.family(
     "TABLES",
     "OWNER:v128 TABLE_NAME:v128 TABLESPACE_NAME:v30 CLUSTER_NAME:v128 IOT_NAME:v128 STATUS:v8 PCT_FREE:n LOGGING:v3 NUM_ROWS:n"
     " BLOCKS:n AVG_ROW_LEN:n LAST_ANALYZED:d PARTITIONED:v3 IOT_TYPE:v12 TEMPORARY:v1 SECONDARY:v1 NESTED:v3 ROW_MOVEMENT:v8"
@@ -50,7 +58,7 @@ def _tables_view(view: View) -> Iterator[Row]:
         }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "TAB_STATISTICS",
     "OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 OBJECT_TYPE:v12 NUM_ROWS:n BLOCKS:n AVG_ROW_LEN:n LAST_ANALYZED:d STALE_STATS:v7",
     object_name="TABLE_NAME",
@@ -128,11 +136,11 @@ def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:
     ]
 
 
-family("TAB_COLUMNS", _COLUMN_NAMES, object_name="TABLE_NAME")(_columns)
-family("TAB_COLS", _COLUMN_NAMES + _HIDDEN_NAMES, object_name="TABLE_NAME")(_columns)
+VIEWS.family("TAB_COLUMNS", _COLUMN_NAMES, object_name="TABLE_NAME")(_columns)
+VIEWS.family("TAB_COLS", _COLUMN_NAMES + _HIDDEN_NAMES, object_name="TABLE_NAME")(_columns)
 
 
-@family(
+@VIEWS.family(
     "TAB_COMMENTS",
     "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v11 COMMENTS:v4000 ORIGIN_CON_ID:n",
     object_name="TABLE_NAME",
@@ -150,7 +158,7 @@ def _table_comments(view: View) -> Iterator[Row]:
             }
 
 
-@family(
+@VIEWS.family(
     "COL_COMMENTS",
     "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n",
     object_name="TABLE_NAME",
@@ -167,14 +175,12 @@ def _column_comments(view: View) -> Iterator[Row]:
             }
 
 
-@family(
+@VIEWS.family(
     "TAB_IDENTITY_COLS",
     "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 GENERATION_TYPE:v10 SEQUENCE_NAME:v128 IDENTITY_OPTIONS:v298",
     object_name="TABLE_NAME",
 )
 def _identity_columns(view: View) -> Iterator[Row]:
-    from oracle_embedded.engine.storage.catalog import SequenceDef
-
     for table in _tables(view):
         for column in table.columns:
             name = f"ISEQ$$_{table.object_id}"
@@ -194,7 +200,7 @@ def _identity_columns(view: View) -> Iterator[Row]:
 # --- constraints and indexes -----------------------------------------------------------------------------------------
 
 
-@family(
+@VIEWS.family(
     "CONSTRAINTS",
     "OWNER:v128 CONSTRAINT_NAME:v128 CONSTRAINT_TYPE:v1 TABLE_NAME:v128 SEARCH_CONDITION:v4000 SEARCH_CONDITION_VC:v4000 R_OWNER:v128"
     " R_CONSTRAINT_NAME:v128 DELETE_RULE:v9 STATUS:v8 DEFERRABLE:v14 DEFERRED:v9 VALIDATED:v13 GENERATED:v14 BAD:v3 RELY:v4"
@@ -217,7 +223,7 @@ def _constraints(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "CONS_COLUMNS",
     "OWNER:v128 CONSTRAINT_NAME:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 POSITION:n",
     object_name="TABLE_NAME",
@@ -233,7 +239,7 @@ def _constraint_columns(view: View) -> Iterator[Row]:
                     }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "INDEXES",
     "OWNER:v128 INDEX_NAME:v128 INDEX_TYPE:v27 TABLE_OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v11 UNIQUENESS:v9 COMPRESSION:v13"
     " PREFIX_LENGTH:n TABLESPACE_NAME:v30 STATUS:v8 NUM_ROWS:n PARTITIONED:v3 TEMPORARY:v1 GENERATED:v1 SECONDARY:v1 VISIBILITY:v9"
@@ -253,7 +259,7 @@ def _indexes(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "IND_COLUMNS",
     "INDEX_OWNER:v128 INDEX_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 COLUMN_POSITION:n COLUMN_LENGTH:n"
     " CHAR_LENGTH:n DESCEND:v4",
@@ -277,35 +283,39 @@ def _none(_view: View) -> Iterator[Row]:
     return iter(())
 
 
-family(
+VIEWS.family(
     "IND_EXPRESSIONS",
     "INDEX_OWNER:v128 INDEX_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 COLUMN_EXPRESSION:v4000 COLUMN_POSITION:n",
     owner="INDEX_OWNER",
 )(_none)
-family(
+VIEWS.family(
     "TAB_PARTITIONS",
     "TABLE_OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 PARTITION_POSITION:n HIGH_VALUE:v4000 TABLESPACE_NAME:v30",
     owner="TABLE_OWNER",
 )(_none)
-family("PART_TABLES", "OWNER:v128 TABLE_NAME:v128 PARTITIONING_TYPE:v9 PARTITION_COUNT:n")(_none)
-family(
+VIEWS.family("PART_TABLES", "OWNER:v128 TABLE_NAME:v128 PARTITIONING_TYPE:v9 PARTITION_COUNT:n")(
+    _none
+)
+VIEWS.family(
     "MVIEWS",
     "OWNER:v128 MVIEW_NAME:v128 CONTAINER_NAME:v128 QUERY:v4000 QUERY_LEN:n UPDATABLE:v1 REWRITE_ENABLED:v1 REFRESH_MODE:v9 REFRESH_METHOD:v8 BUILD_MODE:v9 LAST_REFRESH_DATE:d",
 )(_none)
-family("MVIEW_COMMENTS", "OWNER:v128 MVIEW_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n")(_none)
-family("NESTED_TABLES", "OWNER:v128 TABLE_NAME:v128 PARENT_TABLE_NAME:v128")(_none)
-family("EXTERNAL_TABLES", "OWNER:v128 TABLE_NAME:v128 TYPE_NAME:v128")(_none)
-family("XML_TABLES", "OWNER:v128 TABLE_NAME:v128")(_none)
-family("OBJECT_TABLES", "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v128")(_none)
-family("ENCRYPTED_COLUMNS", "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 ENCRYPTION_ALG:v29")(_none)
-family("DB_LINKS", "OWNER:v128 DB_LINK:v128 USERNAME:v128 HOST:v2000 CREATED:d")(_none)
-family(
+VIEWS.family("MVIEW_COMMENTS", "OWNER:v128 MVIEW_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n")(_none)
+VIEWS.family("NESTED_TABLES", "OWNER:v128 TABLE_NAME:v128 PARENT_TABLE_NAME:v128")(_none)
+VIEWS.family("EXTERNAL_TABLES", "OWNER:v128 TABLE_NAME:v128 TYPE_NAME:v128")(_none)
+VIEWS.family("XML_TABLES", "OWNER:v128 TABLE_NAME:v128")(_none)
+VIEWS.family("OBJECT_TABLES", "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v128")(_none)
+VIEWS.family("ENCRYPTED_COLUMNS", "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 ENCRYPTION_ALG:v29")(
+    _none
+)
+VIEWS.family("DB_LINKS", "OWNER:v128 DB_LINK:v128 USERNAME:v128 HOST:v2000 CREATED:d")(_none)
+VIEWS.family(
     "TRIGGERS",
     "OWNER:v128 TRIGGER_NAME:v128 TRIGGER_TYPE:v16 TRIGGERING_EVENT:v246 TABLE_OWNER:v128 TABLE_NAME:v128 STATUS:v8",
 )(_none)
 
 
-@family(
+@VIEWS.family(
     "LOBS",
     "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 SEGMENT_NAME:v128 CHUNK:n CACHE:v10 IN_ROW:v3 SECUREFILE:v3",
     object_name="TABLE_NAME",
@@ -321,7 +331,7 @@ def _lobs(view: View) -> Iterator[Row]:
                 }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "LOG_GROUPS",
     "OWNER:v128 LOG_GROUP_NAME:v128 TABLE_NAME:v128 LOG_GROUP_TYPE:v19 ALWAYS:v11 GENERATED:v14",
     object_name="TABLE_NAME",
@@ -335,7 +345,7 @@ def _log_groups(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "LOG_GROUP_COLUMNS",
     "OWNER:v128 LOG_GROUP_NAME:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 POSITION:n LOGGING_PROPERTY:v6",
     object_name="TABLE_NAME",
@@ -368,7 +378,7 @@ _EXTENT_COLUMNS = (
 )
 
 
-@family("EXTENTS", _EXTENT_COLUMNS, object_name="SEGMENT_NAME")
+@VIEWS.family("EXTENTS", _EXTENT_COLUMNS, object_name="SEGMENT_NAME")
 def _extents(view: View) -> Iterator[Row]:
     for table in _tables(view):
         for number, (first, blocks) in enumerate(_extents_of(view, table)):
@@ -379,7 +389,7 @@ def _extents(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-@family(
+@VIEWS.family(
     "SEGMENTS",
     "OWNER:v128 SEGMENT_NAME:v128 PARTITION_NAME:v128 SEGMENT_TYPE:v18 TABLESPACE_NAME:v30 HEADER_FILE:n HEADER_BLOCK:n BYTES:n BLOCKS:n"
     " EXTENTS:n INITIAL_EXTENT:n RELATIVE_FNO:n",

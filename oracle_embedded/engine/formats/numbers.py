@@ -13,6 +13,7 @@ from functools import lru_cache
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.values import text_from_number
 
 _BAD = (1481, "invalid number format model")
 _MODEL = re.compile(
@@ -68,8 +69,6 @@ def print_number(value: bytes, model: str, separators: str, currency: str) -> st
     number = numbers.decode(value)
     upper = model.strip().upper()
     if upper in ("TM", "TM9", "TME"):
-        from oracle_embedded.values import text_from_number
-
         return text_from_number(value)
     if re.fullmatch(r"(FM)?0*X+", upper):
         return _hexadecimal(number, upper, model)

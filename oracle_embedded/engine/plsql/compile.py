@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from oracle_embedded.api import OracleError, Value
 from oracle_embedded.engine.compile.compilation import Compilation, Rules
@@ -14,13 +13,11 @@ from oracle_embedded.engine.compile.queries import compile_query
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes import numbers, types
 from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.plsql.state import BlockState
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef
 from oracle_embedded.engine.storage.fitting import fitter
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.plsql.run import BlockRunner
 
 _CONDITIONS = (
     ast.Logical,
@@ -35,18 +32,18 @@ _CONDITIONS = (
 _NOWHERE = TableDef(0, 0, 0, "", "", ())
 
 
-def block_compilation(runner: BlockRunner) -> Compilation:
+def block_compilation(block: BlockState) -> Compilation:
     """A compilation inside a block: names that are no columns may be variables."""
 
     def value(state: Compilation, node: ast.Expr, scope: Scope) -> Sql:
         if isinstance(node, ast.Bind):
-            runner.read_binds.add(node.index)
+            block.read_binds.add(node.index)
         return compile_value(state, node, scope)
 
     return compilation(
-        runner.session,
-        runner.types,
-        Rules(value, _condition, compile_query, partial(_variable, runner)),
+        block.session,
+        block.types,
+        Rules(value, _condition, compile_query, partial(_variable, block)),
     )
 
 
@@ -59,7 +56,7 @@ def _condition(state: Compilation, node: ast.Expr, scope: Scope) -> str:
     return compile_condition(state, node, scope)
 
 
-def _variable(runner: BlockRunner, state: Compilation, name: str) -> Sql | None:
+def _variable(block: BlockState, state: Compilation, name: str) -> Sql | None:
     """A PL/SQL variable, or one of those that every block has."""
     match name:
         case "TRUE":
@@ -67,21 +64,21 @@ def _variable(runner: BlockRunner, state: Compilation, name: str) -> Sql | None:
         case "FALSE":
             return Sql("x'00'", types.BOOLEAN, nullable=False, constant=True)
         case "SQL%ROWCOUNT":
-            return Sql(f"x'{numbers.encode(runner.row_count).hex()}'", types.NUMBER, constant=True)
+            return Sql(f"x'{numbers.encode(block.row_count).hex()}'", types.NUMBER, constant=True)
         case "SQL%FOUND":
-            return Sql("x'01'" if runner.row_count else "x'00'", types.BOOLEAN, constant=True)
+            return Sql("x'01'" if block.row_count else "x'00'", types.BOOLEAN, constant=True)
         case "SQL%NOTFOUND":
-            return Sql("x'00'" if runner.row_count else "x'01'", types.BOOLEAN, constant=True)
-        case "SQLCODE" if runner.handling is not None:
+            return Sql("x'00'" if block.row_count else "x'01'", types.BOOLEAN, constant=True)
+        case "SQLCODE" if block.handling is not None:
             return Sql(
-                f"x'{numbers.encode(-runner.handling.code).hex()}'", types.NUMBER, constant=True
+                f"x'{numbers.encode(-block.handling.code).hex()}'", types.NUMBER, constant=True
             )
-        case "SQLERRM" if runner.handling is not None:
-            return text_literal(str(runner.handling))
-    position = runner.names.get(name)
+        case "SQLERRM" if block.handling is not None:
+            return text_literal(str(block.handling))
+    position = block.names.get(name)
     if position is None:
         return None
-    kind = runner.types[position]
+    kind = block.types[position]
     return Sql(state.parameter(position, kind), kind, constant=True)
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from oracle_embedded.api import EngineSession, OracleError, OraType, Parameter, Procedure
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.plsql.state import BlockState
+from oracle_embedded.engine.plsql.values import evaluate
 from oracle_embedded.engine.sql import plsql_nodes as nodes
+from oracle_embedded.engine.sql.ast import Expr
 from oracle_embedded.values import datetime_from_date, float_from_double
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.plsql.run import BlockRunner
-    from oracle_embedded.engine.sql.ast import Expr
 
 _TEXT, _NUMBER, _BOOLEAN = OraType.VARCHAR, OraType.NUMBER, OraType.BOOLEAN
 _SLEEP_SLICE = 0.05
@@ -36,9 +34,8 @@ _PUBLIC = frozenset(
 def _sleep(session: EngineSession, arguments: Mapping[str, object]) -> None:
     seconds = arguments["SECONDS"]
     deadline = time.monotonic() + float(seconds if isinstance(seconds, int | Decimal) else 0)
-    interrupted: Callable[[], bool] = session.is_interrupted  # type: ignore[attr-defined]
     while (left := deadline - time.monotonic()) > 0:
-        if interrupted():
+        if session.is_interrupted():
             raise ora(1013)
         time.sleep(min(left, _SLEEP_SLICE))
 
@@ -85,7 +82,7 @@ BUILT_IN = (
 )  # fmt: skip
 
 
-def call_procedure(runner: BlockRunner, node: nodes.CallProcedure) -> None:
+def call_procedure(block: BlockState, node: nodes.CallProcedure) -> None:
     """Call a procedure by name.
 
     Raises:
@@ -93,54 +90,54 @@ def call_procedure(runner: BlockRunner, node: nodes.CallProcedure) -> None:
     """
     name = node.name[1:] if node.name[0] == "SYS" and len(node.name) > 1 else node.name
     if name == ("RAISE_APPLICATION_ERROR",):
-        _raise_application_error(runner, node)
+        _raise_application_error(block, node)
         return
-    session = runner.session
+    session = block.session
     procedure = session.database.procedures.get((name[0], name[1])) if len(name) == 2 else None
-    if procedure is None or not _may_execute(runner, name[0]):
-        raise runner.error(node.pos, 201, f"identifier '{'.'.join(node.name)}' must be declared")
+    if procedure is None or not _may_execute(block, name[0]):
+        raise block.error(node.pos, 201, f"identifier '{'.'.join(node.name)}' must be declared")
     given: dict[str, Expr] = {}
     if len(node.args) > len(procedure.parameters):
-        raise _wrong_arguments(runner, node)
+        raise _wrong_arguments(block, node)
     for parameter, argument in zip(procedure.parameters, node.args, strict=False):
         given[parameter.name.upper()] = argument
     for key, argument in node.named:
         if key in given or key not in {
             parameter.name.upper() for parameter in procedure.parameters
         }:
-            raise _wrong_arguments(runner, node)
+            raise _wrong_arguments(block, node)
         given[key] = argument
     values: dict[str, object] = {}
     for parameter in procedure.parameters:
         argument_node = given.get(parameter.name.upper())
         if argument_node is None:
             if parameter.required:
-                raise _wrong_arguments(runner, node)
+                raise _wrong_arguments(block, node)
             values[parameter.name] = parameter.default
         else:
-            value, kind = runner.evaluate(argument_node, SqlType(parameter.type).family)
+            value, kind = evaluate(block, argument_node, SqlType(parameter.type).family)
             values[parameter.name] = plain_value(value, kind.family)
     procedure.run(session, values)
 
 
-def _wrong_arguments(runner: BlockRunner, node: nodes.CallProcedure) -> OracleError:
-    return runner.error(
+def _wrong_arguments(block: BlockState, node: nodes.CallProcedure) -> OracleError:
+    return block.error(
         node.pos, 306, f"wrong number or types of arguments in call to '{node.name[-1]}'"
     )
 
 
-def _may_execute(runner: BlockRunner, package: str) -> bool:
-    session = runner.session
+def _may_execute(block: BlockState, package: str) -> bool:
+    session = block.session
     if package in _PUBLIC or session.has_privilege("EXECUTE_CATALOG_ROLE"):
         return True
     return session.database.security.granted(session.username, "EXECUTE", "SYS", package)
 
 
-def _raise_application_error(runner: BlockRunner, node: nodes.CallProcedure) -> None:
+def _raise_application_error(block: BlockState, node: nodes.CallProcedure) -> None:
     if not 2 <= len(node.args) <= 3:
-        raise _wrong_arguments(runner, node)
-    code, _ = runner.evaluate(node.args[0], "number")
-    text, _ = runner.evaluate(node.args[1], "text")
+        raise _wrong_arguments(block, node)
+    code, _ = evaluate(block, node.args[0], "number")
+    text, _ = evaluate(block, node.args[1], "text")
     number = -int(numbers.decode(code)) if code is not None else 0
     if not 20000 <= number <= 20999:
         raise OracleError(

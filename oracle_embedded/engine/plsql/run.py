@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from oracle_embedded.api import (
     BindMeta,
@@ -16,29 +14,25 @@ from oracle_embedded.api import (
     StatementKind,
     Value,
 )
-from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.types import NUMBER, SqlType, bind_type
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.plsql.compile import block_compilation, boolean_value, type_errors
+from oracle_embedded.engine.plsql.compile import block_compilation
 from oracle_embedded.engine.plsql.packages import call_procedure
+from oracle_embedded.engine.plsql.state import BlockState
+from oracle_embedded.engine.plsql.values import evaluate, put
+from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.control import run_control
 from oracle_embedded.engine.run.dml_run import ChangeRunner
 from oracle_embedded.engine.run.query_run import (
-    highest_parameter,
     open_query,
-    parameters,
-    translated,
 )
 from oracle_embedded.engine.run.statement import metas, with_outputs
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import plsql_nodes as nodes
-from oracle_embedded.engine.sql.blocks import compile_error
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
 
 _ITERATIONS_MAX = 100_000_000
 _HANDLED = {
@@ -63,7 +57,7 @@ class _Leave(Exception):  # noqa: N818 - control flow of EXIT, CONTINUE and RETU
 
 
 def run_block(
-    session: Session,
+    session: SessionState,
     sql: str,
     block: nodes.Block,
     binds: Sequence[Sequence[Value]],
@@ -79,40 +73,27 @@ def run_block(
     for row in binds or [()]:
         if len(row) < count:
             raise ora(1008)
-        runner = BlockRunner(session, sql, block, list(row), declared)
+        state = BlockState(
+            session, sql, list(row), [bind_type(meta) for meta in declared[: len(row)]], len(row)
+        )
+        runner = BlockRunner(state, block)
         runner.run()
         for position in runner.assigned_binds():
             out = outs.setdefault(
                 position,
-                OutBind(position, declared[position], also_in=position in runner.read_binds),
+                OutBind(position, declared[position], also_in=position in state.read_binds),
             )
-            out.values.append([runner.values[position]])
+            out.values.append([state.values[position]])
     outcome.out_binds = [outs[position] for position in sorted(outs)]
     return outcome
 
 
 class BlockRunner:
-    """State of one run: values of binds first, then of variables, all in Oracle's encodings."""
+    """Runs the statements of one block."""
 
-    def __init__(
-        self,
-        session: Session,
-        sql: str,
-        block: nodes.Block,
-        binds: list[Value],
-        metas: Sequence[BindMeta],
-    ) -> None:
-        self.session = session
-        self.sql = sql
+    def __init__(self, state: BlockState, block: nodes.Block) -> None:
+        self.state = state
         self.block = block
-        self.values: list[Value] = binds
-        self.types: list[SqlType] = [bind_type(meta) for meta in metas[: len(binds)]]
-        self.names: dict[str, int] = {}
-        self.constants: set[str] = set()
-        self.read_binds: set[int] = set()
-        self.row_count = 0
-        self._bind_count = len(binds)
-        self.handling: OracleError | None = None
 
     def run(self) -> None:
         """Run the block; an error leaves what earlier statements did as it is, as the client rolls back."""
@@ -129,17 +110,17 @@ class BlockRunner:
             raise
 
     def _savepoint(self) -> tuple[object, int]:
-        with self.session.database.store.lock:
-            return self.session.transaction, self.session.database.transactions.seq
+        with self.state.session.database.store.lock:
+            return self.state.session.transaction, self.state.session.database.transactions.seq
 
     def _back_to(self, start: tuple[object, int]) -> None:
         """A block is one statement: undo what it did in the transaction that was open when it began."""
         transaction, seq = start
-        with self.session.database.store.lock:
-            current = self.session.transaction
+        with self.state.session.database.store.lock:
+            current = self.state.session.transaction
             if current is None or (transaction is not None and current is not transaction):
                 return
-            self.session.database.transactions.undo_to(current, seq)
+            self.state.session.database.transactions.undo_to(current, seq)
 
     def assigned_binds(self) -> list[int]:
         """Positions of binds that the block may assign."""
@@ -152,7 +133,7 @@ class BlockRunner:
     # --- blocks and control flow -------------------------------------------------------------------------------------
 
     def _run_block(self, block: nodes.Block) -> None:
-        outer_names = dict(self.names)
+        outer_names = dict(self.state.names)
         try:
             for variable in block.variables:
                 self._declare(variable)
@@ -161,13 +142,13 @@ class BlockRunner:
             handler = self._handler(block, error)
             if handler is None:
                 raise
-            outer, self.handling = self.handling, error
+            outer, self.state.handling = self.state.handling, error
             try:
                 self._run_all(handler)
             finally:
-                self.handling = outer
+                self.state.handling = outer
         finally:
-            self.names = outer_names
+            self.state.names = outer_names
 
     def _handler(self, block: nodes.Block, error: OracleError) -> tuple[nodes.Node, ...] | None:
         for names, body in block.handlers:
@@ -176,20 +157,15 @@ class BlockRunner:
         return None
 
     def _declare(self, variable: nodes.Variable) -> None:
-        self.names[variable.name] = self._new_value(variable.type)
+        self.state.names[variable.name] = self.state.new_value(variable.type)
         if variable.value is not None:
-            self._store(self.names[variable.name], variable.value)
+            self._store(self.state.names[variable.name], variable.value)
         if variable.constant:
-            self.constants.add(variable.name)
-
-    def _new_value(self, kind: SqlType) -> int:
-        self.values.append(None)
-        self.types.append(kind)
-        return len(self.values) - 1
+            self.state.constants.add(variable.name)
 
     def _run_all(self, body: Sequence[nodes.Node]) -> None:
         for node in body:
-            if self.session.is_interrupted():
+            if self.state.session.is_interrupted():
                 raise ora(1013)
             self._run_one(node)
 
@@ -214,42 +190,38 @@ class BlockRunner:
             case nodes.ExecuteImmediate():
                 self._execute_immediate(node)
             case nodes.CallProcedure():
-                call_procedure(self, node)
+                call_procedure(self.state, node)
             case nodes.Block():
                 self._run_block(node)
             case nodes.Raise():
-                if self.handling is None:
-                    raise self.error(
+                if self.state.handling is None:
+                    raise self.state.error(
                         node.pos,
                         367,
                         "a RAISE statement with no exception name must be inside an exception handler",
                     )
-                raise self.handling
+                raise self.state.handling
             case nodes.Return():
                 raise _Leave("RETURN")
-
-    def error(self, pos: int, code: int, text: str) -> OracleError:
-        """ORA-06550 at a place of the block."""
-        return compile_error(self.sql, pos, code, text)
 
     def _for(self, node: nodes.ForRange) -> None:
         low, high = self._integer(node.low), self._integer(node.high)
         span = range(low, high + 1)
-        outer = dict(self.names)
-        position = self._new_value(NUMBER)
-        self.names[node.name] = position
-        self.constants.add(node.name)
+        outer = dict(self.state.names)
+        position = self.state.new_value(NUMBER)
+        self.state.names[node.name] = position
+        self.state.constants.add(node.name)
         try:
             for value in reversed(span) if node.reverse else span:
-                self.values[position] = numbers.encode(value)
+                self.state.values[position] = numbers.encode(value)
                 if not self._iterate(node.body):
                     break
         finally:
-            self.names = outer
-            self.constants.discard(node.name)
+            self.state.names = outer
+            self.state.constants.discard(node.name)
 
     def _integer(self, node: ast.Expr) -> int:
-        value, _ = self.evaluate(node, "number")
+        value, _ = evaluate(self.state, node, "number")
         if value is None:
             raise OracleError(6502, "PL/SQL: numeric or value error")
         return int(numbers.decode(value).to_integral_value())
@@ -275,126 +247,105 @@ class BlockRunner:
     def _target(self, target: str | ast.Bind, pos: int) -> int:
         if isinstance(target, ast.Bind):
             return target.index
-        if target not in self.names:
-            raise self.error(pos, 201, f"identifier '{target}' must be declared")
-        if target in self.constants:
-            raise self.error(
+        if target not in self.state.names:
+            raise self.state.error(pos, 201, f"identifier '{target}' must be declared")
+        if target in self.state.constants:
+            raise self.state.error(
                 pos, 363, f"expression '{target}' cannot be used as an assignment target"
             )
-        return self.names[target]
+        return self.state.names[target]
 
     def _store(self, position: int, node: ast.Expr) -> None:
-        kind = self.types[position]
-        value, _ = self.evaluate(node, kind.family)
-        self.put(position, value)
-
-    def put(self, position: int, value: Value) -> None:
-        """Give a variable or bind a value of its family; too long ones are ORA-06502."""
-        kind = self.types[position]
-        if value is not None and position >= self._bind_count:
-            value = type_errors(kind, value)
-        self.values[position] = value
-
-    def evaluate(self, node: ast.Expr, family: str | None = None) -> tuple[Any, SqlType]:
-        """Evaluate an expression, converted to a family if one is given."""
-        state = block_compilation(self)
-        sql = boolean_value(state, node)
-        if family is not None:
-            sql = convert(sql, family, node.pos)
-        text = f"SELECT {sql.text}"
-        with self.session.database.store.lock:
-            connection = self.session.database.store.writer
-            self.session.enter(connection.context)
-            params = parameters(state.plan.slots, self.values, 0, 0, self.session.time_zone)
-            if state.plan.tables or state.plan.virtuals:
-                raise OracleError(
-                    6550, "line 1, column 1:\nPLS-00405: subquery not allowed in this context"
-                )
-            try:
-                row = connection.sqlite.execute(text, params[: highest_parameter(text)]).fetchone()
-            except sqlite3.Error as error:
-                raise translated(error, connection) from error
-        return row[0], sql.type
+        kind = self.state.types[position]
+        value, _ = evaluate(self.state, node, kind.family)
+        put(self.state, position, value)
 
     def _test(self, node: ast.Expr) -> bool:
-        value, _ = self.evaluate(node, "bool")
+        value, _ = evaluate(self.state, node, "bool")
         return bool(value == b"\x01")
 
     # --- SQL ---------------------------------------------------------------------------------------------------------
 
     def _sql(self, node: nodes.Sql) -> None:
-        session = self.session
+        session = self.state.session
         if node.kind == "OTHER":
-            from oracle_embedded.engine.run.statement_run import run_other
-
-            run_other(session, node.node)
+            run_control(session, node.node)
             return
-        state = block_compilation(self)
+        compiling = block_compilation(self.state)
         if isinstance(node.node, ast.Query):
             self._into(
-                with_outputs(compile_select(state, node.node)), self.values, node.into, node.pos
+                with_outputs(compile_select(compiling, node.node)),
+                self.state.values,
+                node.into,
+                node.pos,
             )
             return
-        plan = compile_change(state, node.node)
-        self._change(plan, self.values)
+        plan = compile_change(compiling, node.node)
+        self._change(plan, self.state.values)
 
     def _change(self, plan: DmlPlan, values: Sequence[Value]) -> None:
-        session = self.session
+        session = self.state.session
         with session.database.store.lock:
             session.enter(session.database.store.writer.context)
             change = ChangeRunner(session, plan).run(values)
-        self.row_count = change.count
+        self.state.row_count = change.count
         if plan.returning is not None:
             if len(change.returned) > 1:
                 raise ora(1422)
             for at, position in enumerate(plan.return_positions):
                 if change.returned:
-                    self.put(position, change.returned[0][at])
+                    put(self.state, position, change.returned[0][at])
 
     def _into(
         self, plan: Plan, values: Sequence[Value], into: Sequence[str | ast.Bind], pos: int
     ) -> None:
         if len(into) != len(plan.columns):
             raise ora(913 if len(into) < len(plan.columns) else 947)
-        rows = open_query(self.session, plan, values, metas(plan.columns))
+        rows = open_query(self.state.session, plan, values, metas(plan.columns))
         rows.keep_contents()
         try:
             found = rows.fetch(2)
         finally:
             rows.close()
-        self.row_count = len(found)
+        self.state.row_count = len(found)
         if not found:
             raise ora(1403)
         if len(found) > 1:
             raise ora(1422)
         for target, value, column in zip(into, found[0], plan.columns, strict=True):
             position = self._target(target, pos)
-            self.put(position, self._converted(value, column.type, self.types[position]))
+            put(
+                self.state,
+                position,
+                self._converted(value, column.type, self.state.types[position]),
+            )
 
     def _converted(self, value: Value, source: SqlType, target: SqlType) -> Value:
         if value is None or source.family == target.family:
             return value
-        position = self._new_value(source)
-        self.values[position] = value
-        self.names["$value"] = position
-        converted, _ = self.evaluate(ast.Column(("$value",)), target.family)
-        del self.names["$value"]
+        position = self.state.new_value(source)
+        self.state.values[position] = value
+        self.state.names["$value"] = position
+        converted, _ = evaluate(self.state, ast.Column(("$value",)), target.family)
+        del self.state.names["$value"]
         result: Value = converted
         return result
 
     def _execute_immediate(self, node: nodes.ExecuteImmediate) -> None:
-        text, _ = self.evaluate(node.text, "text")
+        text, _ = evaluate(self.state, node.text, "text")
         if text is None:
             raise OracleError(6535, "statement string in EXECUTE IMMEDIATE is NULL or 0 length")
         values, metas = [], []
         for expr in node.using:
-            value, kind = self.evaluate(expr)
+            value, kind = evaluate(self.state, expr)
             values.append(value)
             meta = kind.meta("")
             metas.append(BindMeta(meta.type, max(meta.size, 1), meta.charset_form))
-        statement = self.session.parse(text.decode())
-        outcome = self.session.execute(statement, [values] if values else (), bind_metas=metas)
-        self.row_count = outcome.row_count
+        statement = self.state.session.parse(text.decode())
+        outcome = self.state.session.execute(
+            statement, [values] if values else (), bind_metas=metas
+        )
+        self.state.row_count = outcome.row_count
         if outcome.rows is None:
             return
         try:
@@ -408,11 +359,15 @@ class BlockRunner:
         for target, value, column in zip(node.into, found[0], outcome.rows.columns, strict=True):
             position = self._target(target, node.pos)
             content = (
-                self.session.read_lob(value)[1]
+                self.state.session.read_lob(value)[1]
                 if value and column.type in (OraType.CLOB, OraType.BLOB)
                 else value
             )
-            self.put(position, self._converted(content, SqlType(column.type), self.types[position]))
+            put(
+                self.state,
+                position,
+                self._converted(content, SqlType(column.type), self.state.types[position]),
+            )
 
 
 def _collect_targets(body: Sequence[nodes.Node], found: set[int]) -> None:

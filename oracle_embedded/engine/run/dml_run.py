@@ -9,24 +9,24 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle_embedded.api import OracleError, Value
 from oracle_embedded.engine.compile.dml import DmlPlan, RowPlan
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.run.constraints import row_checker
+from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.query_run import (
     Snapshot,
     fill_virtual,
     parameters,
     translated,
 )
+from oracle_embedded.engine.run.row_run import over_row
 from oracle_embedded.engine.storage.fitting import Fitter, fitter
 from oracle_embedded.engine.storage.rows import Image, RowWriter, text_columns
 from oracle_embedded.engine.storage.transactions import Busy
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
 
 _CHECK_EVERY = 256
 
@@ -43,7 +43,7 @@ class Change:
 class ChangeRunner:
     """Runs one plan, perhaps many times. Needs the store's lock throughout."""
 
-    def __init__(self, session: Session, plan: DmlPlan) -> None:
+    def __init__(self, session: SessionState, plan: DmlPlan) -> None:
         self.session = session
         self.plan = plan
         self.table = plan.table
@@ -70,7 +70,7 @@ class ChangeRunner:
             transaction = session.need_transaction()
             start = transactions.seq
             if self.writer is None or self.writer.transaction is not transaction:
-                checker = session.database.checker(session)
+                checker = row_checker(session)
                 self.writer = RowWriter(
                     transactions, transaction, checker, shapes=session.database.shapes
                 )
@@ -235,26 +235,3 @@ class ChangeRunner:
     def table_texts(self) -> frozenset[int]:
         """Columns that SQLite holds as TEXT."""
         return text_columns(self.table)
-
-
-def over_row(
-    session: Session,
-    plan: RowPlan,
-    texts: frozenset[int],
-    rid: int,
-    image: Image,
-    binds: Sequence[Value],
-    ids: Sequence[int],
-) -> tuple[Any, ...]:
-    """Evaluate a :class:`RowPlan` on the writer's connection."""
-    connection = session.database.store.writer
-    params = parameters(plan.slots, binds, 0, 0, session.time_zone)
-    params.append(rid)
-    for internal_id in ids:
-        value = image[internal_id]
-        params.append(value.decode() if value is not None and internal_id in texts else value)
-    try:
-        row: tuple[Any, ...] = connection.sqlite.execute(plan.text, params[: plan.count]).fetchone()
-    except sqlite3.Error as error:
-        raise translated(error, connection) from error
-    return row

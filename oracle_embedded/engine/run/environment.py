@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from oracle_embedded.engine.compile.compilation import Compilation, Environment, Rules
 from oracle_embedded.engine.compile.queries import SQL
 from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.sql.queries import parse_query
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
 
 
 def compilation(
-    session: Session, bind_types: Sequence[SqlType] | None, rules: Rules = SQL
+    session: SessionState, bind_types: Sequence[SqlType] | None, rules: Rules = SQL
 ) -> Compilation:
     """A new compilation with a session's names and rights; ``bind_types`` are None to describe only."""
     return Compilation(_environment(session), bind_types, rules)
 
 
-def _environment(session: Session) -> Environment:
+def _environment(session: SessionState) -> Environment:
     database = session.database
     security = database.security
     user = session.username

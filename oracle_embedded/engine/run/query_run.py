@@ -6,17 +6,16 @@ import decimal
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle_embedded.api import ColumnMeta, OracleError, OraType, Value
 from oracle_embedded.engine.compile.plan import Flashback, Plan, Slot, TableUse, VirtualUse
 from oracle_embedded.engine.datatypes import numbers, temporal
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.storage.catalog import TableDef
+from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.storage.catalog import SCN_MAX, TableDef
+from oracle_embedded.engine.storage.rowids import packed_from_text
 from oracle_embedded.engine.storage.store import Connection
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
 
 _PARAMETER = re.compile(r"\?(\d+)")
 _MARKER = re.compile(r"\x01(\d+)\x02")
@@ -64,8 +63,6 @@ def bound_value(value: Value, slot: Slot, time_zone: str) -> object:
     if family == "ltz":
         return temporal.timestamp_of(temporal.utc_from_local(temporal.instant(value), time_zone))
     if family == "rowid":
-        from oracle_embedded.engine.storage.rowids import packed_from_text
-
         return packed_from_text(value.decode())
     if family == "raw" and not value:
         return None
@@ -106,7 +103,7 @@ class Snapshot:
     Made under the store's lock.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionState) -> None:
         self.session = session
         self.store = session.database.store
         self.scn = session.read_only_scn or self.store.clock.value
@@ -153,8 +150,6 @@ class Snapshot:
             raise OracleError(8103, "object no longer exists")
         if activity.last_commit > scn:
             return False
-        from oracle_embedded.engine.storage.catalog import SCN_MAX
-
         return not activity.writers - {own - SCN_MAX}
 
     def flashback_scn(
@@ -207,7 +202,11 @@ def evaluate(connection: Connection, text: str, params: Parameters) -> Any:
 
 
 def fill_virtual(
-    use: VirtualUse, session: Session, connection: Connection, params: Parameters, scn: int | None
+    use: VirtualUse,
+    session: SessionState,
+    connection: Connection,
+    params: Parameters,
+    scn: int | None,
 ) -> None:
     """Compute a view's rows into a temporary table, which the end of the SQLite transaction removes."""
     filters: list[tuple[str, str, Value]] = []
@@ -226,7 +225,7 @@ def fill_virtual(
     statement = f"INSERT INTO {use.name} VALUES ({', '.join(places)})"
     rows: Iterator[Sequence[Value]]
     if use.dictionary:
-        rows = session.database.dictionary.rows(use.view.name, session, scn)
+        rows = session.database.dictionary_rows(use.view.name, session, scn)
     else:
         rows = use.view.rows(session, filters, frozenset(use.columns))
     try:
@@ -240,7 +239,7 @@ class QueryRows:
 
     def __init__(
         self,
-        session: Session,
+        session: SessionState,
         connection: Connection,
         cursor: sqlite3.Cursor,
         columns: Sequence[ColumnMeta],
@@ -302,7 +301,7 @@ class ListRows:
 
 
 def open_query(
-    session: Session, plan: Plan, binds: Sequence[Value], columns: Sequence[ColumnMeta]
+    session: SessionState, plan: Plan, binds: Sequence[Value], columns: Sequence[ColumnMeta]
 ) -> QueryRows:
     """Start a query on its own read connection."""
     store = session.database.store

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
 from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
 from oracle_embedded.engine.compile.plan import OutputColumn, Plan
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes.types import SqlType, bind_type
+from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.environment import compilation
+from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.blocks import parse_block
 from oracle_embedded.engine.sql.statements import parse_statement
 from oracle_embedded.engine.storage.catalog import TableDef
 
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
-
 _PLANS_MAX = 8
 _PREPARED_MAX = 200
 
 
-@dataclass(slots=True)
-class PreparedStatement:
-    """The engine's :class:`~oracle_embedded.api.Statement`."""
-
-    sql: str
-    kind: StatementKind
-    node: Any
-    bind_names: Sequence[str]
-    columns: Sequence[ColumnMeta] = ()
-    returning: Sequence[int] = ()
-    plans: dict[object, Plan | DmlPlan] = field(default_factory=dict)
-
-
-def prepare(session: Session, sql: str) -> PreparedStatement:
+def prepare(session: SessionState, sql: str) -> PreparedStatement:
     """Parse a statement, and describe it if it is a query.
 
     Raises:
@@ -56,7 +40,7 @@ def prepare(session: Session, sql: str) -> PreparedStatement:
     return statement
 
 
-def _prepare(session: Session, sql: str) -> PreparedStatement:
+def _prepare(session: SessionState, sql: str) -> PreparedStatement:
     parsed = session.database.parsed(sql, parse_statement)
     if parsed.kind == StatementKind.PLSQL:
         block = parse_block(sql, partial(_column_type, session))
@@ -71,7 +55,7 @@ def _prepare(session: Session, sql: str) -> PreparedStatement:
     return statement
 
 
-def _column_type(session: Session, name: ast.Name) -> SqlType | None:
+def _column_type(session: SessionState, name: ast.Name) -> SqlType | None:
     """The type of ``[[owner.]table.]column``, None if there is no such column."""
     if len(name) == 1:
         return None
@@ -88,7 +72,7 @@ def metas(columns: Sequence[OutputColumn]) -> list[ColumnMeta]:
 
 
 def compile_plan(
-    session: Session, statement: PreparedStatement, bind_metas: Sequence[BindMeta] | None
+    session: SessionState, statement: PreparedStatement, bind_metas: Sequence[BindMeta] | None
 ) -> Plan | DmlPlan:
     """The plan for these bind types; kept until the catalog or the session's schema changes."""
     database = session.database
@@ -104,7 +88,7 @@ def compile_plan(
 
 
 def _compile(
-    session: Session, statement: PreparedStatement, types: Sequence[SqlType] | None
+    session: SessionState, statement: PreparedStatement, types: Sequence[SqlType] | None
 ) -> Plan | DmlPlan:
     state = compilation(session, types)
     if isinstance(statement.node, ast.Query):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
+from oracle_embedded.engine.run.contracts import SessionState
 
 
-def user_environment(session: Session, name: str) -> str | None:
+def user_environment(session: SessionState, name: str) -> str | None:
     """A value of the USERENV namespace; None for one that is not set or not known.
 
     Source:

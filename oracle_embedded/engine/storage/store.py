@@ -17,17 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from oracle_embedded.api import RedoSink
-from oracle_embedded.engine.functions import all as functions_all
 from oracle_embedded.engine.functions.context import CallContext
-from oracle_embedded.engine.functions.registry import install
+from oracle_embedded.engine.functions.install import install
 from oracle_embedded.engine.storage.catalog import Catalog, TableDef
 from oracle_embedded.engine.storage.rowids import BlockAllocator, Segment
 from oracle_embedded.engine.storage.scn import ScnClock
 
 _POOL_MAX = 16
 _CHECKPOINT_PAGES = 4000
-
-assert functions_all.LOADED
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import pytest
 
 from oracle_embedded.api import BindMeta, ColumnMeta, OraType, Value
 from oracle_embedded.database import OpenDatabase, open_database
-from oracle_embedded.engine.run.session import Session
+from oracle_embedded.engine.session import Session
 from oracle_embedded.values import (
     date_from_datetime,
     datetime_from_date,

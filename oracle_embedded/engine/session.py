@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle_embedded.api import (
     BindMeta,
@@ -14,22 +14,21 @@ from oracle_embedded.api import (
     OracleError,
     OraType,
     Outcome,
+    ResultRows,
     Value,
 )
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
-from oracle_embedded.engine.run.statement import PreparedStatement, prepare
-from oracle_embedded.engine.run.statement_run import run_statement
+from oracle_embedded.engine.run.contracts import DatabaseState
+from oracle_embedded.engine.run.prepared import PreparedStatement
+from oracle_embedded.engine.run.statement import prepare
 from oracle_embedded.engine.run.userenv import user_environment
 from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.statements import run_statement
 from oracle_embedded.engine.storage.catalog import UserDef
 from oracle_embedded.engine.storage.store import Connection
 from oracle_embedded.engine.storage.transactions import Transaction
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.database import Database
-    from oracle_embedded.engine.run.query_run import QueryRows
 
 _LOB_BYTES_MAX = 256 * 1024 * 1024
 _ATTRIBUTES = frozenset({"CLIENT_IDENTIFIER", "MODULE", "ACTION", "CLIENT_INFO", "DBOP"})
@@ -40,7 +39,7 @@ class Session:
 
     def __init__(
         self,
-        database: Database,
+        database: DatabaseState,
         user: UserDef,
         session_id: int,
         serial: int,
@@ -62,7 +61,7 @@ class Session:
         self.attributes: dict[str, str | None] = {}
         self.transaction: Transaction | None = None
         self.read_only_scn: int | None = None
-        self.open_rows: set[QueryRows] = set()
+        self.open_rows: set[ResultRows] = set()
         self.current_values: dict[int, int] = {}
         self.prepared: dict[str, tuple[object, PreparedStatement]] = {}
         self.closed = False

@@ -22,14 +22,17 @@ from oracle_embedded.api import (
     RedoProvider,
     TableVersion,
     TransactionInfo,
+    Value,
     VirtualTable,
 )
+from oracle_embedded.engine.compile.dml import RowPlan
+from oracle_embedded.engine.dictionary import objects, system, tables
 from oracle_embedded.engine.dictionary.registry import Dictionary
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.packages import BUILT_IN
-from oracle_embedded.engine.run.constraints import ConstraintChecks
+from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.security import Security
-from oracle_embedded.engine.run.session import Session
+from oracle_embedded.engine.session import Session
 from oracle_embedded.engine.storage.catalog import Definition, TableDef, UserDef
 from oracle_embedded.engine.storage.rows import Shape
 from oracle_embedded.engine.storage.sequences import Sequences
@@ -42,7 +45,7 @@ ROOT = "CDB$ROOT"
 T = TypeVar("T")
 
 
-class Database(ConstraintChecks):
+class Database:
     """The engine: implements :class:`~oracle_embedded.api.Engine` and ``DatabaseView``.
 
     Args:
@@ -74,9 +77,9 @@ class Database(ConstraintChecks):
         self.started = now()
         self.security = Security(self.store.catalog)
         self.sequences = Sequences(self.store)
-        self.dictionary = Dictionary(self)
+        self.dictionary = Dictionary((tables.VIEWS, objects.VIEWS, system.VIEWS))
         self.shapes: dict[tuple[int, int], Shape] = {}
-        self.check_plans = {}
+        self.check_plans: dict[tuple[int, int], RowPlan] = {}
         self.constants: dict[tuple[str, str], int] = {}
         self.virtual_tables: dict[str, VirtualTable] = {}
         self.procedures: dict[tuple[str, str], Procedure] = {
@@ -145,7 +148,7 @@ class Database(ConstraintChecks):
         self.sessions[session.session_id] = session
         return session
 
-    def forget_session(self, session: Session) -> None:
+    def forget_session(self, session: SessionState) -> None:
         """A session has ended."""
         self.sessions.pop(session.session_id, None)
 
@@ -182,11 +185,11 @@ class Database(ConstraintChecks):
         """When an SCN was current."""
         return self.store.clock.time_of(scn)
 
-    def connection(self) -> object:
-        """The writer's ``sqlite3.Connection``."""
+    def connection(self) -> sqlite3.Connection:
+        """The writer's connection."""
         return self.store.writer.sqlite
 
-    def read_connection(self) -> object:
+    def read_connection(self) -> sqlite3.Connection:
         """A fresh read-only connection; what was reported before is in it."""
         self.store.flush()
         connection = sqlite3.connect(
@@ -226,7 +229,7 @@ class Database(ConstraintChecks):
 
     # --- names -------------------------------------------------------------------------------------------------------
 
-    def find(self, session: Session, owner: str, name: str) -> Definition | None:
+    def find(self, session: SessionState, owner: str, name: str) -> Definition | None:
         """An object by name, as a session sees it: in the root, objects of local users are not there."""
         if session.container == ROOT and owner != "PUBLIC":
             user = self.store.catalog.user(owner)
@@ -235,7 +238,7 @@ class Database(ConstraintChecks):
         return self.store.catalog.find(owner, name)
 
     def find_virtual(
-        self, session: Session, name: str, owner: str | None
+        self, session: SessionState, name: str, owner: str | None
     ) -> tuple[VirtualTable, bool] | None:
         """A computed view that a session may read, and whether it belongs to the dictionary."""
         if owner not in (None, "SYS", "PUBLIC"):
@@ -254,6 +257,16 @@ class Database(ConstraintChecks):
         if restricted and not self.security.may_read_catalog(session.username, plain):
             return None
         return view, dictionary
+
+    def computed_views(self) -> set[str]:
+        """Names of all computed views."""
+        return {*self.dictionary.views, *self.virtual_tables}
+
+    def dictionary_rows(
+        self, name: str, session: SessionState, scn: int | None
+    ) -> Iterator[Sequence[Value]]:
+        """Rows of a dictionary view, as of an SCN if one is given."""
+        return self.dictionary.rows(name, session, scn)
 
     def is_system_object(self, owner: str, name: str) -> bool:
         """Is this a dictionary view or a package?"""
@@ -299,7 +312,7 @@ class Database(ConstraintChecks):
             finally:
                 self.shapes.clear()
 
-    def log_ddl(self, session: Session, text: str) -> None:
+    def log_ddl(self, session: SessionState, text: str) -> None:
         """Put a statement that concerns the whole database into the redo."""
         with self.changing_catalog():
             transaction = session.need_transaction()
@@ -326,13 +339,14 @@ class Database(ConstraintChecks):
         grants: Sequence[tuple[str, str, str]] = (),
         *,
         is_role: bool = False,
+        common: bool = False,
     ) -> None:
-        """Make a user or role when the database is created."""
+        """Make a user or role when the database is created; a common one exists in every container."""
         with self.changing_catalog():
             catalog = self.store.catalog
             user = UserDef(
                 catalog.new_id(), name, password, tuple(privileges), tuple(grants), created=self.store.now(),
-                common=name.startswith("C##") or name in ("PUBLIC", "REDOLAKE_ADMIN"), is_role=is_role,
+                common=common, is_role=is_role,
             )  # fmt: skip
             catalog.put(user, self.store.clock.next())
 

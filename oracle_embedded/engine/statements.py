@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle_embedded.api import (
     BindMeta,
@@ -17,24 +17,25 @@ from oracle_embedded.api import (
 from oracle_embedded.engine.compile.dml import DmlPlan
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.ddl.run import run_ddl
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.plsql.run import run_block
+from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.control import run_control
 from oracle_embedded.engine.run.dml_run import Change, ChangeRunner
+from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.query_run import ListRows, QueryRows, open_query
-from oracle_embedded.engine.run.statement import PreparedStatement, compile_plan, metas
+from oracle_embedded.engine.run.statement import compile_plan, metas
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage import rowids
-from oracle_embedded.engine.storage.catalog import TableDef
 from oracle_embedded.engine.storage.transactions import Busy
-
-if TYPE_CHECKING:
-    from oracle_embedded.engine.run.session import Session
 
 _LOCK_BATCH = 1000
 _NEVER_BATCHED = frozenset({1013})
 
 
 def run_statement(
-    session: Session,
+    session: SessionState,
     statement: PreparedStatement,
     binds: Sequence[Sequence[Value]],
     bind_metas: Sequence[BindMeta],
@@ -52,15 +53,11 @@ def run_statement(
         case StatementKind.DML:
             return _run_dml(session, statement, binds, bind_metas, batch_errors=batch_errors)
         case StatementKind.PLSQL:
-            from oracle_embedded.engine.plsql.run import run_block
-
             return run_block(session, statement.sql, statement.node, binds, bind_metas)
         case StatementKind.DDL:
-            from oracle_embedded.engine.ddl.run import run_ddl
-
             run_ddl(session, statement.node, statement.sql)
             return Outcome(StatementKind.DDL)
-    run_other(session, statement.node)
+    run_control(session, statement.node)
     return Outcome(StatementKind.OTHER)
 
 
@@ -85,7 +82,7 @@ def _metas(
 
 
 def _run_query(
-    session: Session,
+    session: SessionState,
     statement: PreparedStatement,
     binds: Sequence[Sequence[Value]],
     bind_metas: Sequence[BindMeta],
@@ -105,7 +102,7 @@ def _run_query(
 
 
 def _locking_query(
-    session: Session, statement: PreparedStatement, plan: Plan, binds: list[Value]
+    session: SessionState, statement: PreparedStatement, plan: Plan, binds: list[Value]
 ) -> ListRows:
     """SELECT … FOR UPDATE: lock all rows first, then give them out."""
     transactions = session.database.transactions
@@ -168,7 +165,7 @@ def _all_rows(rows: QueryRows) -> list[Sequence[Value]]:
 
 
 def _run_dml(
-    session: Session,
+    session: SessionState,
     statement: PreparedStatement,
     binds: Sequence[Sequence[Value]],
     bind_metas: Sequence[BindMeta],
@@ -189,7 +186,7 @@ def _run_dml(
                 change = runner.run(row)
             except OracleError as error:
                 if not batch_errors or error.code in _NEVER_BATCHED:
-                    error.row_count = sum(item.count for item in changes)  # type: ignore[attr-defined]
+                    error.row_count = sum(item.count for item in changes)
                     raise
                 outcome.batch_errors.append((number, error))
                 change = Change()
@@ -244,40 +241,3 @@ def return_meta(kind: SqlType, declared: BindMeta | None) -> BindMeta:
         return declared
     meta = kind.meta("")
     return BindMeta(meta.type, meta.size, meta.charset_form)
-
-
-# --- the rest --------------------------------------------------------------------------------------------------------
-
-
-def run_other(session: Session, node: object) -> None:
-    """Transaction control and LOCK TABLE."""
-    match node:
-        case ast.Simple():
-            session.control(node)
-        case ast.LockTable():
-            _lock_tables(session, node)
-        case _:
-            raise AssertionError(f"no way to run {type(node)}")
-
-
-def _lock_tables(session: Session, node: ast.LockTable) -> None:
-    database = session.database
-    transactions = database.transactions
-    with database.store.lock:
-        for reference in node.tables:
-            owner = reference.name[0] if len(reference.name) > 1 else session.schema
-            table = database.find(session, owner, reference.name[-1])
-            if not isinstance(table, TableDef) or not database.security.may_select(
-                session.username, table
-            ):
-                raise ora(942, offset=reference.pos)
-            if not database.security.may_lock(session.username, table):
-                raise ora(1031, offset=reference.pos)
-            while True:
-                transaction = session.need_transaction()
-                try:
-                    transactions.lock_table(transaction, table.object_id, node.mode)
-                    transaction.changes += 1
-                    break
-                except Busy as busy:
-                    transactions.wait(transaction, busy.holder, session.is_interrupted, node.wait)

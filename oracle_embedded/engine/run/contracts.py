@@ -1,0 +1,153 @@
+"""What may the parts that run statements use of a session and of its database?
+
+They stand below both: sessions run statements, and the database opens sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from oracle_embedded.api import (
+    BindMeta,
+    ColumnMeta,
+    EngineSession,
+    Outcome,
+    Procedure,
+    ResultRows,
+    Value,
+    VirtualTable,
+)
+from oracle_embedded.engine.compile.dml import RowPlan
+from oracle_embedded.engine.functions.context import CallContext
+from oracle_embedded.engine.run.prepared import PreparedStatement
+from oracle_embedded.engine.run.security import Security
+from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.storage.catalog import Definition
+from oracle_embedded.engine.storage.rows import Shape
+from oracle_embedded.engine.storage.sequences import Sequences
+from oracle_embedded.engine.storage.store import Connection, Store
+from oracle_embedded.engine.storage.transactions import Transaction, Transactions
+
+T = TypeVar("T")
+
+
+class DatabaseState(Protocol):
+    """The database that a session works in: its storage, its rights, and what its names mean."""
+
+    database_name: str
+    instance_name: str
+    container_name: str
+    started: float
+    first_scn: int
+    store: Store
+    transactions: Transactions
+    security: Security
+    sequences: Sequences
+    constants: dict[tuple[str, str], int]
+    procedures: dict[tuple[str, str], Procedure]
+    system_settings: set[str]
+    shapes: dict[tuple[int, int], Shape]
+    check_plans: dict[tuple[int, int], RowPlan]
+    """CHECK constraints, compiled, by object and version."""
+
+    @property
+    def sessions(self) -> Mapping[int, SessionState]:
+        """Open sessions by number."""
+
+    def find(self, session: SessionState, owner: str, name: str) -> Definition | None:
+        """An object by name, as a session sees it."""
+
+    def find_virtual(
+        self, session: SessionState, name: str, owner: str | None
+    ) -> tuple[VirtualTable, bool] | None:
+        """A computed view that a session may read, and whether it belongs to the dictionary."""
+
+    def computed_views(self) -> set[str]:
+        """Names of all computed views."""
+
+    def dictionary_rows(
+        self, name: str, session: SessionState, scn: int | None
+    ) -> Iterator[Sequence[Value]]:
+        """Rows of a dictionary view, as of an SCN if one is given."""
+
+    def is_system_object(self, owner: str, name: str) -> bool:
+        """Is this a dictionary view or a package?"""
+
+    def is_connected(self, user: str) -> bool:
+        """Has a user a session?"""
+
+    def forget_session(self, session: SessionState) -> None:
+        """A session has ended."""
+
+    def current_scn(self) -> int:
+        """The SCN of now; asking moves it on."""
+
+    def scn_time(self, scn: int) -> float | None:
+        """When an SCN was current."""
+
+    def parsed(self, sql: str, parse: Callable[[str], T]) -> T:
+        """A statement's tree, kept for texts that come again."""
+
+    def changing_catalog(self) -> AbstractContextManager[None]:
+        """The writer's lock for a DDL statement; if it fails, the catalog is read again."""
+
+    def log_ddl(self, session: SessionState, text: str) -> None:
+        """Put a statement that concerns the whole database into the redo."""
+
+    def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
+        """Actions of ALTER SYSTEM by text."""
+
+    def alter_database_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
+        """Actions of ALTER DATABASE by text."""
+
+
+class SessionState(EngineSession, Protocol):
+    """The session for which a statement runs: its user, settings, transaction and LOBs."""
+
+    schema: str
+    container: str
+    program: str
+    machine: str
+    logon_time: float
+    nls: dict[str, str]
+    time_zone: str
+    attributes: dict[str, str | None]
+    transaction: Transaction | None
+    read_only_scn: int | None
+    open_rows: set[ResultRows]
+    prepared: dict[str, tuple[object, PreparedStatement]]
+    """Statements by text, each with the state of the catalog and the session for which it was prepared."""
+
+    @property
+    def database(self) -> DatabaseState:
+        """The database."""
+
+    def run(
+        self, sql: str, binds: Sequence[Value] = (), bind_metas: Sequence[BindMeta] = ()
+    ) -> Outcome:
+        """Parse and execute a statement once."""
+
+    def control(self, node: ast.Simple) -> None:
+        """COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION."""
+
+    def need_transaction(self) -> Transaction:
+        """The open transaction, begun now if there is none. Under the store's lock."""
+
+    def drop_empty_transaction(self) -> None:
+        """Forget a transaction that changed and locked nothing. Under the store's lock."""
+
+    def set_schema(self, name: str) -> None:
+        """Change the schema in which unqualified names are looked up."""
+
+    def enter(self, context: CallContext) -> None:
+        """Let the functions of a connection work for this session's next statement."""
+
+    def running(self, connection: Connection) -> AbstractContextManager[None]:
+        """While the block runs, a cancel interrupts this connection. Only for statements that read."""
+
+    def with_handles(
+        self, rows: list[Sequence[Value]], positions: list[int], columns: Sequence[ColumnMeta]
+    ) -> list[Sequence[Value]]:
+        """Rows with handles in place of LOB contents."""
