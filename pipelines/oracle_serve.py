@@ -23,6 +23,7 @@ from pathlib import Path
 
 from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
+from oracle_embedded.redo import DEFAULT_WARTS, RedoSettings, Wart
 from oracle_embedded.server import EmbeddedServer
 
 LOCK_SECONDS = 30
@@ -50,6 +51,8 @@ def serve(
     user: str = OWNER,
     as_json: bool = False,
     with_parent: bool = False,
+    show: Sequence[str] = (),
+    hide: Sequence[str] = (),
 ) -> int:
     """Serve until ended; returns 0.
 
@@ -60,11 +63,14 @@ def serve(
         as_json: Print one JSON line (``dsn``, ``user``, ``password``, ``capture_user``, ``capture_password``, ``port``) when
             clients can connect, instead of lines for people.
         with_parent: End when standard input is closed, as it is when the starting process ends in whatever way.
+        show: Names of LogMiner's oddities (:class:`oracle_embedded.redo.Wart`) to show beside those that are by default.
+        hide: Names of oddities not to show.
 
     Raises:
         OracleUnavailableError: Another process serves the data folder.
-        ConfigError: The user's name is none.
+        ConfigError: The user's name or an oddity's is none.
     """
+    settings = RedoSettings(warts=(DEFAULT_WARTS | _warts(show)) - _warts(hide))
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -75,7 +81,7 @@ def serve(
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redolake-oracle-")))
         data.mkdir(parents=True, exist_ok=True)
         stack.enter_context(only_server(data, ended))
-        database = open_database(data)
+        database = open_database(data, redo_settings=settings)
         stack.callback(database.close)
         login = ensure_users(database, user)
         server = _listening(database, port)
@@ -83,6 +89,18 @@ def serve(
         _tell(server, login, as_json=as_json)
         ended.wait()
     return 0
+
+
+def _warts(names: Sequence[str]) -> frozenset[Wart]:
+    known = {wart.value: wart for wart in Wart}
+    for name in names:
+        if name.upper() not in known:
+            raise ConfigError(
+                "the embedded Oracle has no such oddity",
+                hint=f"Choose from {', '.join(known)}.",
+                name=name,
+            )
+    return frozenset(known[name.upper()] for name in names)
 
 
 def ensure_users(database: OpenDatabase, user: str) -> Login:
@@ -171,6 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--user", default=OWNER)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--with-parent", action="store_true")
+    parser.add_argument("--show", action="append", default=[])
+    parser.add_argument("--hide", action="append", default=[])
     asked = parser.parse_args(arguments)
     try:
         return serve(
@@ -179,6 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             user=asked.user,
             as_json=asked.json,
             with_parent=asked.with_parent,
+            show=asked.show,
+            hide=asked.hide,
         )
     except CdcError as error:
         print(error, file=sys.stderr)

@@ -69,7 +69,7 @@ class Contents:
         row_version = store.unpack_table(packed)
         unnamed = Wart.UNNAMED_COLUMNS in self.warts
         resolved = resolve(row_version, options, self._database, unnamed=unnamed)
-        return resolved, layout.object_facts(resolved.table, row_version)
+        return resolved, layout.object_facts(resolved, row_version)
 
     def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
         """Is the file still there, and still the log it was?

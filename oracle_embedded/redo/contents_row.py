@@ -14,6 +14,7 @@ from typing import cast
 from oracle_embedded import values
 from oracle_embedded.api import ColumnMeta, OraType, TableVersion, Value
 from oracle_embedded.redo import store
+from oracle_embedded.redo.dictionary import Resolved
 from oracle_embedded.redo.numbers import number_from_int
 
 Row = tuple[Value, ...]
@@ -79,6 +80,7 @@ class ObjectFacts:
 
     owner: Value
     name: Value
+    segment: Value
     object_id: Value
     version: Value
     data_object_id: Value
@@ -87,7 +89,9 @@ class ObjectFacts:
     tablespace: Value
 
 
-NO_OBJECT = ObjectFacts(None, None, NUMBERS[0], NUMBERS[0], NUMBERS[0], NUMBERS[0], None, None)
+NO_OBJECT = ObjectFacts(
+    None, None, None, NUMBERS[0], NUMBERS[0], NUMBERS[0], NUMBERS[0], None, None
+)
 _NO_XID = bytes(8)
 _NO_SEQUENCE = 0xFFFFFFFF
 
@@ -142,16 +146,19 @@ def transaction_facts(transaction: store.Transaction | None, *, resolved: bool) 
     )
 
 
-def object_facts(table: TableVersion, row_version: TableVersion) -> ObjectFacts:
+def object_facts(resolved: Resolved, row_version: TableVersion) -> ObjectFacts:
     """Names as the dictionary resolved them, numbers as the row has them."""
+    table, segment = resolved.table, resolved.segment
+    known = segment is None
     return ObjectFacts(
-        table.owner.encode(),
-        table.name.encode(),
+        table.owner.encode() if known else None,
+        table.name.encode() if known else None,
+        (segment or table.name).encode(),
         NUMBERS[row_version.object_id],
         NUMBERS[row_version.object_version],
         NUMBERS[row_version.data_object_id],
-        NUMBERS[2],
-        b"TABLE",
+        NUMBERS[2] if known else NUMBERS[0],
+        b"TABLE" if known else None,
         b"USERS",
     )
 
@@ -160,6 +167,7 @@ def ddl_facts(owner: str, table: str | None, object_id: int) -> ObjectFacts:
     """Facts of a DDL row."""
     return ObjectFacts(
         owner.encode() or None,
+        table.encode() if table else None,
         table.encode() if table else None,
         NUMBERS[object_id],
         NUMBERS[0],
@@ -211,7 +219,7 @@ _LAYOUT = [
     ("OPERATION_CODE", "N", "numbers[op]"),
     ("ROLLBACK", "N", "numbers[rollback]"),
     ("SEG_OWNER", "V128", "thing.owner"),
-    ("SEG_NAME", "V384", "thing.name"),
+    ("SEG_NAME", "V384", "thing.segment"),
     ("TABLE_NAME", "V128", "thing.name"),
     ("SEG_TYPE", "N", "thing.seg_type"),
     ("SEG_TYPE_NAME", "V128", "thing.seg_type_name"),

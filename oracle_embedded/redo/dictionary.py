@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from oracle_embedded.api import DatabaseView, OraType, StoredColumn, TableVersion
+from oracle_embedded.api import DatabaseView, TableVersion
 from oracle_embedded.redo.miner import DICT_FROM_ONLINE_CATALOG, DICT_FROM_REDO_LOGS
-from oracle_embedded.redo.sink import LOB_TYPES
 
 STATUS_EXECUTABLE = 0
 STATUS_INVALID = 2
@@ -16,11 +15,16 @@ MISMATCH = b"Dictionary Mismatch"
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A definition to print a row by, and what STATUS and INFO say about it."""
+    """A definition to print a row by, and what STATUS and INFO say about it.
+
+    ``raw`` when the types of its columns are unknown. ``segment`` is SEG_NAME where SEG_OWNER and TABLE_NAME are empty.
+    """
 
     table: TableVersion
     status: int = STATUS_EXECUTABLE
     info: bytes | None = None
+    raw: bool = False
+    segment: str | None = None
 
 
 def resolve(
@@ -28,43 +32,37 @@ def resolve(
 ) -> Resolved:
     """Look a row's table up as the session's options say.
 
-    Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on Oracle: it knows only the newest definition; a row of a table whose
-    columns have changed since shows ``COL n`` and internal values, one of a dropped table ``OBJ# n`` as well.
+    Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on Oracle: it knows only the
+    newest definition, so a row of a table whose columns have changed since shows ``COL n`` and stored bytes, and one of a
+    dropped table has no owner and no name either, only SEG_NAME ``OBJ# n``.
 
     Source:
-        Oracle Database Utilities 19c, "LogMiner Dictionary Options" and "DDL_DICT_TRACKING and Supplemental Logging".
+        Measured on 23ai (rows before a bare ADD COLUMN; rows into a segment that was dropped later). Oracle Database
+        Utilities 19c, "LogMiner Dictionary Options" and "DDL_DICT_TRACKING and Supplemental Logging".
     """
     if options & DICT_FROM_REDO_LOGS:
         return Resolved(row_version)
+    nameless = replace(
+        _numbered(row_version), owner="UNKNOWN", name=f"OBJ# {row_version.object_id}"
+    )
     if not options & DICT_FROM_ONLINE_CATALOG:
-        return Resolved(_nameless(row_version), STATUS_INVALID, MISMATCH)
+        return Resolved(nameless, STATUS_INVALID, MISMATCH, raw=True)
     if not unnamed:
         return Resolved(row_version)
     current = database.table_version_at(row_version.object_id, database.current_scn())
     if current is None:
-        return Resolved(_nameless(row_version), STATUS_INVALID, MISMATCH)
+        return Resolved(nameless, STATUS_INVALID, MISMATCH, raw=True, segment=nameless.name)
+    named = replace(row_version, owner=current.owner, name=current.name)
     if current.columns == row_version.columns:
-        return Resolved(replace(row_version, owner=current.owner, name=current.name))
-    named = _numbered(row_version)
-    return Resolved(
-        replace(named, owner=current.owner, name=current.name), STATUS_INVALID, MISMATCH
-    )
-
-
-def _nameless(table: TableVersion) -> TableVersion:
-    return replace(_numbered(table), owner="UNKNOWN", name=f"OBJ# {table.object_id}")
+        return Resolved(named)
+    return Resolved(_numbered(named), STATUS_INVALID, MISMATCH, raw=True)
 
 
 def _numbered(table: TableVersion) -> TableVersion:
-    """The table with ``COL n`` for names and raw values."""
+    """The table with ``COL n`` for names, numbered by the order of its columns when the row was written."""
     names = {column.name: f"COL {at}" for at, column in enumerate(table.columns, 1)}
     return replace(
         table,
-        columns=tuple(_raw(column, names[column.name]) for column in table.columns),
+        columns=tuple(replace(column, name=names[column.name]) for column in table.columns),
         key_columns=tuple(names[name] for name in table.key_columns),
     )
-
-
-def _raw(column: StoredColumn, name: str) -> StoredColumn:
-    kind = column.type if column.type in LOB_TYPES else OraType.RAW
-    return replace(column, name=name, type=kind, charset_form=0)

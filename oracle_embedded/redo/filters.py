@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from oracle_embedded import values
 from oracle_embedded.api import Value
-from oracle_embedded.redo.contents_row import OPERATIONS
+from oracle_embedded.redo.contents_row import OPERATIONS, ObjectFacts
 from oracle_embedded.redo.sink import OP_ROLLBACK, OP_SAVEPOINT_UNDONE
 
 SCN_MAX = 2**63 - 1
@@ -44,9 +44,9 @@ class Filter:
     names: list[tuple[str, bytes]] = field(default_factory=list)
     empty: bool = False
 
-    def accepts(self, owner: Value, name: Value) -> bool:
+    def accepts(self, thing: ObjectFacts) -> bool:
         """Can a row of this object be wanted?"""
-        found = {"SEG_OWNER": owner, "TABLE_NAME": name, "SEG_NAME": name}
+        found = {"SEG_OWNER": thing.owner, "TABLE_NAME": thing.name, "SEG_NAME": thing.segment}
         return all(found[column] == value for column, value in self.names)
 
 

@@ -77,11 +77,11 @@ class LiteralCache:
         self._nls = nls
         self._converters: dict[tuple[object, ...], Convert] = {}
 
-    def memo(self, column: StoredColumn) -> Memo:
-        """Literals of a column's values."""
-        key = (column.type, column.charset_form, column.precision, column.scale)
+    def memo(self, column: StoredColumn, *, raw: bool) -> Memo:
+        """Literals of a column's values; ``raw`` when LogMiner knows neither name nor type of the column."""
+        key = (column.type, column.charset_form, column.precision, column.scale, raw)
         if key not in self._converters:
-            self._converters[key] = converter(column, self._nls)
+            self._converters[key] = raw_converter(column) if raw else converter(column, self._nls)
         return Memo(self._converters[key])
 
 
@@ -114,7 +114,24 @@ def is_text(column: StoredColumn) -> bool:
     return column.charset_form != 2 and column.type in _TEXT_TYPES
 
 
-_TEXT_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR, OraType.LONG, OraType.ROWID})
+_TEXT_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR, OraType.LONG})
+_NATIONAL_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR})
+_TIMESTAMP_TYPES = frozenset({OraType.TIMESTAMP, OraType.TIMESTAMP_LTZ})
+
+
+def raw_converter(column: StoredColumn) -> Convert:
+    """The function from a column's stored value to ``HEXTORAW`` of the bytes that Oracle keeps in the block.
+
+    These are the stored ones but for national text, which is UTF-16 there, and for a TIMESTAMP without a fraction, which
+    has the seven bytes of a DATE.
+
+    Source: logminer.md, section 3.3, "Oracle internal forms".
+    """
+    if column.charset_form == 2 and column.type in _NATIONAL_TYPES:
+        return lambda value: hextoraw(value.decode().encode("utf-16-be"))
+    if column.type in _TIMESTAMP_TYPES:
+        return lambda value: hextoraw(value.removesuffix(bytes(4)) if len(value) == 11 else value)
+    return hextoraw
 
 
 def converter(column: StoredColumn, nls: Nls) -> Convert:
@@ -216,6 +233,13 @@ def text_from_double(value: float, digits: int) -> str:
     return f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent):+04d}"
 
 
+def _rowid(value: bytes) -> bytes:
+    """The stored ten bytes: data object 32 bits, file 10, block 22, row 16."""
+    file, block = divmod(int.from_bytes(value[4:8], "big"), 1 << 22)
+    parts = int.from_bytes(value[:4], "big"), file, block, int.from_bytes(value[8:], "big")
+    return quoted(values.rowid_from_parts(*parts).encode())
+
+
 def _double(value: bytes) -> bytes:
     return f"'{text_from_double(values.float_from_double(value), 17)}'".encode()
 
@@ -226,7 +250,7 @@ def _float(value: bytes) -> bytes:
 
 _OTHERS: dict[OraType, Convert] = {
     OraType.LONG: quoted,
-    OraType.ROWID: quoted,
+    OraType.ROWID: _rowid,
     OraType.RAW: hextoraw,
     OraType.LONG_RAW: hextoraw,
     OraType.BLOB: hextoraw,

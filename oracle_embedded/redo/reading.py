@@ -174,7 +174,7 @@ class Reading:
             "SELECT object, definition FROM redo_object"
         ):
             _resolved, facts = self._contents.resolve(packed, self._mining.options)
-            if wanted.accepts(facts.owner, facts.name):
+            if wanted.accepts(facts):
                 found.append(number)
         return found
 
@@ -427,7 +427,9 @@ class Reading:
         ).fetchone()
         resolved, facts = self._contents.resolve(packed, self._mining.options)
         level = Level(flags >> s.LEVEL_SHIFT)
-        statements = TableStatements(resolved.table, level, self._style, self._literals)
+        statements = TableStatements(
+            resolved.table, level, self._style, self._literals, raw=resolved.raw
+        )
         status, info = resolved.status, resolved.info
         if level is Level.NONE and status == STATUS_EXECUTABLE:
             # Oracle Database Utilities, "DDL_DICT_TRACKING and Supplemental Logging Settings".

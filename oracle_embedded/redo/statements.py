@@ -30,11 +30,17 @@ class TableStatements:
     """Prints the changes of one table version."""
 
     def __init__(
-        self, table: TableVersion, level: Level, style: Style, literals: LiteralCache
+        self,
+        table: TableVersion,
+        level: Level,
+        style: Style,
+        literals: LiteralCache,
+        *,
+        raw: bool = False,
     ) -> None:
         self._table = table
         self._level = level
-        self._template = Template(table, style, literals)
+        self._template = Template(table, style, literals, raw)
         self._columns = {column.internal_id: column for column in table.columns}
         self._lobs = {c.internal_id: c for c in table.columns if c.type in LOB_TYPES}
         self._row = [c for c in table.columns if c.internal_id not in self._lobs]
@@ -262,7 +268,9 @@ class _LobTemplate(Template):
     """A template that prints LOB columns: emptied in an INSERT, as literals in an UPDATE."""
 
     def __init__(self, template: Template, *, literal: bool = False) -> None:
-        super().__init__(template.table, template.style, template.literals, template.names)
+        super().__init__(
+            template.table, template.style, template.literals, template.raw, template.names
+        )
         self._literal_lobs = literal
 
     def value(self, column: StoredColumn, source: str) -> Part:

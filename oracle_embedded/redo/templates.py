@@ -38,11 +38,12 @@ Part = bytes | Expression
 
 @dataclass(slots=True)
 class Template:
-    """Builds the statements of one table definition. ``hide`` prints values of columns otherwise than by type."""
+    """Builds the statements of one table definition; ``raw`` prints stored bytes whatever the columns' types."""
 
     table: TableVersion
     style: Style
     literals: LiteralCache
+    raw: bool = False
     names: dict[str, object] = field(default_factory=lambda: {"quoted": quoted})
 
     def insert(self, columns: Sequence[StoredColumn], source: str) -> Render:
@@ -100,7 +101,7 @@ class Template:
     def value(self, column: StoredColumn, source: str) -> Part:
         """The literal of a column's value."""
         at = column.internal_id
-        if is_text(column):
+        if self._is_text(column):
             return Expression(
                 f"b'NULL' if (v := {source}({at})) is None else {self._literal(column)}"
             )
@@ -108,14 +109,17 @@ class Template:
 
     def _literal(self, column: StoredColumn) -> str:
         """An expression for the literal of ``v``, which is not None."""
-        if is_text(column):
+        if self._is_text(column):
             return """b"'%b'" % (v.replace(b"'", b"''") if b"'" in v else v)"""
         return f"{self._memo(column)}[v]"
+
+    def _is_text(self, column: StoredColumn) -> bool:
+        return not self.raw and is_text(column)
 
     def _memo(self, column: StoredColumn) -> str:
         name = f"memo{column.internal_id}"
         if name not in self.names:
-            self.names[name] = self.literals.memo(column)
+            self.names[name] = self.literals.memo(column, raw=self.raw)
         return name
 
     def compile(self, parts: Iterable[Part]) -> Render:

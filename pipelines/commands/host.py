@@ -95,6 +95,15 @@ def serve(
     user: Annotated[
         str, typer.Option("--user", help="Schema owner, created at the first start.")
     ] = "DEMO",
+    show: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--show", help="An oddity of LogMiner to show, such as LATE_REDO; repeatable."
+        ),
+    ] = None,
+    hide: Annotated[
+        list[str] | None, typer.Option("--hide", help="An oddity not to show; repeatable.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Serve the embedded Oracle for trying things, until it is ended. Never for production data.
@@ -107,4 +116,8 @@ def serve(
 
     from pipelines.oracle_serve import serve as serve_oracle
 
-    raise typer.Exit(serve_oracle(port=port, data=data, user=user, as_json=json))
+    raise typer.Exit(
+        serve_oracle(
+            port=port, data=data, user=user, as_json=json, show=show or (), hide=hide or ()
+        )
+    )

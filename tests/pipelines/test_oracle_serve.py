@@ -17,6 +17,7 @@ from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
 from pipelines import extras, oracle_serve
 from pipelines.cli import app
 from pipelines.demo.server import last_served, serving
+from tests.oracle_embedded.redo.driver import Miner, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -119,3 +120,28 @@ def test_without_the_extra_demo_no_database_is_served(
     monkeypatch.setattr(extras, "EMBEDDED_ORACLE", "a_package_that_is_not_here")
     with pytest.raises(PreflightError), serving(tmp_path):
         pass
+
+
+def test_oddities_are_chosen_by_name(tmp_path: Path) -> None:
+    process = _start(tmp_path, "--show", "late_redo", "--hide", "PARTIAL_XIDS", "--with-parent")
+    said = _line(process)
+    owner = oracledb.connect(user=said["user"], password=said["password"], dsn=said["dsn"])
+    run(owner, "create table t (id number)", "insert into t values (1)")
+    capture = oracledb.connect(
+        user=said["capture_user"], password=said["capture_password"], dsn=said["dsn"]
+    )
+    run(capture, "alter session set container = cdb$root")
+    inserts = "operation_code = 1 and seg_owner = 'DEMO'"
+    assert Miner(capture).mine(where=inserts) == []
+    owner.commit()
+    assert len(Miner(capture).mine(where=inserts)) == 1
+    for session in (owner, capture):
+        session.close()
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(30) == 0
+
+
+def test_an_oddity_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert oracle_serve.main(["--show", "HASTE"]) == 1
+    assert "LATE_REDO" in capsys.readouterr().err
