@@ -22,6 +22,7 @@ _MANTISSA_MAX = 20
 _EXPONENT_MAX = 63
 _EXPONENT_MIN = -64
 _TEXT_DIGITS_MAX = 40
+_SHORTEST_TEXT_MAX = 64
 _NUMBER_TEXT = re.compile(
     r"\s*([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?\s*\Z"
 )
@@ -170,9 +171,36 @@ def text_from_number(number: bytes) -> str:
         return sign + _exponent_text(digits, exponent, mantissa_digits)
     if point <= 0:
         return f"{sign}.{_round_fraction('0' * -point + digits)}"
+    return sign + _plain_text(digits, point)
+
+
+def shortest_text_from_number(number: bytes, *, scientific: bool = False) -> str:
+    """Print a NUMBER as ``TO_CHAR(n, 'TM9')`` does, or ``'TME'``: all its digits in as few characters as possible.
+
+    Plain digits up to 64 characters, the exponent form beyond.
+
+    Source:
+        Oracle SQL Language Reference 19c, Number Format Models, element TM.
+    """
+    if number in (POSITIVE_INFINITY, NEGATIVE_INFINITY):
+        return "-~" if number == NEGATIVE_INFINITY else "~"
+    negative, digits, point = _digits_from_number(number)
+    sign = "-" if negative else ""
+    plain = sign + _plain_text(digits, point)
+    if len(plain) <= _SHORTEST_TEXT_MAX and not scientific:
+        return plain
+    mantissa = f"{digits[:1] or '0'}.{digits[1:]}".rstrip(".")
+    return f"{sign}{mantissa}E{point - 1 if digits else 0:+03d}"
+
+
+def _plain_text(digits: str, point: int) -> str:
+    if not digits:
+        return "0"
+    if point <= 0:
+        return "." + "0" * -point + digits
     if len(digits) <= point:
-        return sign + digits + "0" * (point - len(digits))
-    return f"{sign}{digits[:point]}.{digits[point:]}"
+        return digits + "0" * (point - len(digits))
+    return f"{digits[:point]}.{digits[point:]}"
 
 
 def _round_fraction(fraction: str) -> str:

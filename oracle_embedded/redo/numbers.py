@@ -9,6 +9,7 @@ from __future__ import annotations
 from binascii import hexlify
 
 from oracle_embedded import values
+from oracle_embedded.api import OracleError
 
 _PLAIN_DIGITS_MAX = 38
 _ZERO = ord("0")
@@ -50,12 +51,19 @@ def _rare(number: bytes, sign: bytes, digits: bytes, point: int) -> bytes:
     text = values.text_from_number(number).encode()
     if not digits or number in (values.POSITIVE_INFINITY, values.NEGATIVE_INFINITY):
         return text
-    if values.number_from_text(text.decode()) == number:
+    if _denotes(text.decode(), number):
         return text
     significant = digits.lstrip(b"0")
     point -= len(digits) - len(significant)
     significant = significant.rstrip(b"0")
     return b"%b%b.%bE%+03d" % (sign, significant[:1], significant[1:] or b"0", point - 1)
+
+
+def _denotes(text: str, number: bytes) -> bool:
+    try:
+        return values.number_from_text(text) == number
+    except OracleError:
+        return False  # rounded up to 1E+126, which no NUMBER is
 
 
 def literal_from_number(number: bytes) -> bytes:

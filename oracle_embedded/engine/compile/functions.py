@@ -139,7 +139,7 @@ def _to_char(node: ast.Call, args: list[Sql]) -> Sql:
     third = f", {convert(args[2], 'text', node.pos).text}" if len(args) == 3 else ""
     if value.family in ("number", "float", "double"):
         number = convert(value, "number", node.pos)
-        return Sql(f"o_format_number({number.text}, {model.text})", types.varchar(64))
+        return Sql(f"o_format_number({number.text}, {model.text}{third})", types.varchar(64))
     if value.family in ("ids", "iym"):
         return convert(value, "text", node.pos)
     if value.family not in TEMPORAL:

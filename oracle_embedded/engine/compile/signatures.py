@@ -113,6 +113,7 @@ SIGNATURES = {
     "UTL_RAW.SUBSTR": Signature("RN?N", "o_raw_substr", types.RAW),
     "UTL_RAW.CONCAT": Signature("RR", "o_raw_concat", types.RAW),
     "UTL_RAW.REVERSE": Signature("R", "o_raw_reverse", types.RAW),
+    "UTL_RAW.CAST_FROM_NUMBER": Signature("N", "o_same", types.raw(22)),
     "UTL_RAW.CAST_TO_NUMBER": Signature("R", "o_same", types.NUMBER),
     "DBMS_ROWID.ROWID_CREATE": Signature("NNNNN", "o_rowid_create", types.ROWID),
     "DBMS_ROWID.ROWID_OBJECT": Signature("O", "o_rowid_object", types.NUMBER),

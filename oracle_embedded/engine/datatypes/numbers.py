@@ -1,4 +1,7 @@
-"""How are Oracle NUMBERs added, multiplied, rounded and fitted into columns, in their own encoding?"""
+"""How are Oracle NUMBERs added, multiplied, rounded and fitted into columns, in their own encoding?
+
+Python's operators on Decimal, ``-`` and ``abs`` among them, round to the 28 digits of its default context: every
+operation here names its context, or is one that never rounds (``copy_abs``, ``copy_negate``)."""
 
 from __future__ import annotations
 
@@ -47,7 +50,12 @@ def divide(left: bytes, right: bytes) -> bytes:
 
 def negate(value: bytes) -> bytes:
     """The number with its sign changed."""
-    return encode(-decode(value))
+    return encode(decode(value).copy_negate())
+
+
+def absolute(value: bytes) -> bytes:
+    """The number without its sign."""
+    return encode(decode(value).copy_abs())
 
 
 def remainder(left: bytes, right: bytes) -> bytes:

@@ -5,6 +5,7 @@ Source: Oracle SQL Language Reference 19c, chapter 2, Number Format Models.
 
 from __future__ import annotations
 
+import decimal
 import re
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -13,9 +14,10 @@ from functools import lru_cache
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.values import text_from_number
+from oracle_embedded.values import shortest_text_from_number
 
 _BAD = (1481, "invalid number format model")
+_BAD_SETTING = (12702, "invalid NLS parameter string used in SQL function")
 _MODEL = re.compile(
     r"(?P<fm>FM)?(?P<s1>S)?(?P<b1>B)?(?P<cur>[$LCU])?(?P<whole>[09,G$B]*)(?:(?P<point>[.DV])(?P<frac>[09$B]*))?"
     r"(?P<sci>EEEE)?(?P<s2>S|MI|PR)?\Z",
@@ -69,7 +71,8 @@ def print_number(value: bytes, model: str, separators: str, currency: str) -> st
     number = numbers.decode(value)
     upper = model.strip().upper()
     if upper in ("TM", "TM9", "TME"):
-        return text_from_number(value)
+        text = shortest_text_from_number(value, scientific=upper == "TME")
+        return text.replace(".", separators[0])
     if re.fullmatch(r"(FM)?0*X+", upper):
         return _hexadecimal(number, upper, model)
     if re.fullmatch(r"(FM)?RN", upper):
@@ -78,7 +81,7 @@ def print_number(value: bytes, model: str, separators: str, currency: str) -> st
     if layout.scientific:
         return _scientific(number, layout)
     places = len(layout.fraction)
-    rounded = abs(number).quantize(Decimal((0, (1,), -places)), ROUND_HALF_UP, numbers.WIDE)
+    rounded = number.copy_abs().quantize(Decimal((0, (1,), -places)), ROUND_HALF_UP, numbers.WIDE)
     whole_digits, _, fraction = f"{rounded:f}".partition(".")
     whole_digits = "" if whole_digits == "0" else whole_digits
     room = sum(1 for letter in layout.whole if letter in "09")
@@ -95,6 +98,32 @@ def print_number(value: bytes, model: str, separators: str, currency: str) -> st
         body = body[:-1] + "0" if body else "0"
     negative = number < 0 and any(letter in "123456789" for letter in body)
     return _signed(body, negative, layout, currency)
+
+
+_SETTING = re.compile(
+    r"\s*(NLS_NUMERIC_CHARACTERS|NLS_CURRENCY|NLS_ISO_CURRENCY)\s*=\s*(?:'([^']*)'|(\S+))",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=64)
+def number_settings(text: str) -> dict[str, str]:
+    """The settings of TO_CHAR's third argument: ``NLS_NUMERIC_CHARACTERS = ',.' NLS_CURRENCY = 'EUR'``.
+
+    Raises:
+        OracleError: ORA-12702 for anything else.
+    """
+    found = {}
+    at = 0
+    while text[at:].strip():
+        match = _SETTING.match(text, at)
+        if match is None:
+            raise OracleError(*_BAD_SETTING)
+        found[match[1].upper()] = match[2] if match[2] is not None else match[3]
+        at = match.end()
+    if len(found.get("NLS_NUMERIC_CHARACTERS", ".,")) != 2:
+        raise OracleError(*_BAD_SETTING)
+    return found
 
 
 def _group(digits: str, layout: _Layout, separators: str) -> str:
@@ -135,12 +164,13 @@ def _signed(body: str, negative: bool, layout: _Layout, currency: str) -> str:
 
 
 def _scientific(number: Decimal, layout: _Layout) -> str:
-    text = f"{abs(number):.{len(layout.fraction)}E}"
-    mantissa, exponent = text.split("E")
+    digits = decimal.Context(prec=len(layout.fraction) + 1, rounding=ROUND_HALF_UP)
+    rounded = digits.plus(number.copy_abs())
+    mantissa, exponent = f"{rounded:.{len(layout.fraction)}E}".split("E")
     body = f"{mantissa}E{int(exponent):+03d}"
     if layout.sign == "S<":
         return ("-" if number < 0 else "+") + body
-    return ("-" if number < 0 else " " if layout.fill else "") + (" " if layout.fill else "") + body
+    return (" " if layout.fill else "") + ("-" if number < 0 else " " if layout.fill else "") + body
 
 
 def _hexadecimal(number: Decimal, upper: str, model: str) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers, temporal
 from oracle_embedded.engine.formats.dates import DAYS, print_date
-from oracle_embedded.engine.formats.numbers import print_number
+from oracle_embedded.engine.formats.numbers import number_settings, print_number
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import Entries, register
 from oracle_embedded.values import (
@@ -38,7 +38,8 @@ def _date_difference(left: bytes, right: bytes) -> bytes:
 
 
 def _plus_days(value: bytes, days: bytes, sign: int) -> bytes:
-    seconds = (numbers.decode(days) * _DAY_SECONDS).to_integral_value()
+    exact = numbers.WIDE
+    seconds = exact.multiply(numbers.decode(days), Decimal(_DAY_SECONDS)).to_integral_value()
     return temporal.date_of(temporal.instant(value) + sign * int(seconds) * temporal.SECOND)
 
 
@@ -204,13 +205,11 @@ def _format_date(context: CallContext, value: bytes, model: str, *_: str) -> str
     return print_date(value, model, session_zone=context.time_zone) or None
 
 
-def _format_number(context: CallContext, value: bytes, model: str) -> str | None:
-    return (
-        print_number(
-            value, model, context.nls["NLS_NUMERIC_CHARACTERS"], context.nls["NLS_CURRENCY"]
-        )
-        or None
-    )
+def _format_number(
+    context: CallContext, value: bytes, model: str, settings: str = ""
+) -> str | None:
+    nls = {**context.nls, **number_settings(settings)}
+    return print_number(value, model, nls["NLS_NUMERIC_CHARACTERS"], nls["NLS_CURRENCY"]) or None
 
 
 def _round_fraction(nanos: int, digits: bytes) -> int:
@@ -275,6 +274,7 @@ _SECOND_ENTRIES: Entries = (
     ("o_format_date", _format_date, 2),
     ("o_format_date", _format_date, 3),
     ("o_format_number", _format_number, 2),
+    ("o_format_number", _format_number, 3),
     ("o_at_local", lambda context, value: temporal.at_zone(value, context.time_zone), 1),
     ("o_sysdate", lambda context: temporal.date_of(context.now_utc), 0),
     ("o_systimestamp", lambda context: temporal.zoned_of(context.now_utc, 0), 0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import reduce
 
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.errors import ora
@@ -77,7 +78,9 @@ def _bucket(value: bytes, low: bytes, high: bytes, count: bytes) -> bytes:
         return numbers.encode(0)
     if number >= most:
         return numbers.encode(buckets + 1)
-    return numbers.encode(int((number - least) * buckets / (most - least)) + 1)
+    exact = numbers.WIDE
+    passed = exact.multiply(exact.subtract(number, least), Decimal(buckets))
+    return numbers.encode(int(exact.divide(passed, exact.subtract(most, least))) + 1)
 
 
 class Total:
@@ -175,11 +178,16 @@ class _Moments:
             return None
         if count == 1:
             return numbers.encode(0)
-        context = numbers.QUOTIENT
-        mean = context.divide(sum(self.values, Decimal(0)), Decimal(count))
-        squares = sum(((value - mean) ** 2 for value in self.values), Decimal(0))
-        variance = context.divide(squares, Decimal(count - 1 if self.sample else count))
-        return numbers.encode(context.sqrt(variance) if self.root else variance)
+        exact = numbers.WIDE
+        mean = exact.divide(_sum(self.values), Decimal(count))
+        deviations = [exact.subtract(value, mean) for value in self.values]
+        squares = _sum([exact.multiply(deviation, deviation) for deviation in deviations])
+        variance = exact.divide(squares, Decimal(count - 1 if self.sample else count))
+        return numbers.encode(exact.sqrt(variance) if self.root else variance)
+
+
+def _sum(values: list[Decimal]) -> Decimal:
+    return reduce(numbers.WIDE.add, values, Decimal(0))
 
 
 class Variance(_Moments):
@@ -216,9 +224,8 @@ class Median(_Moments):
         middle = len(ordered) // 2
         if len(ordered) % 2:
             return numbers.encode(ordered[middle])
-        return numbers.divide(
-            numbers.encode(ordered[middle - 1] + ordered[middle]), numbers.encode(2)
-        )
+        total = numbers.WIDE.add(ordered[middle - 1], ordered[middle])
+        return numbers.encode(numbers.WIDE.divide(total, Decimal(2)))
 
 
 class Single:
@@ -261,7 +268,7 @@ _FIRST_ENTRIES: Entries = (
     ("o_ln", numbers.natural_logarithm, 1),
     ("o_log", numbers.logarithm, 2),
     ("o_exp", numbers.exponential, 1),
-    ("o_abs", lambda value: numbers.encode(abs(numbers.decode(value))), 1),
+    ("o_abs", numbers.absolute, 1),
     ("o_sign", lambda value: numbers.encode(int(value > b"\x80") - int(value < b"\x80")), 1),
     ("o_int", numbers.encode, 1),
     ("o_whole", numbers.whole, 1),

@@ -7,11 +7,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import oracledb
 import pytest
 
 from oracle_embedded.api import BindMeta, ColumnMeta, OraType, Value
 from oracle_embedded.database import OpenDatabase, open_database
 from oracle_embedded.engine.session import Session
+from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import (
     date_from_datetime,
     datetime_from_date,
@@ -109,6 +111,28 @@ def connect(database: OpenDatabase) -> Any:
 @pytest.fixture
 def sql(connect: Any) -> Client:
     return connect()
+
+
+@pytest.fixture
+def server(database: OpenDatabase) -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(database.engine) as running:
+        yield running
+
+
+@pytest.fixture
+def driver(database: OpenDatabase, server: EmbeddedServer) -> Iterator[oracledb.Connection]:
+    """A connection of the schema owner through the driver, its NUMBERs exact."""
+    with oracledb.connect(
+        user="DEMO", password=database.password("DEMO"), dsn=server.dsn
+    ) as connection:
+        connection.outputtypehandler = _exact
+        yield connection
+
+
+def _exact(cursor: Any, metadata: Any) -> Any:
+    if metadata.type_code is oracledb.DB_TYPE_NUMBER:
+        return cursor.var(Decimal, arraysize=cursor.arraysize)
+    return None
 
 
 @pytest.fixture(scope="session")

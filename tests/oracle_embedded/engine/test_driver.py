@@ -15,14 +15,6 @@ from oracle_embedded.server import EmbeddedServer
 
 
 @pytest.fixture
-def server(database: OpenDatabase) -> Iterator[EmbeddedServer]:
-    running = EmbeddedServer(database.engine)
-    running.start()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 def engine(database: OpenDatabase, server: EmbeddedServer) -> Iterator[Any]:
     url = sa.URL.create(
         "oracle+oracledb",

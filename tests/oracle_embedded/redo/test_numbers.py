@@ -15,6 +15,11 @@ def test_a_fraction_that_to_char_rounds_keeps_its_digits() -> None:
     assert numbers.digits_from_number(stored).decode() == "3." + "3" * 39 + "E-03"
 
 
+def test_the_greatest_number_is_printed_where_to_char_rounds_it_out_of_range() -> None:
+    greatest = values.number_from_text("9." + "9" * 39 + "E125")
+    assert numbers.digits_from_number(greatest).decode() == "9." + "9" * 39 + "E+125"
+
+
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**120), max_value=10**120))
 def test_digits_are_those_of_to_char_or_exact(value: object) -> None:
     stored = values.number_from_text(str(value))

@@ -1,0 +1,93 @@
+"""NUMBERs through the driver: every digit that Oracle keeps, and no more."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from typing import Any
+
+import pytest
+
+_EDGES = [
+    pytest.param("7", id="one-digit"),
+    pytest.param("1234567890123456789012345678", id="28-digits"),
+    pytest.param("12345678901234567890123456789", id="29-digits"),
+    pytest.param("12345678901234567890123456789012345678", id="38-digits"),
+    pytest.param("123456789012345678901234567890123456789", id="39-digits"),
+    pytest.param("1234567890123456789012345678901234567891", id="40-digits"),
+    pytest.param("0.1234567890123456789012345678901234567891", id="40-digits-behind-the-point"),
+    pytest.param("1E-130", id="least"),
+    pytest.param("9.999999999999999999999999999999999999999E125", id="greatest"),
+    pytest.param("1.234567890123456789012345678901234567891E99", id="beyond-64-characters"),
+]
+
+
+@pytest.mark.parametrize("text", _EDGES)
+@pytest.mark.parametrize("sign", ["", "-"], ids=["positive", "negative"])
+def test_signs_and_texts_keep_every_digit(driver: Any, sign: str, text: str) -> None:
+    with localcontext(prec=60):
+        value = Decimal(sign + text)
+        cursor = driver.cursor()
+        cursor.setinputsizes(n=Decimal)
+        cursor.execute(
+            "select :n, -:n, abs(:n), to_number(to_char(:n, 'TM9')), to_number(to_char(:n, 'TME')),"
+            " utl_raw.cast_to_number(utl_raw.cast_from_number(:n)) from dual",
+            n=value,
+        )
+        assert cursor.fetchone() == (value, -value, abs(value), value, value, value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        pytest.param("to_char(1/3, 'TM9')", "." + "3" * 40, id="third"),
+        pytest.param("to_char(1E40, 'TM9')", "1" + "0" * 40, id="beyond-40-places"),
+        pytest.param("to_char(1E63, 'TM9')", "1" + "0" * 63, id="64-characters"),
+        pytest.param("to_char(1E64, 'TM9')", "1E+64", id="65-characters"),
+        pytest.param("to_char(-1E63, 'TM9')", "-1E+63", id="64-digits-and-a-sign"),
+        pytest.param("to_char(1234.5, 'TME')", "1.2345E+03", id="scientific-on-request"),
+        pytest.param("to_char(0, 'TME')", "0E+00", id="zero-scientific"),
+        pytest.param("to_char(-.5, 'tm')", "-.5", id="lower-case"),
+        pytest.param(
+            "to_char(-1.5, 'TM9', 'NLS_NUMERIC_CHARACTERS='',.''')", "-1,5", id="separators"
+        ),
+        pytest.param("to_char(1.5, '9D9', 'nls_numeric_characters='',.''')", " 1,5", id="point"),
+        pytest.param("to_char(1234.5, '9G999D9', 'NLS_NUMERIC_CHARACTERS='', ''')", " 1 234,5", id="group"),
+        pytest.param(
+            "to_char(-10000, 'FML99G999D99MI', 'NLS_NUMERIC_CHARACTERS = '',.'' NLS_CURRENCY = ''AusDollars'' ')",
+            "AusDollars10.000,-", id="currency",
+        ),
+        pytest.param(
+            "to_char(12345678901234567890123456789.5, 'FM9999999999999999999999999999990.0')",
+            "12345678901234567890123456789.5", id="nines",
+        ),
+        pytest.param(
+            "to_char(12345678901234567890123456789012345678, '9.9999999999999999999999999999999999999EEEE')",
+            "  1.2345678901234567890123456789012345678E+37", id="eeee",
+        ),
+        pytest.param("to_char(0.125, '9.99EEEE')", "  1.25E-01", id="eeee-fraction"),
+        pytest.param("to_char(1.25, '9.9EEEE')", "  1.3E+00", id="eeee-rounds-half-up"),
+        pytest.param("to_char(-9.96, '9.9EEEE')", " -1.0E+01", id="eeee-carries"),
+        pytest.param("to_char(1E100, '9EEEE')", "  1E+100", id="eeee-three-digits"),
+        pytest.param("to_char(1E41)", "1." + "0" * 34 + "E+41", id="without-format"),
+    ],
+)  # fmt: skip
+def test_formats_print_as_documented(driver: Any, expression: str, text: str) -> None:
+    cursor = driver.cursor()
+    cursor.execute(f"select {expression} from dual")
+    assert cursor.fetchone() == (text,)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        pytest.param("variance(n)", Decimal("0.5"), id="variance"),
+        pytest.param("median(n)", Decimal("1" + "0" * 37 + ".5"), id="median"),
+    ],
+)
+def test_aggregates_keep_forty_digits(driver: Any, expression: str, value: Decimal) -> None:
+    with localcontext(prec=60):
+        cursor = driver.cursor()
+        cursor.execute(
+            f"select {expression} from (select 1E37 n from dual union all select 1E37 + 1 from dual)"
+        )
+        assert cursor.fetchone() == (value,)
