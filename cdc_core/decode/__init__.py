@@ -2,7 +2,7 @@
 
 from cdc_core.decode.defaults import default_scalar
 from cdc_core.decode.dml import DecodedDml, decode_dml
-from cdc_core.decode.values import canonical_number
+from cdc_core.decode.values import number_text
 from cdc_core.decode.warm import warm_up
 
-__all__ = ["DecodedDml", "canonical_number", "decode_dml", "default_scalar", "warm_up"]
+__all__ = ["DecodedDml", "decode_dml", "default_scalar", "number_text", "warm_up"]

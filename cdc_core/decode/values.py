@@ -1,66 +1,51 @@
-"""How is a number's text made canonical, so that snapshot and log path hold the same text for the same NUMBER?"""
+"""How does a NUMBER in Oracle's own bytes become canonical text, so that snapshot and log path hold the same text for it?"""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from cdc_core.decode.kernels.canonical import measure_numbers, write_numbers
+from cdc_core.decode.kernels.stored import measure_stored, write_stored
 from cdc_core.decode.kernels.table import ABSENT, NULL, PRESENT
-from cdc_core.decode.literals import LiteralRefusedError, canonical_number_text
-from cdc_core.decode.text_source import TextSource, one_text_array, replace_rows
 from cdc_core.errors import DecodeError
 
 _BYTES_MAX = 2**31 - 1
-_SLACK = 16
 
 
-def canonical_number(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Canonical text of NUMBERs: no exponent, no leading zeros but ``0.5``, no trailing zeros of a fraction, ``-0`` is ``0``.
+def number_text(stored: pa.Array) -> pa.Array:
+    """Canonical text of NUMBERs: no exponent, no leading zeros but ``0.5``, no trailing zeros of a fraction.
 
     Args:
-        array: string or large_string, as ``TO_CHAR`` or SQL_REDO prints numbers (``.5``, ``-.00012``, ``1E+10``); nulls stay.
+        stored: large_binary, as ``UTL_RAW.CAST_FROM_NUMBER`` gives NUMBERs; nulls stay.
 
     Returns:
-        string array of the same length.
+        string array of the same length, every digit kept.
 
     Raises:
-        DecodeError: A text is not a number; the facts name its row.
+        DecodeError: Bytes are not a finite NUMBER; the facts name their row.
     """
-    text = one_text_array(array)
-    rows = len(text)
-    source = TextSource(text)
-    is_valid = text.is_valid().to_numpy(zero_copy_only=False)
+    rows = len(stored)
+    is_valid = stored.is_valid().to_numpy(zero_copy_only=False)
     states = np.where(is_valid, PRESENT, NULL).astype(np.uint8)
-    entries = np.empty(2 * rows, np.int64)
-    offsets = np.empty(rows + 1, np.int32)
-    total = measure_numbers(
-        source.data,
-        source.tail.ctypes.data,
-        source.tail_row,
-        source.offsets.ctypes.data,
-        rows,
-        states.ctypes.data,
-        entries.ctypes.data,
-        offsets.ctypes.data,
-    )
+    _validity, offsets, data = stored.buffers()
+    where = offsets.address + stored.offset * 8 if rows else 0
+    start = data.address if data is not None else 0
+    ends = np.empty(rows + 1, np.int32)
+    total = measure_stored(start, where, rows, states.ctypes.data, ends.ctypes.data)
+    refused = np.flatnonzero(states == ABSENT)
+    if len(refused):
+        raise DecodeError(
+            "Oracle sent bytes that are not a finite NUMBER",
+            hint="Correct the value in Oracle, or name the column under columns_exclude of its table.",
+            row=int(refused[0]),
+        )
     if total > _BYTES_MAX:
         raise DecodeError(
             "a batch of numbers is larger than 2 GiB", hint="Read fewer rows a batch."
         )
-    target = np.empty(total + _SLACK, np.uint8)
-    write_numbers(rows, states.ctypes.data, entries.ctypes.data, target.ctypes.data)
+    target = np.empty(total, np.uint8)
+    write_stored(start, where, rows, states.ctypes.data, target.ctypes.data)
     bitmap = pa.py_buffer(np.packbits(is_valid, bitorder="little"))
-    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(target)]
-    canonical = pa.Array.from_buffers(pa.string(), rows, buffers)
-    left = np.flatnonzero(states == ABSENT).tolist()
-    if not left:
-        return canonical
-    return replace_rows(canonical, left, [_canonical(text[row].as_py(), row) for row in left])
-
-
-def _canonical(text: str, row: int) -> str:
-    try:
-        return canonical_number_text(text)
-    except LiteralRefusedError as error:
-        raise DecodeError(error.what, hint=error.hint, row=row) from None
+    return pa.Array.from_buffers(
+        pa.string(), rows, [bitmap, pa.py_buffer(ends), pa.py_buffer(target)]
+    )

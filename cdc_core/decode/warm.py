@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from cdc_core.decode.dml import decode_dml
-from cdc_core.decode.values import canonical_number
+from cdc_core.decode.values import number_text
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
@@ -19,4 +19,4 @@ def warm_up() -> None:
     columns = (Column("ID", "NUMBER", 22, 0, 10, 0, nullable=False),)
     schema = TableSchema(TableId("WARM", "UP"), Scn(0), columns, key=("ID",))
     decode_dml(pa.array(['update "WARM"."UP" set "ID" = \'2\' where "ID" = \'1\';']), schema)
-    canonical_number(pa.array([".5"]))
+    number_text(pa.array([b"\x80"], pa.large_binary()))

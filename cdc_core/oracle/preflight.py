@@ -12,7 +12,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.schema.types import arrow_schema
+from cdc_core.schema.types import arrow_schema, is_number_text
 
 VIEWS = (
     "V$DATABASE",
@@ -36,6 +36,8 @@ _OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OB
 _UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
 _LOGMINER_PROBE = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
+_NUMBER_BYTES = "SELECT SYS.UTL_RAW.CAST_FROM_NUMBER(0) FROM DUAL"
+_NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,23 @@ def _check_table(session: OracleSession, config: TableConfig, scn: Scn | None) -
             "Rename them, or leave the columns out under columns_exclude",
             table,
         )
+    if any(is_number_text(column) for column in schema.columns):
+        yield from _probe_number_bytes(session, table)
     yield from _check_rights(session, table, scn)
+
+
+def _probe_number_bytes(session: OracleSession, table: TableId) -> Iterator[Finding]:
+    """Can chunks read NUMBERs without a scale? Everyone may run UTL_RAW, unless it was revoked from PUBLIC."""
+    try:
+        session.fetch_all(_NUMBER_BYTES)
+    except CdcError as error:
+        if error.facts.get("ora") not in _NO_SUCH_FUNCTION:
+            raise
+        yield Finding(
+            f"the capture user may not run UTL_RAW, which reads the NUMBER columns without a scale of {table}",
+            f"GRANT EXECUTE ON SYS.UTL_RAW TO {session.user}",
+            table,
+        )
 
 
 def _check_rights(session: OracleSession, table: TableId, scn: Scn | None) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ NUMBER(p, 0), p <= 18        int64
 NUMBER(p, 0), p > 18         decimal128(p, 0)       also NUMBER(*, 0) and INTEGER: decimal128(38, 0)
 NUMBER(p, -s)                decimal128(p + s, 0)   int64 where p + s <= 18; refused where p + s > 38
 NUMBER(p, s), s > p          decimal128(s, s)       refused where s > 38
-NUMBER, FLOAT                string                 canonical text (see ``canonical_number``): loses no digit
+NUMBER, FLOAT                string                 canonical text (see ``canonical_number_text``): loses no digit
 BINARY_DOUBLE, BINARY_FLOAT  float64, float32
 CHAR, VARCHAR2, NCHAR,       string                 CHAR blank padded as stored; '' is NULL as in Oracle,
 NVARCHAR2, CLOB                                      but an empty CLOB is ''
@@ -135,12 +135,12 @@ def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeEr
 def select_expression(column: Column) -> str:
     """How the snapshot path selects the column, so that the driver's Arrow fetch loses nothing.
 
-    NUMBER without scale goes as text (``TO_CHAR`` prints up to 40 significant digits; canonicalised afterwards), since the
-    driver would make it a double; TIMESTAMP(7-9) as text, since Delta holds microseconds.
+    NUMBER without scale goes as its own bytes (:func:`cdc_core.decode.values.number_text` prints them), since the driver
+    would make it a double and TO_CHAR may round; TIMESTAMP(7-9) as text, since Delta holds microseconds.
     """
     name = quote(column.name)
     if is_number_text(column):
-        return f"TO_CHAR({name}, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,''') AS {name}"
+        return f"SYS.UTL_RAW.CAST_FROM_NUMBER({name}) AS {name}"
     if is_timestamp_text(column):
         return f"TO_CHAR({name}, '{_TIMESTAMP_TEXT_FORMAT}') AS {name}"
     return name

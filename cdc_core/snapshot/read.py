@@ -55,7 +55,7 @@ def read_chunk(
     wanted = arrow_schema(schema)
     sql, binds = chunk_query(schema, chunk, scn, condition)
     landing.remove_unlanded(folder)
-    batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(wanted))
+    batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(schema, wanted))
     with closing(batches):
         exact = (_exact(batch, schema, wanted) for batch in batches)
         files = _land(exact, landing, folder, wanted)
@@ -106,23 +106,30 @@ def chunk_query(
     return sql, {"scn": scn, **binds}
 
 
-def _driver_schema(wanted: pa.Schema) -> pa.Schema:
+def _driver_schema(schema: TableSchema, wanted: pa.Schema) -> pa.Schema:
     """What the driver is asked for: the table's types, with 64-bit offsets for text and bytes."""
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-    return pa.schema([field.with_type(large.get(field.type, field.type)) for field in wanted])
+    return pa.schema(
+        [
+            field.with_type(
+                pa.large_binary() if is_number_text(column) else large.get(field.type, field.type)
+            )
+            for column, field in zip(schema.columns, wanted, strict=True)
+        ]
+    )
 
 
 def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.RecordBatch:
     columns = []
     for column, array, field in zip(schema.columns, batch.columns, wanted, strict=True):
         if is_number_text(column):
-            array = _canonical_number(array.cast(pa.string()))
+            array = _number_text(array)
         columns.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
-def _canonical_number(texts: pa.Array) -> pa.Array:
+def _number_text(stored: pa.Array) -> pa.Array:
     # The compiled decoder takes a second to import, and most tables have no column that needs it.
-    from cdc_core.decode.values import canonical_number
+    from cdc_core.decode.values import number_text
 
-    return canonical_number(texts)
+    return number_text(stored)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cdc_core.decode import warm_up
-from cdc_core.decode.kernels import cache, canonical, finish, scan
+from cdc_core.decode.kernels import cache, finish, scan, stored
 
 _PROGRAM = """
 import pyarrow as pa
@@ -92,5 +92,5 @@ def test_warm_up_compiles_every_loop() -> None:
     warm_up()
     for loop in (scan.scan, finish.overlay, finish.measure, finish.write):
         assert len(loop.signatures) == 1
-    for loop in (canonical.measure_numbers, canonical.write_numbers):
+    for loop in (stored.measure_stored, stored.write_stored):
         assert len(loop.signatures) == 1

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from cdc_core.config import SourceConfig
-from cdc_core.errors import OracleError, OracleUnavailableError, PreflightError
+from cdc_core.errors import (
+    OracleError,
+    OracleUnavailableError,
+    PreflightError,
+    SchemaMismatchError,
+)
 from cdc_core.oracle.preflight import Finding, check_source
 from tests.oracle.fake_session import FakeSession
 
@@ -44,6 +49,7 @@ def session_with(**more: Any) -> FakeSession:
         "FROM V$PARAMETER": [("900",)],
         "CURRENT_SCN": [(100,)],
         "ROWNUM = 0": [],
+        "UTL_RAW": [(b"\x80",)],
     }
     blocks = more.pop("blocks", {"END_LOGMNR": NO_LOGMINER})
     return FakeSession(
@@ -76,6 +82,13 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kep
         pytest.param(
             {"ALL_LOG_GROUPS": []}, "all columns",
             'ALTER TABLE "HR"."EMP" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS', id="table-logging",
+        ),
+        pytest.param(
+            {
+                "ALL_TAB_COLS": [("HR", "EMP", "ID", "NUMBER", 22, 0, None, None, "N", None, "NO", "NO")],
+                "UTL_RAW": SchemaMismatchError("invalid identifier", hint="", ora="ORA-00904"),
+            },
+            "may not run UTL_RAW", "GRANT EXECUTE ON SYS.UTL_RAW TO CAPTURE", id="utl-raw",
         ),
         pytest.param(
             {"FROM V$LOG ": NO_VIEW}, "may not read V$LOG", "GRANT SELECT ON SYS.V_$LOG TO CAPTURE",

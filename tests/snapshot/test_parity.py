@@ -1,0 +1,112 @@
+"""Every value is the same on the snapshot path and on the log path, through the driver, LogMiner and the decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cdc_core.capture.logs import cover, read_logs, read_threads
+from cdc_core.capture.mining import mined_batches, mining
+from cdc_core.capture.positions import current_scn, upper_bound
+from cdc_core.decode import decode_dml
+from cdc_core.landing.layout import chunk_folder
+from cdc_core.landing.open import open_landing
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import Scn
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.snapshot.plan import ChunkRange
+from cdc_core.snapshot.read import read_chunk
+from tests.oracle.embedded import Oracle, running_oracle, wait_until
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as oracle:
+        yield oracle
+
+
+class Paths:
+    """Reads one table by both paths; made before the table's rows are written."""
+
+    def __init__(self, oracle: Oracle, path: Path, table: str) -> None:
+        self.config = oracle.config(path, table)
+        self.session = oracle.capture_session(self.config)
+        self.start = current_scn(self.session)
+
+    def snapshot(self) -> list[Row]:
+        """The rows as a snapshot lands them, by ID."""
+        scn = current_scn(self.session)
+        schema = read_table_schema(self.session, self.config.tables[0], scn=scn)
+        landing = open_landing(self.config.landing)
+        manifest = read_chunk(
+            self.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=scn,
+            condition=None, landing=landing, rows=1000,
+        )  # fmt: skip
+        folder = chunk_folder("src", schema.table, "s", 0)
+        paths = landing.local_paths(folder, manifest.files)
+        return _by_id([row for path in paths for row in pq.read_table(path).to_pylist()])
+
+    def log(self) -> list[Row]:
+        """The rows as the INSERTs in the redo mean them, by ID."""
+        now = current_scn(self.session)
+        high = Scn(wait_until(now, lambda: upper_bound(self.session)))
+        schema = read_table_schema(self.session, self.config.tables[0], scn=now)
+        with self.session.in_root():
+            logs = cover(
+                read_logs(self.session, self.start), read_threads(self.session), self.start, high
+            )
+            with mining(self.session, logs, self.start, high):
+                batches = list(mined_batches(self.session, [schema], self.start, high, rows=1000))
+        redo = [
+            row["sql_redo"]
+            for batch in batches
+            for row in batch.to_pylist()
+            if row["operation_code"] == Operation.INSERT
+        ]
+        return _by_id(decode_dml(pa.array(redo), schema).after.to_pylist())
+
+
+def _by_id(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row["ID"])
+
+
+_NUMBERS = [
+    "7",
+    "1234567890123456789012345678",
+    "12345678901234567890123456789",
+    "12345678901234567890123456789012345678",
+    "123456789012345678901234567890123456789",
+    "1234567890123456789012345678901234567891",
+    "0.1234567890123456789012345678901234567891",
+    "0.00" + "3" * 40,
+    "1.234567890123456789012345678901234567891E+99",
+    "9.999999999999999999999999999999999999999E+125",
+    "1E-130",
+]
+
+
+def test_numbers_are_equal_to_the_last_digit(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE NUMBERS (ID NUMBER(5) PRIMARY KEY, N NUMBER, F FLOAT)")
+    paths = Paths(oracle, tmp_path, "NUMBERS")
+    numbers = [Decimal(sign + text) for text in _NUMBERS for sign in ("", "-")]
+    with oracle.owner() as connection:
+        # A FLOAT keeps 38 digits, to which the greatest NUMBER rounds out of range.
+        connection.cursor().executemany(
+            "INSERT INTO NUMBERS VALUES (:1, :2, :3)",
+            [
+                (at, number, number if number.adjusted() < 125 else None)
+                for at, number in enumerate(numbers)
+            ],
+        )
+        connection.commit()
+    snapshot = paths.snapshot()
+    assert [Decimal(row["N"]) for row in snapshot] == numbers
+    assert paths.log() == snapshot
