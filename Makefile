@@ -1,8 +1,9 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test check bench prove doctor format
+.PHONY: help setup demo ui test check bench prove doctor format docs
 
 RUN := .venv/bin
+SITE := .redolake/docs
 SCALE ?= day
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -34,6 +35,16 @@ bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENC
 
 prove: setup ## Load, kill, restart, replay: show that nothing is lost and nothing doubled (the long form)
 	@$(RUN)/python -m pytest tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
+
+docs: setup $(SITE)/ready ## Build the documentation into site/; fails on a broken link
+	@$(RUN)/python -m docs.tools.generate
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@echo "The documentation is in site/index.html"
+
+$(SITE)/ready: docs/requirements.lock
+	@$(RUN)/python -m venv --clear $(SITE)
+	@$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	@touch $@
 
 doctor: setup ## Say what is there, what is missing and what mends it
 	@$(RUN)/redolake doctor

@@ -18,6 +18,6 @@ def require_embedded_oracle() -> None:
     if importlib.util.find_spec(EMBEDDED_ORACLE) is None:
         raise PreflightError(
             "the embedded Oracle is not installed",
-            hint="Install redolake with its extra `demo`: pip install 'redolake[demo]'.",
+            hint="Install the extra `demo`: pip install 'redolake[demo]'.",
             package="redolake-oracle-embedded",
         )

@@ -38,7 +38,7 @@ INPUTS = (
     BUILD_CONSTRAINTS,
     ROOT / "pyproject.toml",
     ROOT / "deploy" / "setup" / "bootstrap.py",
-    ROOT / "cdc_core" / "lake" / "runtime.py",  # the list of jars
+    ROOT / "cdc_core" / "runtime" / "jars.py",  # the list of jars
 )
 FREE_BYTES_MIN = 4 * 1024**3
 PIP_TO_UV = {

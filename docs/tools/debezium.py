@@ -1,0 +1,30 @@
+"""What are Redolake's options called in Debezium's Oracle connector? Data, not code: the options page shows it.
+
+A counterpart does the same job, not necessarily in the same way or unit.
+"""
+
+from __future__ import annotations
+
+COUNTERPARTS: dict[str, tuple[str, ...]] = {
+    "name": ("topic.prefix",),
+    "oracle.dsn": (
+        "database.hostname",
+        "database.port",
+        "database.dbname",
+        "database.pdb.name",
+        "database.url",
+    ),
+    "oracle.user": ("database.user",),
+    "oracle.password_env": ("database.password",),
+    "oracle.call_timeout_seconds": ("database.query.timeout.ms",),
+    "oracle.connect_timeout_seconds": ("connection.validation.timeout.ms",),
+    "oracle.fetch_rows": ("snapshot.fetch.size", "query.fetch.size"),
+    "tables[].name": ("table.include.list",),
+    "tables[].columns_exclude": ("column.exclude.list",),
+    "tables[].key": ("message.key.columns",),
+    "capture.type": ("database.connection.adapter",),
+    "capture.window_redo_bytes_max": ("log.mining.batch.size.max",),
+    "snapshot.chunk_rows": ("incremental.snapshot.chunk.size",),
+    "signals.table": ("signal.data.collection",),
+}
+"""Option path as :mod:`docs.tools.options` writes it → Debezium's properties."""

@@ -1,0 +1,135 @@
+"""Which columns and fields do landing files, manifests and change logs have? Names and types come from the code, meanings from here.
+
+A column without a meaning is a KeyError: whoever adds one says what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+import pyarrow as pa
+
+from cdc_core.lake.tables import CHANGE_FIELDS, spark_type
+from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
+from cdc_core.landing.manifest import ChunkManifest, WindowManifest
+from docs.tools.markdown import code, table
+
+REDO: Mapping[str, str] = {
+    "ordinal": "Order in the source: the window's number shifted left by 40 bits, plus the row's number in LogMiner's order. Unique in the source.",
+    "scn": "SCN of the redo row, not of its commit.",
+    "xid": "Transaction: undo segment, slot and sequence as 16 lower-case hex digits.",
+    "operation_code": "V$LOGMNR_CONTENTS.OPERATION_CODE: 1 INSERT, 2 DELETE, 3 UPDATE, 5 DDL, others as Oracle has them.",
+    "rollback": "True for a row that undoes an earlier one of the same transaction (ROLLBACK = 1).",
+    "seg_owner": "Owner of the segment.",
+    "table_name": "Name of the table.",
+    "row_id": "ROWID of the row, as LogMiner shows it.",
+    "sql_redo": "The statement that redoes the change, with continuation pieces (CSF) joined. Row values stand here.",
+    "status": "V$LOGMNR_CONTENTS.STATUS: 0 is translated; 2 and 3 are not.",
+    "info": "V$LOGMNR_CONTENTS.INFO.",
+    "timestamp": "Database time of the change, without a zone.",
+    "thread": "Redo thread.",
+    "rs_id": "Address of the redo record in its thread.",
+    "ssn": "With `rs_id` the identity of a logical row.",
+    "data_obj": "Object number of the segment (DATA_OBJ#).",
+    "data_objv": "Version of the object (DATA_OBJV#): grows with DDL.",
+    "data_objd": "Physical object number (DATA_OBJD#): changes with TRUNCATE and MOVE.",
+}
+TRANSACTION: Mapping[str, str] = {
+    "xid": "Transaction, as in the redo files.",
+    "state": "`commit`, `rollback`, or `open` at the end of the window.",
+    "start_scn": "SCN at which it began, if that was seen.",
+    "commit_scn": "SCN of its COMMIT or ROLLBACK; NULL while it is open.",
+    "commit_ordinal": "Ordinal of that row: orders transactions with one commit SCN.",
+    "commit_timestamp": "Database time of that row, without a zone.",
+    "username": "User who ran it.",
+    "first_ordinal": "Ordinal of its first row: names the first window in which its rows landed.",
+    "has_rollback": "True if any of its rows undoes another one.",
+    "tables": "Captured tables that it touched so far.",
+    "rows": "Captured redo rows so far, over all windows.",
+}
+CHANGE: Mapping[str, str] = {
+    "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk.",
+    "_cdc_commit_scn": "SCN of the transaction's COMMIT; for `r` the SCN as of which the chunk was read.",
+    "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value there is, so that a chunk's row stands behind all changes of its SCN.",
+    "_cdc_scn": "SCN of the redo row.",
+    "_cdc_xid": "Transaction.",
+    "_cdc_window": "`scn_high` of the window that brought the change; for `r` the chunk's SCN.",
+    "_cdc_timestamp": "Database time of the change, without a zone.",
+    "_cdc_commit_timestamp": "Database time of the COMMIT, without a zone.",
+    "_cdc_username": "User who ran the transaction.",
+    "_cdc_rs_id": "Address of the redo record.",
+    "_cdc_thread": "Redo thread.",
+    "_cdc_row_id": "ROWID of the row.",
+    "_cdc_snapshot": "Snapshot and chunk for rows that a chunk wrote (`r`, and `d` for rows that a chunk found gone); NULL for changes from redo.",
+    "_cdc_absent": "Columns that the change does not carry in `after` (for `d` in `before`): unknown, not NULL. Usually empty.",
+    "_cdc_columns": "Number of user columns when the row was written, so that a column added later differs from NULL.",
+}
+WINDOW_MANIFEST: Mapping[str, str] = {
+    "source": "Name of the source.",
+    "window": "`scn_low` and `scn_high`.",
+    "ordinal": "The window's number in the source, from 0.",
+    "mining_low": "Redo with `mining_low < SCN <= scn_high` was read.",
+    "redo_files": "Each redo file: name, rows, bytes, SHA-256.",
+    "transactions_file": "The transactions file, likewise.",
+    "rows_by_table": "Redo rows per captured table.",
+    "tables_committed": "Tables that transactions committed in this window touched: the only ones that the lake visits.",
+    "transactions_committed": "Number of transactions that committed.",
+    "transactions_rolled_back": "Number of transactions that rolled back.",
+    "transactions_open": "Number of transactions open at the end.",
+    "logs": "Each redo log that was read: thread, sequence, name, first and next SCN.",
+    "schemas": "Definition of each captured table at `scn_high`.",
+    "schema_changes": "DDL of captured tables inside the window, in order, with the definition that each leads to.",
+    "resetlogs_change": "Incarnation of the database.",
+    "seconds": "Time that capture took.",
+}
+CHUNK_MANIFEST: Mapping[str, str] = {
+    "source": "Name of the source.",
+    "schema": "Definition of the table as of the chunk's SCN.",
+    "snapshot_id": "Snapshot that the chunk belongs to.",
+    "number": "Number of the chunk in the snapshot, from 0.",
+    "scn": "SCN as of which the rows were read.",
+    "files": "Each file: name, rows, bytes, SHA-256.",
+    "rows": "Rows in all files.",
+    "condition": "Condition of an ad hoc snapshot; null for a whole table.",
+    "seconds": "Time that reading took.",
+}
+
+
+def redo_columns() -> str:
+    """Columns of redo files."""
+    return _arrow(REDO_SCHEMA, REDO)
+
+
+def transaction_columns() -> str:
+    """Columns of transaction files."""
+    return _arrow(TRANSACTION_SCHEMA, TRANSACTION)
+
+
+def change_columns() -> str:
+    """Columns of a change log before ``before`` and ``after``."""
+    rows = [(code(name), code(spark_type(kind)), CHANGE[name]) for name, kind in CHANGE_FIELDS]
+    return table(("column", "Delta type", "meaning"), rows)
+
+
+def window_manifest() -> str:
+    """Fields of a window's manifest."""
+    return _manifest(WindowManifest, WINDOW_MANIFEST)
+
+
+def chunk_manifest() -> str:
+    """Fields of a chunk's manifest."""
+    return _manifest(ChunkManifest, CHUNK_MANIFEST)
+
+
+def _arrow(schema: pa.Schema, meanings: Mapping[str, str]) -> str:
+    rows = [
+        (code(field.name), code(str(field.type)), "yes" if field.nullable else "no", meanings[field.name])
+        for field in schema
+    ]  # fmt: skip
+    return table(("column", "Arrow type", "may be NULL", "meaning"), rows)
+
+
+def _manifest(kind: type[WindowManifest | ChunkManifest], meanings: Mapping[str, str]) -> str:
+    rows = [(code(field.name), meanings[field.name]) for field in fields(kind)]
+    return table(("field", "meaning"), rows)
