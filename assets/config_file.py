@@ -117,7 +117,7 @@ def existing_file(path: Path) -> Path:
     raise ConfigError(
         "there is no configuration file",
         hint="Name one with --config FILE or the environment variable REDOLAKE_CONFIG; "
-        "`redolake init` writes one from a database, `redolake demo` makes one to look at.",
+        "`redolake demo` makes one to look at.",
         file=names[0],
     )
 

@@ -26,5 +26,8 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "capture.window_redo_bytes_max": ("log.mining.batch.size.max",),
     "snapshot.chunk_rows": ("incremental.snapshot.chunk.size",),
     "signals.table": ("signal.data.collection",),
+    "dagster.snapshots.interval_seconds": ("signal.poll.interval.ms",),
+    "dagster.retries.max": ("errors.max.retries",),
+    "dagster.retries.delay_seconds": ("retriable.restart.connector.wait.ms",),
 }
 """Option path as :mod:`docs.tools.options` writes it → Debezium's properties."""

@@ -82,17 +82,20 @@ def _table(chosen: list[Option]) -> str:
     )
 
 
-def _options(schema: Schema, models: Schema, prefix: str) -> Iterator[Option]:
+def _options(schema: Schema, models: Schema, prefix: str, *, within: str = "") -> Iterator[Option]:
+    """``within`` is the nearest section above that may be left out whole."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         below = list(_models(field, models))
+        is_optional = bool(below) and name not in required and field.get("default") is None
         for suffix, model in below:
-            yield from _options(model, models, f"{prefix}{name}{suffix}.")
+            path = f"{prefix}{name}{suffix}"
+            yield from _options(model, models, f"{path}.", within=path if is_optional else within)
         if not below:
             yield Option(
                 path=prefix + name,
                 type=_type(field),
-                default=_default(field, is_required=name in required),
+                default=_default(field, is_required=name in required, within=within),
                 meaning=from_rst(_meaning(field, schema)),
             )
 
@@ -138,9 +141,9 @@ def _type(field: Schema) -> str:
     return f"{said}, {', '.join(bounds)}" if bounds else said
 
 
-def _default(field: Schema, *, is_required: bool) -> str:
+def _default(field: Schema, *, is_required: bool, within: str) -> str:
     if is_required:
-        return "**required**"
+        return f"required where {code(within)} is given" if within else "**required**"
     default = field.get("default")
     if default is None or default in ([], {}):
         return "none"
