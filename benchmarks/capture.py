@@ -16,6 +16,7 @@ from benchmarks.common import Result, measured
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change
+from cdc_core.capture.reading_position import Reading
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.session import connect
 from pipelines.demo.workload import Plan
@@ -71,8 +72,9 @@ def _driver_alone(airport: Airport, windows: list[ScnWindow]) -> tuple[int, floa
                 resetlogs_change=resetlogs_change(session),
             )
             with mining(session, logs, Scn(low), window.scn_high):
+                reading = Reading(low, (), {})
                 batches = mined_batches(
-                    session, tables, Scn(low), window.scn_high, rows=config.oracle.fetch_rows
+                    session, tables, reading, window.scn_high, rows=config.oracle.fetch_rows
                 )
                 counted += sum(batch.num_rows for batch in batches)
             low = window.scn_high

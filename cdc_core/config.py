@@ -111,10 +111,19 @@ class TableConfig(ConfigModel):
         return TableId.parse(self.name)
 
 
+CloseAt = Literal["completed_logs", "online"]
+
+
 class LogMinerConfig(ConfigModel):
     """Read redo through DBMS_LOGMNR."""
 
     type: Literal["logminer"] = "logminer"
+
+    close_at: CloseAt = "completed_logs"
+    """Where windows end. ``completed_logs``, the default: at the end of the newest switched log of every redo thread. Such a
+    window is complete by Oracle's own rules and can be read again from files that do not change; changes wait for the next log
+    switch, which ``ARCHIVE_LAG_TARGET`` bounds. ``online``: at the redo written last, for latencies of seconds. Redo of an open
+    transaction can reach the log late, so the next window looks back to the beginning of the log that was current."""
 
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
     """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""

@@ -16,9 +16,10 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.logs import RedoLog, cover, read_logs, read_threads
+from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
+from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
@@ -37,6 +38,7 @@ from cdc_core.landing.manifest import (
     window_manifest_bytes,
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
+from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.session import OracleSession
@@ -66,6 +68,7 @@ def capture_window(
     tables: Sequence[TableSchema],
     configs: Sequence[TableConfig],
     ledger: Sequence[OpenTransaction],
+    positions: Sequence[ThreadPosition] | None,
     landing: LandingStore,
     rows: int,
     resetlogs_change: int | None = None,
@@ -76,10 +79,12 @@ def capture_window(
 
     Args:
         session: In the container of the tables.
-        record: The planned window: redo in ``(mining_low, window.scn_high]`` is read.
+        record: The planned window: redo in ``(mining_low, window.scn_high]`` is its own; redo below that came late is read too.
         tables: The definitions valid at the window's lower end.
         configs: The tables' configuration, for definitions after a DDL.
         ledger: Transactions that were open at the end of the window before.
+        positions: How far each redo thread was read when the window before was captured; None where that is not known, empty
+            for the first window.
         rows: Rows per batch.
         resetlogs_change: The incarnation that the source was snapshotted in; None does not check it.
 
@@ -99,7 +104,12 @@ def capture_window(
     )
     for attempt in attempts:
         with attempt:
-            window = _Window(source, record, tables, configs, ledger, landing, rows)
+            with session.in_root():
+                # Before the pass, and so before LogMiner: what is still unwritten now began in these logs.
+                starts = read_log_starts(session)
+            first_scns = {thread: start.first_change for thread, start in starts.items()}
+            reading = Reading(record.mining_low, positions, first_scns)
+            window = _Window(source, record, tables, configs, ledger, reading, landing, rows)
             return window.capture(session, resetlogs_change)
     raise AssertionError("every attempt returns or raises")
 
@@ -134,13 +144,15 @@ class _Window:
         tables: Sequence[TableSchema],
         configs: Sequence[TableConfig],
         opened: Sequence[OpenTransaction],
+        reading: Reading,
         landing: LandingStore,
         rows: int,
     ) -> None:
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
         self._names = [str(schema.table) for schema in tables]
-        self._reader = RowReader(record.ordinal, tables)
+        self._reading = reading
+        self._reader = RowReader(record.ordinal, tables, reading)
         self._ledger = TransactionLedger(opened, record.window, self._names)
         self._counts = np.zeros(len(tables), dtype=np.int64)
         self._ddl: list[tuple[DdlRow, str]] = []
@@ -150,12 +162,12 @@ class _Window:
         self, session: OracleSession, incarnation: int | None
     ) -> tuple[WindowManifest, list[OpenTransaction]]:
         started = time.monotonic()
-        low, high = self._record.mining_low, self._record.window.scn_high
+        low, high = Scn(self._reading.mining_low), self._record.window.scn_high
         with session.in_root():
             current = _check_incarnation(session, incarnation)
             logs = _cover(session, low, high, current)
             with mining(session, logs, low, high):
-                landed = self._land(session, low, high)
+                landed = self._land(session, high)
             _refuse_changed(session, logs, low, high, current)
         history = SchemaHistory(self._tables)
         changes = follow_ddl(session, self._ddl_rows(), history, self._configs)
@@ -168,7 +180,7 @@ class _Window:
         )  # fmt: skip
         return manifest, self._ledger.open_transactions()
 
-    def _land(self, session: OracleSession, low: Scn, high: Scn) -> _Landed:
+    def _land(self, session: OracleSession, high: Scn) -> _Landed:
         self._landing.remove_unlanded(self._folder)
         landed = _Landed()
         with ExitStack() as stack:
@@ -177,7 +189,7 @@ class _Window:
             )
             redo = _RedoFiles(self._landing, self._folder, stack)
             batches = stack.enter_context(
-                closing(mined_batches(session, self._tables, low, high, rows=self._rows))
+                closing(mined_batches(session, self._tables, self._reading, high, rows=self._rows))
             )
             for batch in self._reader.read(batches):
                 self._take(batch, redo)
@@ -229,7 +241,7 @@ class _Window:
             source=self._source,
             window=self._record.window,
             ordinal=self._record.ordinal,
-            mining_low=self._record.mining_low,
+            mining_low=self._reading.mining_low,
             redo_files=tuple(landed.redo),
             transactions_file=landed.transactions,
             rows_by_table={name: count for name, count in counted if count},
@@ -245,6 +257,7 @@ class _Window:
             schema_changes=tuple(changes),
             resetlogs_change=incarnation,
             seconds=time.monotonic() - started,
+            positions=self._reading.after(),
         )
 
 

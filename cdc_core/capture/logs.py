@@ -70,6 +70,20 @@ class RedoThread:
     checkpoint_change: int
     last_redo_change: int
 
+    @property
+    def is_written(self) -> bool:
+        """Does an instance write this thread now? PRIVATE means that one instance asks for it by its number: it counts."""
+        return self.is_open and self.enabled != "DISABLED"
+
+
+@dataclass(frozen=True, slots=True)
+class LogStart:
+    """Where a thread's newest online log begins (FIRST_CHANGE#), and where its newest switched log ends (NEXT_CHANGE#; None
+    if it shows none)."""
+
+    first_change: int
+    switched_change: int | None
+
 
 def read_logs(session: OracleSession, scn: Scn) -> list[RedoLog]:
     """Every log with redo above ``scn``, all copies, of the present incarnation; and per thread the log before.
@@ -100,6 +114,31 @@ def read_threads(session: OracleSession) -> list[RedoThread]:
             _THREADS
         )
     ]
+
+
+def read_log_starts(session: OracleSession) -> dict[int, LogStart]:
+    """Per thread that is written now: where its newest online log begins, and where its newest switched one ends.
+
+    Raises:
+        LogsNotReadyError: No thread is open, or one shows no log, as for a moment while it is switched.
+    """
+    online = [_online_log(row) for row in session.fetch_all(_ONLINE)]
+    found = {}
+    for thread in read_threads(session):
+        if not thread.is_written:
+            continue
+        own = [log for log in online if log.thread == thread.thread]
+        if not own:
+            raise _not_ready(thread, 0, thread.last_redo_change)
+        ends = [log.next_change for log in own if log.next_change != SCN_MAX]
+        newest = max(own, key=lambda log: log.sequence)
+        found[thread.thread] = LogStart(newest.first_change, max(ends, default=None))
+    if not found:
+        raise LogsNotReadyError(
+            "no redo thread of the database is open",
+            hint="Windows go on as soon as the database is open.",
+        )
+    return found
 
 
 def cover(
@@ -154,8 +193,6 @@ def best_copies(logs: Iterable[RedoLog]) -> list[RedoLog]:
 def _needed(thread: RedoThread, low: int, high: int) -> tuple[int, int] | None:
     """The part of ``(low, high]`` in which the thread can have redo, as first and last SCN; None if there is none."""
     first, last = low + 1, high
-    if thread.enabled == "PRIVATE":
-        return None
     if thread.enabled == "DISABLED":
         last = min(last, thread.disable_change)
     elif not thread.is_open:

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from cdc_core.capture.logs import RedoLog
+from cdc_core.capture.reading_position import Reading
 from cdc_core.errors import CdcError, LogsNotReadyError, OracleError
-from cdc_core.model.operations import CONTROL, Operation
+from cdc_core.model.operations import CONTROL, ENDS, Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
 from cdc_core.schema.table import TableSchema
@@ -51,9 +52,11 @@ SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA
        RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, SQL_REDO
   FROM V$LOGMNR_CONTENTS
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}
-   AND OPERATION_CODE NOT IN ({ignored})
+ AND OPERATION_CODE NOT IN ({ignored}){unread}
    AND (OPERATION_CODE IN ({control}) OR {tables}{objects})"""
-_ADD = "BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => :name, OPTIONS => SYS.DBMS_LOGMNR.ADDFILE); END;"
+_UNREAD = """
+   AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
+_ADD = "BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => :name, OPTIONS => SYS.DBMS_LOGMNR.{option}); END;"
 _START = (
     "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,"
     " OPTIONS => SYS.DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
@@ -62,6 +65,7 @@ _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _ADDED = "SELECT FILENAME, STATUS, INFO FROM V$LOGMNR_LOGS"
 _NO_SESSION = "ORA-01307"
 _STATUS_MISSING = 4
+_RS_ID_WIDTH = 32
 
 
 @contextmanager
@@ -76,8 +80,10 @@ def mining(
     """
     _end(session)  # what an earlier failure in this session may have left
     try:
-        for log in logs:
-            session.execute_block(_ADD, {"name": log.name})
+        for number, log in enumerate(logs):
+            # NEW clears the list: one that an ORA-01291 left behind would refuse the same files (ORA-01289).
+            option = "ADDFILE" if number else "NEW"
+            session.execute_block(_ADD.format(option=option), {"name": log.name})
         session.execute_block(_START, {"scn_low": scn_low + 1, "scn_high": scn_high})
         _refuse_missing(session)
         yield
@@ -90,20 +96,22 @@ def mining(
 def mined_batches(
     session: OracleSession,
     tables: Sequence[TableSchema],
-    scn_low: Scn,
+    reading: Reading,
     scn_high: Scn,
     *,
     rows: int,
 ) -> Generator[pa.RecordBatch]:
-    """Rows of the started LogMiner session with ``scn_low < SCN <= scn_high``: transaction control of all transactions, and
-    every row of ``tables``.
+    """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
+    transactions, and every row of ``tables``.
 
-    Rows are filtered by owner and name, and by object number too: a row that LogMiner cannot name must not be lost.
+    Rows are filtered by owner and name, and by object number too: a row that LogMiner cannot name must not be lost. Where
+    redo is looked at again for what came late, most rows that were read before are left out here already; which of the
+    others are new is decided by ``reading`` alone.
 
     Returns:
         Batches of :data:`MINED_SCHEMA`, in the view's order.
     """
-    binds: dict[str, object] = {"scn_low": scn_low, "scn_high": scn_high}
+    binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high}
     terms = []
     for number, schema in enumerate(tables):
         terms.append(f"SEG_OWNER = :o{number} AND TABLE_NAME = :n{number}")
@@ -114,14 +122,35 @@ def mined_batches(
         binds["container"] = session.container
     numbers = sorted({schema.object_id for schema in tables if schema.object_id})
     objects = f" OR DATA_OBJ# IN ({', '.join(map(str, numbers))})" if numbers else ""
+    unread, unread_binds = _unread(reading)
     sql = _QUERY.format(
+        unread=unread,
         container=container,
         ignored=_codes(Operation.INTERNAL, Operation.SELECT_FOR_UPDATE),
         control=_codes(*CONTROL, Operation.MISSING_SCN),
         tables=" OR ".join(terms),
         objects=objects,
     )
-    return session.fetch_batches(sql, binds, rows=rows, schema=MINED_SCHEMA)
+    return session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=MINED_SCHEMA)
+
+
+def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
+    """A condition that holds for every row that :meth:`Reading.take` calls new, and for few others; its binds.
+
+    Addresses are compared as texts of one length: padded with zeros, the one with more digits is the greater, since "x" sorts
+    behind "0".
+    """
+    if reading.mining_low == reading.scn_low:
+        return "", {}
+    threads = ""
+    binds: dict[str, object] = {"window_low": reading.scn_low}
+    for number, position in enumerate(reading.before.values()):
+        threads += f" OR THREAD# = :t{number}"
+        binds[f"t{number}"] = position.thread
+        if position.address is not None:
+            threads += f" AND LPAD(LOWER(TRIM(RS_ID)), {_RS_ID_WIDTH}, '0') > :a{number}"
+            binds[f"a{number}"] = position.address.rs_id.rjust(_RS_ID_WIDTH, "0")
+    return _UNREAD.format(ends=_codes(*ENDS), threads=threads), binds
 
 
 def _codes(*operations: Operation) -> str:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cdc_core.capture.logs import read_log_starts
+from cdc_core.config import CloseAt
 from cdc_core.errors import LogsNotReadyError, TransientError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -15,7 +17,7 @@ from cdc_core.schema.dictionary import tables_condition
 _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 _DATABASE = "SELECT RESETLOGS_CHANGE#, NAME, DBID FROM V$DATABASE"
 _OPEN_THREADS = """
-SELECT COUNT(*), MIN(LAST_REDO_CHANGE#) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED = 'PUBLIC'"""
+SELECT COUNT(*), MIN(LAST_REDO_CHANGE#) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"""
 _OLDEST = "SELECT MIN(START_SCN) FROM {view}"
 _RECENT_DDL = """
 SELECT COUNT(*) FROM ALL_OBJECTS
@@ -68,15 +70,22 @@ def read_start(
     return Start(snapshot, Scn(low), int(resetlogs_change), str(name), int(dbid))
 
 
-def upper_bound(session: OracleSession) -> Scn:
-    """The highest SCN up to which redo is on disk in every open thread, and so a window may be closed.
+def upper_bound(session: OracleSession, close_at: CloseAt) -> Scn:
+    """The highest SCN at which a window may be closed now.
 
-    One less than the lowest LAST_REDO_CHANGE#: LogMiner reads one SCN further than it is asked to.
+    ``completed_logs``: the last SCN below the end of the newest switched log of every open thread, and below the beginning of
+    every log that is written: all redo up to there is in logs that do not change any more. ``online``: one less than the
+    lowest LAST_REDO_CHANGE#, up to which redo is on disk in every open thread (LogMiner reads one SCN further than it is
+    asked to); redo of open transactions that enters the log later is read with a later window.
 
     Raises:
         LogsNotReadyError: No thread is open.
     """
     current = current_scn(session)
+    if close_at == "completed_logs":
+        starts = read_log_starts(session).values()
+        ends = [end for one in starts for end in (one.first_change, one.switched_change) if end]
+        return Scn(min(current, min(ends) - 1))
     [(threads, written)] = session.fetch_all(_OPEN_THREADS)
     if not threads or written is None:
         raise LogsNotReadyError(

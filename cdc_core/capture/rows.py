@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.mining import MINED_SCHEMA
+from cdc_core.capture.reading_position import Reading
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.operations import CONTROL, Operation
 from cdc_core.schema.table import TableSchema
 
-_CONTROL = np.array(CONTROL)
 _NONE = -1
 _NO_XID = "0" * 16
 
@@ -52,8 +52,9 @@ class MinedBatch:
 class RowReader:
     """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches."""
 
-    def __init__(self, ordinal: int, tables: Sequence[TableSchema]) -> None:
+    def __init__(self, ordinal: int, tables: Sequence[TableSchema], reading: Reading) -> None:
         self._next = ordinal << ORDINAL_SHIFT
+        self._reading = reading
         self._names = {(one.table.owner, one.table.name): at for at, one in enumerate(tables)}
         self._objects = {one.object_id: at for at, one in enumerate(tables) if one.object_id}
         self._owners = pa.array([one.table.owner for one in tables], pa.string())
@@ -61,7 +62,7 @@ class RowReader:
         self._unfinished: pa.RecordBatch | None = None
 
     def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[MinedBatch]:
-        """Yield batches of whole rows, none of them empty.
+        """Yield batches of whole rows that were not read before, none of them empty.
 
         Raises:
             DecodeError: The last statement ends in the middle.
@@ -69,6 +70,8 @@ class RowReader:
         """
         for batch in batches:
             whole = self._whole(_named(batch))
+            if whole.num_rows:
+                whole = self._reading.take(whole)
             if whole.num_rows:
                 yield self._numbered(whole)
         if self._unfinished is not None:
@@ -141,7 +144,7 @@ class RowReader:
             for column, name in enumerate(names[1]):
                 known[row, column] = self._names.get((owner, name), _NONE)
         found = known[owners[0], names[0]]
-        control = np.isin(operations, _CONTROL)
+        control = np.isin(operations, CONTROL)
         found[control] = _NONE
         lost = (found == _NONE) & ~control
         if lost.any() and self._objects:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cdc_core.errors import LandingDamagedError
+from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 
@@ -54,7 +55,8 @@ class SchemaChange:
 class WindowManifest:
     """A landed window.
 
-    ``mining_low < row SCN <= window.scn_high`` is the redo that was read. ``tables_committed`` names the captured tables
+    ``mining_low < row SCN <= window.scn_high`` is the redo that was looked at, ``positions`` how far each thread was read when
+    that was done: the next window begins there (None where a version that knew no positions captured it). ``tables_committed`` names the captured tables
     that transactions committed in this window touched, in this or earlier windows: the only ones that the lake must visit.
     ``schemas`` are the versions valid at ``scn_high``; ``schema_changes`` the DDLs inside the window, in order.
     """
@@ -75,6 +77,7 @@ class WindowManifest:
     schema_changes: tuple[SchemaChange, ...]
     resetlogs_change: int
     seconds: float
+    positions: tuple[ThreadPosition, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def digest_of(data: bytes) -> str:
 def window_manifest_bytes(manifest: WindowManifest) -> bytes:
     """Print a window's manifest; :func:`read_window_manifest` is the inverse."""
     data = asdict(manifest)
+    if manifest.positions is not None:
+        data["positions"] = [position.as_json() for position in manifest.positions]
     data["schemas"] = [schema.as_json() for schema in manifest.schemas]
     data["schema_changes"] = [
         {
@@ -131,6 +136,7 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                 "redo_files": tuple(LandedFile(**file) for file in data["redo_files"]),
                 "transactions_file": LandedFile(**data["transactions_file"]),
                 "tables_committed": tuple(data["tables_committed"]),
+                "positions": _positions(data.get("positions")),
                 "logs": tuple(LogUsed(**log) for log in data["logs"]),
                 "schemas": tuple(TableSchema.from_json(schema) for schema in data["schemas"]),
                 "schema_changes": tuple(
@@ -141,6 +147,10 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(where, "a field is missing or has a wrong type") from error
+
+
+def _positions(data: list[dict[str, Any]] | None) -> tuple[ThreadPosition, ...] | None:
+    return None if data is None else tuple(map(ThreadPosition.from_json, data))
 
 
 def chunk_manifest_bytes(manifest: ChunkManifest) -> bytes:

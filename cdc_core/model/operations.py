@@ -38,3 +38,6 @@ class Operation(IntEnum):
 
 CONTROL = (Operation.START, Operation.COMMIT, Operation.ROLLBACK)
 """Rows that begin or end a transaction."""
+
+ENDS = (Operation.COMMIT, Operation.ROLLBACK)
+"""Rows that end a transaction."""

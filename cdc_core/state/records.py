@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 
@@ -51,7 +52,11 @@ class TableRecord:
 
 @dataclass(frozen=True, slots=True)
 class WindowRecord:
-    """One window of a source. Its mining range is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture."""
+    """One window of a source. Its own redo is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture.
+
+    ``positions`` say how far each redo thread was read when it was captured, where the next window begins; None before
+    that, and for windows that a version without positions captured.
+    """
 
     source: str
     ordinal: int
@@ -66,6 +71,7 @@ class WindowRecord:
     captured: datetime | None
     applied: datetime | None
     last_error: str | None
+    positions: tuple[ThreadPosition, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

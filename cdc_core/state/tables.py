@@ -64,6 +64,7 @@ WINDOWS = Table(
     Column("captured", Float),
     Column("applied", Float),
     Column("last_error", Text),
+    Column("positions", Text),
     UniqueConstraint("source", "scn_high"),
     UniqueConstraint("source", "scn_low"),
 )

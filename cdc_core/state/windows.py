@@ -10,9 +10,11 @@ from sqlalchemy import Connection, and_, insert, select, update
 from cdc_core.errors import LandingDamagedError, TerminalError, WindowOrderError
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database, moment
+from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.ledger import replace_ledger
 from cdc_core.state.records import WindowRecord, WindowState
 from cdc_core.state.schemas import put_schema
@@ -126,6 +128,7 @@ class WindowQueries:
                 rows=sum(manifest.rows_by_table.values()),
                 seconds=manifest.seconds,
                 manifest_sha256=manifest_sha256,
+                positions=_text_from_positions(manifest.positions),
                 captured=self._database.now(),
                 last_error=None,
             )
@@ -277,7 +280,16 @@ def _window_from_row(row: Any) -> WindowRecord:
     bounds = ScnWindow(values.pop("scn_low"), values.pop("scn_high"))
     for name in ("created", "captured", "applied"):
         values[name] = moment(values[name])
+    values["positions"] = _positions_from_text(values["positions"])
     return WindowRecord(window=bounds, **values)
+
+
+def _text_from_positions(positions: Sequence[ThreadPosition] | None) -> str | None:
+    return None if positions is None else text_from_json([one.as_json() for one in positions])
+
+
+def _positions_from_text(text: str | None) -> tuple[ThreadPosition, ...] | None:
+    return None if text is None else tuple(map(ThreadPosition.from_json, json_from_text(text)))
 
 
 def _window_values(record: WindowRecord) -> dict[str, Any]:

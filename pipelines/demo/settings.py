@@ -59,6 +59,7 @@ def attributes(folder: Path, served: Served) -> dict[str, Any]:
         "tables": [
             {"name": f"{served.user.upper()}.{table.name}"} for table in TABLES if table.captured
         ],
+        "capture": {"close_at": "online"},
         "snapshot": {"chunk_rows": CHUNK_ROWS},
         "landing": {"type": "local", "path": str(folder / "landing")},
         "lake": {"path": str(folder / "lake")},

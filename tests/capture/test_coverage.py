@@ -172,8 +172,8 @@ TWO = [t(1), t(2)]
             id="a-thread-disabled-within-the-range-needs-its-logs",
         ),
         pytest.param(
-            [cur(1, 100)], [t(), t(2, enabled="PRIVATE")], 150, 200, ["1.1"],
-            id="private-threads-are-not-mined",
+            [cur(1, 100), cur(7, 90, thread=2)], [t(), t(2, enabled="PRIVATE")], 150, 200, ["1.1", "2.7"],
+            id="private-threads-count-too",
         ),
         pytest.param(
             [cur(1, 100), cur(7, 100, 9)], ONE, 150, 200, ["1.1"], id="logs-of-unknown-threads"

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture.logminer import capture_window, ledger_from_landing
 from cdc_core.capture.logs import read_logs
-from cdc_core.capture.positions import Start, current_scn, read_start, upper_bound
+from cdc_core.capture.positions import current_scn, upper_bound
 from cdc_core.capture.windows import cut_windows
-from cdc_core.config import SourceConfig
 from cdc_core.errors import (
     ConfigError,
     OracleUnavailableError,
@@ -23,21 +18,16 @@ from cdc_core.errors import (
     RedoUnavailableError,
     SchemaMismatchError,
 )
-from cdc_core.landing.layout import window_folder
-from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
-from cdc_core.landing.open import open_landing
-from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.preflight import check_source
-from cdc_core.oracle.session import OracleSession, connect
+from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord
-from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
+from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle, wait_until
 
 EMP = TableId("DEMO", "EMP")
@@ -52,76 +42,6 @@ def oracle() -> Iterator[Oracle]:
             "INSERT INTO EMP VALUES (1, 'before')",
         )
         yield oracle
-
-
-@dataclass(slots=True)
-class Source:
-    """A source with its store and landing, that captures windows one after the other."""
-
-    oracle: Oracle
-    config: SourceConfig
-    session: OracleSession
-    landing: LandingStore
-    store: Store
-    start: Start
-
-    @classmethod
-    def begin(cls, oracle: Oracle, path: Path, *tables: str) -> Source:
-        config = oracle.config(path, *(tables or ("EMP",)))
-        session = oracle.capture_session(config)
-        store = Store.open(config.state.url)
-        start = read_start(session)
-        store.save_source(
-            SourceRecord(
-                "src",
-                snapshot_scn=start.snapshot_scn,
-                mining_low=start.mining_low,
-                resetlogs_change=start.resetlogs_change,
-            )
-        )
-        for schema in read_table_schemas(session, config.tables, scn=start.snapshot_scn):
-            store.save_schema_version(SchemaVersion("src", schema))
-        return cls(oracle, config, session, open_landing(config.landing), store, start)
-
-    def window(self) -> WindowManifest:
-        """Capture everything up to now as one window."""
-        last = self.store.windows("src", newest_first=True, limit=1)
-        low = last[0].window.scn_high if last else self.start.snapshot_scn
-        now = current_scn(self.session)
-        high = wait_until(now, lambda: upper_bound(self.session))
-        [record] = self.store.plan_windows("src", [ScnWindow(low, Scn(high))])
-        return self.capture(record)
-
-    def capture(self, record: WindowRecord) -> WindowManifest:
-        """Capture and record a planned window."""
-        low = record.window.scn_low
-        tables = [self.store.schema_at("src", config.table, low) for config in self.config.tables]
-        manifest, ledger = capture_window(
-            self.session,
-            source="src",
-            record=record,
-            tables=[schema for schema in tables if schema],
-            configs=self.config.tables,
-            ledger=self.store.open_transactions("src"),
-            landing=self.landing,
-            rows=100,
-            resetlogs_change=self.start.resetlogs_change,
-        )
-        assert ledger_from_landing(self.landing, manifest) == ledger
-        sha256 = digest_of(window_manifest_bytes(manifest))
-        self.store.record_captured("src", manifest, sha256, ledger)
-        return manifest
-
-    def rows(self, manifest: WindowManifest) -> list[dict[str, Any]]:
-        folder = window_folder("src", manifest.window)
-        paths = self.landing.local_paths(folder, manifest.redo_files)
-        return [row for path in paths for row in pq.read_table(path).to_pylist()]
-
-    def transactions(self, manifest: WindowManifest) -> list[dict[str, Any]]:
-        folder = window_folder("src", manifest.window)
-        [path] = self.landing.local_paths(folder, [manifest.transactions_file])
-        found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-        return found
 
 
 def test_a_transaction_over_three_windows_is_whole_in_that_of_its_commit(
@@ -194,7 +114,7 @@ def test_log_switches_within_a_window_lose_nothing(oracle: Oracle, tmp_path: Pat
         connection.cursor().execute("INSERT INTO EMP VALUES (299, 'x')")
         connection.commit()
     logs = read_logs(source.session, source.start.mining_low)
-    high = wait_until(current_scn(source.session), lambda: upper_bound(source.session))
+    high = wait_until(current_scn(source.session), lambda: upper_bound(source.session, "online"))
     assert len(cut_windows(source.start.snapshot_scn, Scn(high), logs, 1)) >= 5
     manifest = source.window()
     assert manifest.rows_by_table == {"DEMO.EMP": 6}

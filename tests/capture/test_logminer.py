@@ -90,6 +90,7 @@ def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
         tables=[EMP, DEPT],
         configs=[TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"')],
         ledger=more.get("ledger", []),
+        positions=more.get("positions", ()),
         landing=landing,
         rows=1000,
         resetlogs_change=more.get("resetlogs_change", 1),
@@ -169,14 +170,16 @@ def test_a_log_that_is_not_ready_is_waited_for_a_few_times(landing: LandingStore
 
 
 def test_a_log_overwritten_during_the_pass_makes_it_start_again(landing: LandingStore) -> None:
-    looks = iter(
-        [(1, 5, "/redo5", 80, None, 9, "CURRENT"), (1, 6, "/redo5", 300, None, 9, "CURRENT")]
-    )
+    before, after = (1, 5, "/redo5", 80, None, 9, "CURRENT"), (1, 6, "/redo5", 300, None, 9, "CURRENT")  # fmt: skip
     archived = [(1, 5, "/arc5", 80, 300, 9, "A", "YES", 1)]
+
+    def is_over() -> bool:
+        return any("V$LOGMNR_CONTENTS" in sql for sql, _ in session.sent)
+
     session = FakeSession(
         answers(**{
-            "FROM V$LOG L": lambda _: [next(looks, (1, 6, "/redo5", 300, None, 9, "CURRENT"))],
-            "A.BLOCKS": lambda _: archived if len(session.sent) > 8 else [],
+            "FROM V$LOG L": lambda _: [after if is_over() else before],
+            "A.BLOCKS": lambda _: archived if is_over() else [],
         }),
         [batch(row(Operation.START))],
     )  # fmt: skip
@@ -255,7 +258,7 @@ def test_ddl_from_before_the_snapshot_is_in_its_schema_already(landing: LandingS
     manifest, _ = capture_window(
         session,  # type: ignore[arg-type]
         source="src", record=RECORD, tables=[known], configs=[TableConfig(name="HR.EMP")],
-        ledger=[], landing=landing, rows=1000,
+        ledger=[], positions=(), landing=landing, rows=1000,
     )  # fmt: skip
     assert manifest.schema_changes == ()
 

@@ -71,10 +71,30 @@ def test_the_snapshot_scn_is_later_than_the_last_ddl() -> None:
 
 
 def test_a_window_ends_below_the_last_redo_on_disk() -> None:
-    assert upper_bound(database()) == 989  # type: ignore[arg-type]
-    assert upper_bound(database(**{"FROM V$THREAD": [(1, 2000)]})) == 1000  # type: ignore[arg-type]
+    assert upper_bound(database(), "online") == 989  # type: ignore[arg-type]
+    ahead = database(**{"FROM V$THREAD": [(1, 2000)]})
+    assert upper_bound(ahead, "online") == 1000  # type: ignore[arg-type]
     with pytest.raises(LogsNotReadyError, match="no redo thread"):
-        upper_bound(database(**{"FROM V$THREAD": [(0, None)]}))  # type: ignore[arg-type]
+        upper_bound(database(**{"FROM V$THREAD": [(0, None)]}), "online")  # type: ignore[arg-type]
+
+
+def test_a_completed_window_ends_where_the_logs_of_every_open_thread_have_ended() -> None:
+    logs = [
+        (1, 9, "/1.9", 900, None, 50, "CURRENT"), (1, 8, "/1.8", 800, 900, 50, "ACTIVE"),
+        (2, 4, "/2.4", 700, None, 50, "CURRENT"), (2, 3, "/2.3", 500, 650, 50, "INACTIVE"),
+        (3, 2, "/3.2", 100, None, 50, "CURRENT"),
+    ]  # fmt: skip
+    threads = [(1, "OPEN", "PUBLIC", 1, 0, 5, 950), (2, "OPEN", "PRIVATE", 1, 0, 5, 940), (3, "CLOSED", "PUBLIC", 1, 0, 150, 150)]  # fmt: skip
+    both = database(**{"FROM V$LOG L": logs, "FROM V$THREAD": threads})
+    assert upper_bound(both, "completed_logs") == 649  # type: ignore[arg-type]
+    one = database(**{"FROM V$LOG L": logs, "FROM V$THREAD": threads[:1]})
+    assert upper_bound(one, "completed_logs") == 899  # type: ignore[arg-type]
+
+
+def test_a_thread_whose_logs_are_not_listed_for_a_moment_makes_the_window_wait() -> None:
+    threads = [(1, "OPEN", "PUBLIC", 1, 0, 5, 950)]
+    with pytest.raises(LogsNotReadyError, match="thread=1"):
+        upper_bound(database(**{"FROM V$LOG L": [], "FROM V$THREAD": threads}), "completed_logs")  # type: ignore[arg-type]
 
 
 def test_scn_and_incarnation_are_read() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.mining import MINED_SCHEMA
+from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import RowReader
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import REDO_SCHEMA
@@ -33,6 +34,7 @@ def row(operation: int, xid: str = X1, scn: int = 150, **more: Any) -> dict[str,
     data: dict[str, Any] = {
         "scn": scn, "operation_code": operation, "rollback": 0, "csf": 0, "status": 0, "thread": 1,
         "timestamp": datetime(2026, 1, 2), "xid": xid, "username": "SCOTT",
+        "rs_id": " 0x000005.00000010.0010 ",
     }  # fmt: skip
     if operation not in (Operation.START, Operation.COMMIT, Operation.ROLLBACK):
         data |= {"seg_owner": "HR", "table_name": "EMP", "data_obj": 501, "sql_redo": "…"}
@@ -47,7 +49,7 @@ def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
 
 
 def landed(*batches: pa.RecordBatch, ordinal: int = 0) -> list[dict[str, Any]]:
-    reader = RowReader(ordinal, [EMP, DEPT])
+    reader = RowReader(ordinal, [EMP, DEPT], Reading(0, (), {}))
     found: list[dict[str, Any]] = []
     for one in reader.read(iter(batches)):
         rows = reader.landing_rows(one)
@@ -122,7 +124,7 @@ def test_a_hole_in_the_redo_is_refused() -> None:
 
 
 def test_internal_ddl_is_left_out_and_user_ddl_is_kept() -> None:
-    reader = RowReader(0, [EMP])
+    reader = RowReader(0, [EMP], Reading(0, (), {}))
     rows = batch(
         row(Operation.DDL, info="INTERNAL DDL (PlSql=0 RecDep=1)"),
         row(Operation.DDL, info="USER DDL (PlSql=0 RecDep=0)", sql_redo="alter"),
@@ -147,7 +149,7 @@ def observe(
     *batches: pa.RecordBatch, opened: tuple[OpenTransaction, ...] = (), ordinal: int = 0
 ) -> TransactionLedger:
     ledger = TransactionLedger(opened, WINDOW, ["HR.EMP", "HR.Dept"])
-    reader = RowReader(ordinal, [EMP, DEPT])
+    reader = RowReader(ordinal, [EMP, DEPT], Reading(0, (), {}))
     for one in reader.read(iter(batches)):
         rows = ledger.resolve(one.rows)
         ledger.observe(type(one)(rows, one.ordinals, one.operations, one.tables))
@@ -235,7 +237,7 @@ def test_an_unresolved_xid_is_that_of_the_open_transaction_in_its_slot() -> None
 
 def test_the_commit_of_a_watched_transaction_is_known() -> None:
     ledger = TransactionLedger((), WINDOW, ["HR.EMP"])
-    reader = RowReader(0, [EMP])
+    reader = RowReader(0, [EMP], Reading(0, (), {}))
     ledger.watch(X1.lower())
     [one] = reader.read(iter([batch(row(Operation.DDL), row(Operation.COMMIT, scn=177))]))
     assert ledger.commit_scn(X1.lower()) is None

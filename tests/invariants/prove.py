@@ -119,6 +119,7 @@ class Prover:
                 "fetch_rows": 100,
             },
             "tables": [{"name": f"{owner}.{table}"} for table in TABLES],
+            "capture": {"close_at": "online"},
             "snapshot": {"chunk_rows": 100},
             "landing": {"type": "local", "path": str(self.folder / "landing")},
             "lake": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ import oracledb
 from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
+from oracle_embedded.redo import Wart
 from oracle_embedded.server import EmbeddedServer
 
 PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner"}
@@ -47,6 +48,7 @@ class Oracle:
                 "name": "src",
                 "oracle": {"dsn": self.server.dsn, "user": CAPTURE, "password": "capture"},
                 "tables": [{"name": f"{OWNER}.{name}"} for name in tables],
+                "capture": {"close_at": "online"},
                 "landing": {"type": "local", "path": str(path / "landing")},
                 "lake": {"path": str(path / "lake")},
                 "state": {"url": f"sqlite:///{path / 'state.db'}"},
@@ -60,9 +62,12 @@ class Oracle:
 
 
 @contextmanager
-def running_oracle(*, logging: bool = True) -> Iterator[Oracle]:
-    """A fresh database for the block, with supplemental logging unless told otherwise."""
+def running_oracle(*, logging: bool = True, warts: Iterable[Wart] = ()) -> Iterator[Oracle]:
+    """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
+    are named."""
     database = open_database(passwords=PASSWORDS)
+    for wart in warts:
+        database.redo.set_wart(wart, shown=True)
     try:
         with EmbeddedServer(database.engine) as server:
             oracle = Oracle(database, server)

@@ -54,6 +54,7 @@ def write(oracle: Oracle, tmp_path: Path) -> Write:
             "name": "shop",
             "oracle": {"dsn": oracle.server.dsn, "user": "C##REDOLAKE", "password_env": PASSWORD},
             "tables": [{"name": "DEMO.ORDERS"}],
+            "capture": {"close_at": "online"},
             "landing": {"type": "local", "path": "landing"},
             "lake": {"path": "lake"},
             "state": {"url": f"sqlite:///{tmp_path}/state.db"},

@@ -92,6 +92,7 @@ def _mine(ctx: Context, record: WindowRecord) -> None:
             tables=[schema for schema in versions.values() if schema is not None],
             configs=ctx.config.tables,
             ledger=ctx.store.open_transactions(ctx.source),
+            positions=before[0].positions if before else (),
             landing=ctx.landing,
             rows=ctx.config.oracle.fetch_rows,
             resetlogs_change=source.resetlogs_change,

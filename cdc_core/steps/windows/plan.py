@@ -40,7 +40,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         mining_low = low if last else source.mining_low
         assert mining_low is not None
         with ctx.oracle() as session:
-            high = upper_bound(session)
+            high = upper_bound(session, ctx.config.capture.close_at)
             if until is not None:
                 high = min(high, Scn(until))
             if high <= low:

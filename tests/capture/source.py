@@ -1,0 +1,103 @@
+"""A source that captures windows of an embedded Oracle one after the other, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from cdc_core.capture.logminer import capture_window, ledger_from_landing
+from cdc_core.capture.positions import Start, current_scn, read_start, upper_bound
+from cdc_core.config import SourceConfig
+from cdc_core.landing.layout import window_folder
+from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
+from cdc_core.landing.open import open_landing
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.dictionary import read_table_schemas
+from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord
+from cdc_core.state.store import Store
+from oracle_embedded.database import ADMIN
+from tests.oracle.embedded import Oracle, wait_until
+
+
+@dataclass(slots=True)
+class Source:
+    """A source with its store and landing, that captures windows one after the other."""
+
+    oracle: Oracle
+    config: SourceConfig
+    session: OracleSession
+    landing: LandingStore
+    store: Store
+    start: Start
+
+    @classmethod
+    def begin(cls, oracle: Oracle, path: Path, *tables: str, **more: Any) -> Source:
+        config = oracle.config(path, *(tables or ("EMP",)), **more)
+        session = oracle.capture_session(config)
+        store = Store.open(config.state.url)
+        start = read_start(session)
+        store.save_source(
+            SourceRecord(
+                "src",
+                snapshot_scn=start.snapshot_scn,
+                mining_low=start.mining_low,
+                resetlogs_change=start.resetlogs_change,
+            )
+        )
+        for schema in read_table_schemas(session, config.tables, scn=start.snapshot_scn):
+            store.save_schema_version(SchemaVersion("src", schema))
+        return cls(oracle, config, session, open_landing(config.landing), store, start)
+
+    def window(self) -> WindowManifest:
+        """Capture everything up to now as one window."""
+        last = self.store.windows("src", newest_first=True, limit=1)
+        low = last[0].window.scn_high if last else self.start.snapshot_scn
+        high = self.bound()
+        [record] = self.store.plan_windows("src", [ScnWindow(low, Scn(high))])
+        return self.capture(record)
+
+    def bound(self) -> int:
+        """An SCN up to which a window may be closed and that is not before now."""
+        close_at = self.config.capture.close_at
+        now = current_scn(self.session)
+        if close_at == "completed_logs":
+            self.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+        return wait_until(now, lambda: upper_bound(self.session, close_at))
+
+    def capture(self, record: WindowRecord) -> WindowManifest:
+        """Capture and record a planned window."""
+        low = record.window.scn_low
+        before = self.store.windows("src", ordinals=range(record.ordinal - 1, record.ordinal))
+        tables = [self.store.schema_at("src", config.table, low) for config in self.config.tables]
+        manifest, ledger = capture_window(
+            self.session,
+            source="src",
+            record=record,
+            tables=[schema for schema in tables if schema],
+            configs=self.config.tables,
+            ledger=self.store.open_transactions("src"),
+            positions=before[0].positions if before else (),
+            landing=self.landing,
+            rows=100,
+            resetlogs_change=self.start.resetlogs_change,
+        )
+        assert ledger_from_landing(self.landing, manifest) == ledger
+        sha256 = digest_of(window_manifest_bytes(manifest))
+        self.store.record_captured("src", manifest, sha256, ledger)
+        return manifest
+
+    def rows(self, manifest: WindowManifest) -> list[dict[str, Any]]:
+        folder = window_folder("src", manifest.window)
+        paths = self.landing.local_paths(folder, manifest.redo_files)
+        return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+    def transactions(self, manifest: WindowManifest) -> list[dict[str, Any]]:
+        folder = window_folder("src", manifest.window)
+        [path] = self.landing.local_paths(folder, [manifest.transactions_file])
+        found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        return found
