@@ -16,7 +16,6 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.engine.compile.dml import DmlPlan
 from oracle_embedded.engine.compile.plan import Plan
-from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.ddl.run import run_ddl
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.run import run_block
@@ -226,18 +225,7 @@ def _returned(plan: DmlPlan, changes: list[Change], given: Sequence[BindMeta]) -
     assert plan.returning is not None
     found = []
     for at, position in enumerate(plan.return_positions):
-        kind = plan.returning.columns[at].type
-        out = OutBind(
-            position, return_meta(kind, given[position] if position < len(given) else None)
-        )
+        out = OutBind(position, given[position])
         out.values = [[row[at] for row in change.returned] for change in changes]
         found.append(out)
     return found
-
-
-def return_meta(kind: SqlType, declared: BindMeta | None) -> BindMeta:
-    """The type of a RETURNING value: the expression's own, unless the client wants a compatible one."""
-    if declared is not None and SqlType(declared.type).family == kind.family:
-        return declared
-    meta = kind.meta("")
-    return BindMeta(meta.type, meta.size, meta.charset_form)

@@ -15,6 +15,7 @@ _ARRAY_FLAG = 0x40
 _ROW_DATA = 7
 _NATIONAL = 2
 _TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
+_SIZED_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.RAW))
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
 _TIMESTAMP_TYPES = frozenset((OraType.TIMESTAMP, OraType.TIMESTAMP_LTZ))
 _TYPES = frozenset(int(ora_type) for ora_type in OraType)
@@ -185,7 +186,7 @@ def utf8_from_utf16(value: Value) -> Value:
 
 
 def out_value(value: Value, meta: BindMeta, lobs: LobStore) -> bytes:
-    """Encode one OUT or RETURNING value with the length field that follows it."""
+    """Encode one OUT or RETURNING value with the field that follows it: 0, or the length of what was cut to the bind's size."""
     if value is None:
         return b"\x00\x00"
     if meta.type in _LOB_TYPES:
@@ -194,6 +195,8 @@ def out_value(value: Value, meta: BindMeta, lobs: LobStore) -> bytes:
         return b"\x02\x01\x01\x00" if value == b"\x01" else b"\x01\x00\x00"
     if meta.charset_form == _NATIONAL:
         value = value.decode().encode("utf-16-be")
+    if meta.type in _SIZED_TYPES and len(value) > meta.size:
+        return clr_bytes(value[: meta.size]) + ub_bytes(len(value))
     return clr_bytes(value) + b"\x00"
 
 

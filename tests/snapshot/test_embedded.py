@@ -233,7 +233,7 @@ def test_a_table_altered_after_the_scn_asks_for_a_new_snapshot(
 def test_a_table_that_is_not_there_is_named_with_near_names(
     oracle: Oracle, tmp_path: Path, wide: str
 ) -> None:
-    with pytest.raises(ConfigError, match=r"Near names:.*DEMO\.WIDE"):
+    with pytest.raises(ConfigError, match=r"Did you mean .*DEMO\.WIDE"):
         Reader(oracle, tmp_path, "WIDTH").schema()
 
 

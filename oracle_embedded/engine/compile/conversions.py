@@ -58,6 +58,16 @@ def convert(value: Sql, family: str, pos: int = 0) -> Sql:
     return Sql(f"cv_{source}_{family}({value.text})", kind, value.nullable, constant=value.constant)
 
 
+def client_form(text: str, kind: SqlType) -> str:
+    """What gives a value as clients get it: ROWIDs printed, local times in the session's zone."""
+    match kind.family:
+        case "rowid":
+            return f"o_rowid_text({text})"
+        case "ltz":
+            return f"cv_ltz_timestamp({text})"
+    return text
+
+
 def numeric(value: Sql, pos: int = 0) -> Sql:
     """An operand of arithmetic: NUMBER, or BINARY_DOUBLE if it is binary."""
     if value.family == "null":

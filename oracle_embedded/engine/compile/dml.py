@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.compilation import Compilation
-from oracle_embedded.engine.compile.conversions import convert
+from oracle_embedded.engine.compile.conversions import client_form, convert
 from oracle_embedded.engine.compile.from_items import (
     columns_in,
     compile_from_item,
@@ -19,6 +19,7 @@ from oracle_embedded.engine.compile.queries import compile_where
 from oracle_embedded.engine.compile.rownum import conjuncts_of, rownum_limit
 from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn, table_source
 from oracle_embedded.engine.datatypes import types
+from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.queries import parse_expression
@@ -333,8 +334,9 @@ def _merge_insert(
 
 def _add_returning(state: Compilation, plan: DmlPlan, returning: ast.Returning | None) -> None:
     if returning is not None:
-        plan.returning = compile_row_plan(state, plan.table, list(returning.exprs))
         plan.return_positions = tuple(bind.index for bind in returning.binds)
+        wanted = [state.bind_types[at] for at in plan.return_positions] if state.bind_types else []
+        plan.returning = compile_row_plan(state, plan.table, list(returning.exprs), wanted=wanted)
 
 
 def compile_row_plan(
@@ -344,8 +346,9 @@ def compile_row_plan(
     *,
     conditions: bool = False,
     name: str | None = None,
+    wanted: Sequence[SqlType] = (),
 ) -> RowPlan:
-    """Compile expressions over a row that comes as parameters."""
+    """Compile expressions over a row that comes as parameters; into the types ``wanted``, where these are told."""
     outer = state.plan
     state.plan = Plan()
     use = use_table(state, table)
@@ -363,16 +366,18 @@ def compile_row_plan(
         values = [Sql(state.condition(expr, scope), types.NUMBER) for expr in exprs]
     else:
         values = [state.value(expr, scope) for expr in exprs]
+    if wanted:
+        values = [
+            convert(value, kind.family, expr.pos)
+            for value, kind, expr in zip(values, wanted, exprs, strict=True)
+        ]
     if len(state.plan.tables) > 1:
         raise unsupported("subqueries here")
     first = FIRST_SLOT + len(state.plan.slots)
     names = ["rid", *(f"c{internal_id}" for internal_id in table.ids)]
     given = ", ".join(f"?{first + at} AS {item}" for at, item in enumerate(names))
     shown = [OutputColumn("", value.type, value.nullable) for value in values]
-    texts = [
-        f"o_rowid_text({value.text})" if value.type.family == "rowid" else value.text
-        for value in values
-    ]
+    texts = [client_form(value.text, value.type) for value in values]
     text = f"SELECT {', '.join(texts)} FROM (SELECT {given}) r"
     slots = state.plan.slots
     state.plan = outer

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
+from oracle_embedded.engine.compile.conversions import client_form
 from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
 from oracle_embedded.engine.compile.plan import OutputColumn, Plan
 from oracle_embedded.engine.compile.queries import compile_select
@@ -101,11 +102,8 @@ def with_outputs(plan: Plan) -> Plan:
     wrapped = []
     changed = False
     for number, column in enumerate(plan.columns, 1):
-        text = f"c{number}"
-        if column.type.family == "rowid":
-            text, changed = f"o_rowid_text({text})", True
-        elif column.type.family == "ltz":
-            text, changed = f"cv_ltz_timestamp({text})", True
+        text = client_form(f"c{number}", column.type)
+        changed = changed or text != f"c{number}"
         wrapped.append(text)
     if changed:
         wrapped.extend(f"l{number}" for number in range(1, len(plan.locks) + 1))
