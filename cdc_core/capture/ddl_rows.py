@@ -1,6 +1,6 @@
 """How is a DDL of a captured table, met in the redo, followed?
 
-The dictionary as of the DDL's commit says what the table has become; only columns appended behind the others are followed.
+The dictionary as of the DDL's commit says what the table has become, and ``schema.evolution`` whether that is followed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.ddl import DdlEffect, compare_schemas, removes_rows
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.evolution import judge, removes_rows
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -58,10 +58,10 @@ def follow_ddl(
         if removes_rows(row.text):
             raise _refused(row, "rows were removed without redo for each")
         new = _read(session, row, configs)
-        verdict = compare_schemas(old, new)
-        if verdict.effect is DdlEffect.REFUSED:
-            raise _refused(row, verdict.reason)
-        if verdict.effect is DdlEffect.COLUMNS_APPENDED:
+        evolution = judge(old, new)
+        if evolution.refusal is not None:
+            raise _refused(row, evolution.refusal)
+        if evolution.is_new_version:
             history.add(new)
             changes.append(SchemaChange(new.scn_from, row.ordinal, row.text, new))
     return changes

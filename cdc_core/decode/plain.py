@@ -30,6 +30,7 @@ from cdc_core.decode.literals import (
     value_of,
 )
 from cdc_core.decode.plan import ColumnPlan, TablePlan, is_dictionary_name
+from cdc_core.decode.unnamed import named_literal
 from cdc_core.errors import DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 
@@ -86,6 +87,7 @@ _NAME = re.compile(r'"([^"]+)"')
 _TABLE = re.compile(r'"[^"]+"\."[^"]+"')
 _COMMA = re.compile(r", ?")
 _JOIN = re.compile(r" ?\|\| ?")
+_UNNAMED = re.compile(r"COL (\d{1,4})", re.ASCII)
 _UNQUOTED = re.compile(r"[^'()]+")
 
 
@@ -96,6 +98,7 @@ class _Statement:
         self.sql, self.plan, self.row = sql, plan, row
         self.at = 0
         self.alias = ""
+        self.unnamed: set[str] = set()
         self.columns = {column.name: column for column in plan.columns}
 
     def read(self) -> PlainChange:
@@ -155,7 +158,7 @@ class _Statement:
         found = self.match(_TABLE)
         if not found:
             raise self.refused("a redo row does not name its table")
-        if found[0] != self.plan.name_sql:
+        if found[0] not in (self.plan.name_sql, self.plan.object_sql):
             if '"OBJ# ' in found[0] or '"BIN$' in found[0]:
                 raise self.refused(
                     "a redo row's table is not in LogMiner's dictionary", _HINT_DICTIONARY
@@ -170,7 +173,7 @@ class _Statement:
         found = self.match(_NAME)
         if not found:
             raise self.refused("a redo row lacks a column's name where one must stand")
-        name = found[1]
+        name = self.known_name(found[1])
         if name not in self.columns and name not in self.plan.skipped:
             if is_dictionary_name(name):
                 raise self.refused(
@@ -184,6 +187,15 @@ class _Statement:
                 column=name,
             )
         return name
+
+    def known_name(self, name: str) -> str:
+        """The name of the table's n-th stored column for ``COL n``; any other name as it is."""
+        found = _UNNAMED.fullmatch(name)
+        if not found or not 1 <= int(found[1]) <= len(self.plan.stored):
+            return name
+        known = self.plan.stored[int(found[1]) - 1]
+        self.unnamed.add(known)
+        return known
 
     def assignment(self, values: dict[str, Value]) -> None:
         self.take(self.alias)
@@ -219,7 +231,24 @@ class _Statement:
             return
         if name in values:
             raise self.refused("a redo row names a column twice", column=name)
-        values[name] = self.value(literal or self.literal(name), column)
+        values[name] = self.value(self.named(literal or self.literal(name), column), column)
+
+    def named(self, literal: Literal, column: ColumnPlan) -> Literal:
+        """The literal as the right dictionary would have made LogMiner print it."""
+        if (
+            column.name not in self.unnamed
+            or not isinstance(literal, Call)
+            or literal.name != "HEXTORAW"
+        ):
+            return literal
+        try:
+            return named_literal(bytes.fromhex("".join(literal.arguments)), column)
+        except ValueError:
+            raise self.refused(
+                "HEXTORAW holds something else than hex", column=column.name
+            ) from None
+        except LiteralRefusedError as error:
+            raise self.refused(error.what, error.hint, column=column.name) from None
 
     def value(self, literal: Literal, column: ColumnPlan) -> Value:
         try:

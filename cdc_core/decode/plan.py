@@ -12,6 +12,9 @@ import pyarrow as pa
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type, is_number_text, is_timestamp_text
 
+NATIONAL_TYPES = frozenset({"NCHAR", "NVARCHAR2", "NCLOB"})
+"""Types whose text is in the national character set."""
+
 ROW_ARCHIVAL = "ORA_ARCHIVE_STATE"
 """Pseudo column of row archival: LogMiner names it in any clause, it is never captured."""
 
@@ -35,22 +38,31 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type."""
+    """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type; ``charset`` is
+    Oracle's name of the character set of its text."""
 
     name: str
     kind: Kind
     type: pa.DataType
     precision: int
     scale: int
+    charset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What decoding needs of a table: its quoted name, the captured columns in order, and the names to pass over."""
+    """What decoding needs of a table: its quoted name, the captured columns in order, and the names to pass over.
+
+    ``stored`` names the columns that LogMiner calls ``COL 1``, ``COL 2`` … where its dictionary does not know them; empty
+    where that is not known, or where a column itself has such a name. ``object_sql`` is the table's name without a
+    dictionary.
+    """
 
     name_sql: str
     columns: tuple[ColumnPlan, ...]
     skipped: tuple[str, ...]
+    stored: tuple[str, ...] = ()
+    object_sql: str = ""
 
     @property
     def row_type(self) -> pa.StructType:
@@ -66,15 +78,19 @@ def plan_table(schema: TableSchema) -> TablePlan:
         UnsupportedTypeError: A column's type is not captured.
     """
     captured = set(schema.column_names)
-    skipped = [name for name in (*schema.excluded, ROW_ARCHIVAL) if name not in captured]
+    skipped = [
+        name for name in (*schema.excluded, *schema.stored, ROW_ARCHIVAL) if name not in captured
+    ]
     return TablePlan(
         name_sql=schema.table.sql,
-        columns=tuple(plan_column(column) for column in schema.columns),
+        columns=tuple(plan_column(column, schema) for column in schema.columns),
         skipped=tuple(dict.fromkeys(skipped)),
+        stored=() if any(map(is_dictionary_name, schema.stored)) else schema.stored,
+        object_sql=f'"UNKNOWN"."OBJ# {schema.object_id}"' if schema.object_id else "",
     )
 
 
-def plan_column(column: Column) -> ColumnPlan:
+def plan_column(column: Column, schema: TableSchema | None = None) -> ColumnPlan:
     """Plan the decoding of one column.
 
     Raises:
@@ -88,7 +104,12 @@ def plan_column(column: Column) -> ColumnPlan:
         type=held,
         precision=held.precision if is_decimal else 0,
         scale=held.scale if is_decimal else 0,
+        charset=_charset(column, schema) if schema else "",
     )
+
+
+def _charset(column: Column, schema: TableSchema) -> str:
+    return schema.ncharset if column.data_type in NATIONAL_TYPES else schema.charset
 
 
 def _kind(column: Column) -> Kind:

@@ -42,6 +42,7 @@ def decoded_changes(
     redo_paths: Sequence[str],
     transactions_paths: Sequence[str],
     decode: Callable[[Any, TableSchema], Any],
+    earlier: Sequence[TableSchema] = (),
 ) -> Any:
     """A DataFrame with the window's changes of one table, in the change log's columns."""
     with translated("reading a window's files", table=schema.table, window=manifest.window.key):
@@ -58,7 +59,7 @@ def decoded_changes(
         session.sql(rows).createOrReplaceTempView("committed")
         session.sql(_without_undone(committed)).createOrReplaceTempView("surviving")
         frame = session.sql(f"SELECT {COLUMNS_READ} FROM surviving")
-        decoder = ChangeDecoder(schema, manifest.window.scn_high, decode)
+        decoder = ChangeDecoder(schema, manifest.window.scn_high, decode, tuple(earlier))
         return frame.mapInArrow(decoder.__call__, change_ddl(schema))
 
 

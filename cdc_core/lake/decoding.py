@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.decode.dml import decode_dml
+from cdc_core.decode.plan import plan_table
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.lake.rollback import UNKNOWN_ROW_ID
 from cdc_core.lake.spark import packed_error
@@ -23,7 +25,9 @@ from cdc_core.schema.table import TableSchema
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = pa.array([None, *(_OPS[code] for code in sorted(_OPS))])
-_NOT_EXECUTABLE = 2
+_NOT_EXECUTABLE = pa.array([2, 3], pa.int32())
+"""STATUS of rows whose SQL_REDO cannot be executed, or is not guaranteed to be right."""
+
 _WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
 _PROBLEMS = {
     "undo-unmatched": "a partial rollback undoes a row that the transaction's redo does not have",
@@ -40,12 +44,20 @@ COLUMNS_READ = (
 class ChangeDecoder:
     """Turns batches of redo rows into batches of ``tables.change_schema``; one per (table, window), sent to the workers.
 
-    ``window`` is the value of ``_cdc_window``: the window's scn_high.
+    A row is decoded by the version of the table in which it was written. DDL waits for transactions that changed the table, so
+    all rows of a transaction have one layout, and a row's own SCN says which: the newest version from before it, or the
+    first one that is known.
+
+    Attributes:
+        schema: The version that both Delta tables have; it gives the rows their columns.
+        window: The value of ``_cdc_window``: the window's scn_high.
+        earlier: Other versions of the table, in the order of their SCNs.
     """
 
     schema: TableSchema
     window: int
     decode: Callable[[Any, TableSchema], Any] = decode_dml
+    earlier: tuple[TableSchema, ...] = ()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode batch by batch; our errors cross into Spark as text that ``spark.translated`` understands."""
@@ -59,10 +71,30 @@ class ChangeDecoder:
                 raise RuntimeError(packed_error(error)) from None
 
     def _changes(self, batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-        self._refuse(batch)
+        versions = self._versions()
+        if len(versions) == 1:
+            return self._decoded(batch, self.schema, target)
+        bounds = np.array([version.scn_from for version in versions[1:]], dtype=np.int64)
+        scns = batch["scn"].to_numpy()
+        # A row has an SCN above that of the DDL whose layout it has.
+        chosen = np.searchsorted(bounds, scns, side="left")
+        parts = [
+            self._decoded(batch.take(pa.array(np.flatnonzero(chosen == at))), versions[at], target)
+            for at in np.unique(chosen).tolist()
+        ]
+        return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+    def _versions(self) -> tuple[TableSchema, ...]:
+        known = {version.scn_from: version for version in (*self.earlier, self.schema)}
+        return tuple(known[scn] for scn in sorted(known))
+
+    def _decoded(
+        self, batch: pa.RecordBatch, version: TableSchema, target: pa.Schema
+    ) -> pa.RecordBatch:
+        self._refuse(batch, version)
         codes = batch["operation_code"]
         try:
-            decoded = self.decode(batch["sql_redo"], self.schema)
+            decoded = self.decode(batch["sql_redo"], version)
         except CdcError as error:
             raise self._located(error, batch) from error
         wrong = pc.not_equal(decoded.op.cast(pa.int32()), codes)
@@ -83,19 +115,24 @@ class ChangeDecoder:
             "_cdc_thread": batch["thread"],
             "_cdc_row_id": _known_row_ids(batch["row_id"]),
             "_cdc_snapshot": pa.nulls(rows, pa.string()),
-            "_cdc_absent": decoded.absent,
-            "_cdc_columns": pa.repeat(pa.scalar(len(self.schema.columns), pa.int32()), rows),
-            "before": decoded.before,
-            "after": decoded.after,
+            "_cdc_absent": _with_later_columns(decoded.absent, version, self.schema),
+            "_cdc_columns": pa.repeat(pa.scalar(len(version.columns), pa.int32()), rows),
+            "before": _in_columns_of(decoded.before, target.field("before").type),
+            "after": _in_columns_of(decoded.after, target.field("after").type),
         }
         arrays = [columns[field.name].cast(field.type) for field in target]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 
-    def _refuse(self, batch: pa.RecordBatch) -> None:
-        """Stop at the first row that is not a plain, executable change."""
+    def _refuse(self, batch: pa.RecordBatch, version: TableSchema) -> None:
+        """Stop at the first row that is neither a plain, executable change nor one whose names the version knows."""
         codes = batch["operation_code"]
         plain = pc.is_in(codes, value_set=pa.array(list(_OPS), codes.type))
-        fine = pc.and_(plain, pc.fill_null(pc.not_equal(batch["status"], _NOT_EXECUTABLE), True))
+        said = pc.fill_null(pc.is_in(batch["status"], value_set=_NOT_EXECUTABLE), False)
+        executable = pc.invert(said)
+        if pc.any(said).as_py() and plan_table(version).stored:
+            unnamed = pc.match_substring(batch["sql_redo"], '"COL ')
+            executable = pc.or_(executable, pc.fill_null(unnamed, False))
+        fine = pc.and_(plain, executable)
         fine = pc.and_(fine, pc.is_null(batch["problem"]))
         row = pc.index(fine, False).as_py()
         if row >= 0:
@@ -116,7 +153,7 @@ class ChangeDecoder:
             name = _operation_name(code)
             raise DecodeError(f"operation {name} is not supported", hint=_WAY_OUT, **where)
         raise DecodeError(
-            "LogMiner could not translate a change (STATUS = 2)", hint=_WAY_OUT, **where
+            "LogMiner could not translate a change (STATUS 2 or 3)", hint=_WAY_OUT, **where
         )
 
     def _check_keys(self, decoded: Any, batch: pa.RecordBatch) -> None:
@@ -152,6 +189,29 @@ class ChangeDecoder:
             "xid": batch["xid"][row].as_py(),
             "ordinal": batch["ordinal"][row].as_py(),
         }
+
+
+def _with_later_columns(
+    absent: pa.ListArray, version: TableSchema, newest: TableSchema
+) -> pa.ListArray:
+    """The absent columns of rows of a version, and those that the table got later."""
+    later = [name for name in newest.column_names if name not in version.column_names]
+    if not later:
+        return absent
+    return pa.array([[*names, *later] for names in absent.to_pylist()], absent.type)
+
+
+def _in_columns_of(images: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
+    """Row images in other columns: by name, NULL where a version has no such column."""
+    if images.type == wanted:
+        return images
+    columns = [
+        images.field(field.name).cast(field.type)
+        if images.type.get_field_index(field.name) >= 0
+        else pa.nulls(len(images), field.type)
+        for field in wanted
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=images.is_null())
 
 
 def _known_row_ids(row_ids: pa.Array) -> pa.Array:

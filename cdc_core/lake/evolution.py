@@ -27,8 +27,8 @@ from cdc_core.lake.tables import (
     string_literal,
 )
 from cdc_core.lake.work import TableWork
+from cdc_core.schema.evolution import Evolution, judge
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_type
 
 
 def known_schema(log: DeltaLog | None) -> TableSchema | None:
@@ -48,11 +48,11 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
     """Do both tables have all columns of ``schema``, with nothing left to finish? Needs no Spark.
 
     Raises:
-        SchemaMismatchError: The versions differ in more than columns at the end.
+        SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
     """
     log, mirror = read_log(work.changelog), read_log(work.mirror)
     known = known_schema(log)
-    if known is None or mirror is None or _newer(known, schema) is not known:
+    if known is None or mirror is None or _judged(known, schema) is not None:
         return False
     return all(
         column in mirror.columns
@@ -69,17 +69,18 @@ def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSc
     """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version.
 
     Raises:
-        SchemaMismatchError: The versions differ in more than columns at the end.
+        SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
     """
     log = read_log(work.changelog)
     known = known_schema(log)
     if log is None or known is None:
         return schema
-    newest = _newer(known, schema)
+    evolution = _judged(known, schema)
+    newest = known if evolution is None else schema
     added = added_columns(log)
-    if newest is not known:
+    if evolution is not None:
         check_names(newest)
-        fresh = newest.column_names[len(known.columns) :]
+        fresh = [column.name for column in evolution.added]
         added = {**added, **default_values(newest, fresh)}
         _alter(
             work,
@@ -93,33 +94,22 @@ def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSc
     return newest
 
 
-def _newer(known: TableSchema, other: TableSchema) -> TableSchema:
-    """The one of two versions that has more columns; every column that both have must be the same."""
-    if known.key != other.key:
-        raise _mismatch(known, "the key is another one", f"{known.key} became {other.key}")
-    for old, new in zip(known.columns, other.columns, strict=False):
-        if old.name != new.name:
-            raise _mismatch(
-                known,
-                "columns were renamed, dropped or reordered",
-                f"{old.name} became {new.name}",
-            )
-        if arrow_type(old) != arrow_type(new):
-            raise _mismatch(
-                known,
-                "a column has another type",
-                f"{old.name}: {old.data_type} became {new.data_type}",
-            )
-    return other if len(other.columns) > len(known.columns) else known
+def _judged(known: TableSchema, other: TableSchema) -> Evolution | None:
+    """What leads from the tables' version to another one; None if that is not newer or asks for nothing.
 
-
-def _mismatch(schema: TableSchema, what: str, where: str) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"the table's definition cannot be followed: {what}",
-        hint="Only columns added at the end are followed. Move both Delta tables aside and take a new snapshot of the table.",
-        table=schema.table,
-        change=where,
-    )
+    Raises:
+        SchemaMismatchError: The way there cannot be followed.
+    """
+    if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
+        return None
+    evolution = judge(known, other)
+    if evolution.refusal is not None:
+        raise SchemaMismatchError(
+            f"the table's definition cannot be followed: {evolution.refusal}",
+            hint="Move both Delta tables aside and take a new snapshot of the table.",
+            table=known.table,
+        )
+    return evolution if evolution.is_new_version else None
 
 
 def _reach(work: TableWork, session: Any, schema: TableSchema, added: dict[str, str]) -> None:

@@ -74,6 +74,7 @@ class Lake:
         *,
         position: int | None = None,
         covered_scn: int = 0,
+        earlier: Sequence[TableSchema] = (),
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror, each once.
@@ -88,6 +89,7 @@ class Lake:
             position: scn_high of the last window that the caller knows the mirror took; None if it does not know.
             covered_scn: Lowest SCN of the chunks of the last complete snapshot of the whole table: older changes of keys
                 that are not in the mirror do not bring them back.
+            earlier: The table's other versions, by which rows written before a DDL are decoded.
             fence: Called right before each commit.
 
         Raises:
@@ -106,6 +108,7 @@ class Lake:
             position=position,
             covered_scn=covered_scn,
             decode=self._decode,
+            earlier=earlier,
         )
 
     def apply_chunk(

@@ -44,6 +44,7 @@ def apply_window(
     position: int | None,
     covered_scn: int,
     decode: Callable[[Any, TableSchema], Any],
+    earlier: Sequence[TableSchema] = (),
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
@@ -74,7 +75,14 @@ def apply_window(
         facts: ChangeFacts | None = None
         if not _has_window(work, session, window.scn_high, done.changelog_scn):
             changes = decoded_changes(
-                session, manifest, schema, committed, redo_paths, transactions_paths, decode
+                session,
+                manifest,
+                schema,
+                committed,
+                redo_paths,
+                transactions_paths,
+                decode,
+                earlier,
             )
             observed = ObservedFacts(changes, schema)
             work.append(

@@ -29,7 +29,7 @@ class Queries(Protocol):
 
 _COLUMNS = """
 SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA_PRECISION, DATA_SCALE, NULLABLE,
-       DATA_DEFAULT, HIDDEN_COLUMN, VIRTUAL_COLUMN
+       DATA_DEFAULT, HIDDEN_COLUMN, VIRTUAL_COLUMN, SEGMENT_COLUMN_ID
   FROM ALL_TAB_COLS{as_of}
  WHERE {tables}
  ORDER BY OWNER, TABLE_NAME, COLUMN_ID, INTERNAL_COLUMN_ID"""
@@ -48,6 +48,8 @@ _OBJECTS = """
 SELECT OWNER, OBJECT_NAME, OBJECT_ID
   FROM ALL_OBJECTS{as_of}
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
+_CHARACTER_SETS = """
+SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
 _LATER_DDL = """
 SELECT OWNER, OBJECT_NAME
   FROM ALL_OBJECTS
@@ -100,14 +102,17 @@ def schema_from_rows(
     *,
     object_id: int,
     scn: Scn,
+    character_sets: Mapping[str, str] | None = None,
 ) -> TableSchema:
     """Build one table's schema from dictionary rows. Pure.
 
     Args:
         config: What the user wants of it.
-        columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden, virtual) in order.
+        columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden, virtual, segment
+            position) in order.
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
+        character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``.
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
     usable = [_column(row) for row in columns if row[0] not in left_out]
@@ -115,7 +120,18 @@ def schema_from_rows(
     captured = tuple(column for column in usable if column.name not in config.columns_exclude)
     key = _key(config, captured, primary_key, unique_indexes)
     excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))
-    return TableSchema(config.table, scn, captured, key, object_id, excluded)
+    sets = character_sets or {}
+    return TableSchema(
+        table=config.table,
+        scn_from=scn,
+        columns=captured,
+        key=key,
+        object_id=object_id,
+        excluded=excluded,
+        stored=_stored(columns),
+        charset=sets.get("NLS_CHARACTERSET", ""),
+        ncharset=sets.get("NLS_NCHAR_CHARACTERSET", ""),
+    )
 
 
 def _read(
@@ -133,6 +149,7 @@ def _read(
     keys = rows(_PRIMARY_KEYS, "C.OWNER", "C.TABLE_NAME")
     indexes = rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME")
     objects = rows(_OBJECTS, "OWNER", "OBJECT_NAME")
+    character_sets = dict(session.fetch_all(_CHARACTER_SETS))
     return [
         schema_from_rows(
             config,
@@ -141,6 +158,7 @@ def _read(
             _indexes(indexes.get(config.table, [])),
             object_id=int(objects[config.table][0][0]) if config.table in objects else 0,
             scn=valid_from,
+            character_sets=character_sets,
         )
         for config in configs
     ]
@@ -196,6 +214,12 @@ def _column(row: tuple[Any, ...]) -> Column:
         nullable=nullable == "Y",
         default=_default(default),
     )
+
+
+def _stored(columns: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+    """Names by segment position, which only stored columns have."""
+    placed = sorted((int(row[10]), row[0]) for row in columns if row[10] is not None)
+    return tuple(name for _, name in placed)
 
 
 def _default(text: str | None) -> str | None:

@@ -38,6 +38,10 @@ class TableSchema:
 
     ``columns`` are the captured ones in the table's order; ``key`` names the primary key's columns, or those of a unique
     index whose columns are all NOT NULL; never empty, since tables without a key are refused.
+
+    ``stored`` names all columns that rows hold, captured or not, in the order in which rows hold them
+    (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and ``ncharset`` are the database's
+    character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
     """
 
     table: TableId
@@ -46,6 +50,9 @@ class TableSchema:
     key: tuple[str, ...]
     object_id: int = 0
     excluded: tuple[str, ...] = field(default=())
+    stored: tuple[str, ...] = field(default=())
+    charset: str = ""
+    ncharset: str = ""
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -73,4 +80,7 @@ class TableSchema:
             key=tuple(data["key"]),
             object_id=data["object_id"],
             excluded=tuple(data["excluded"]),
+            stored=tuple(data.get("stored", ())),
+            charset=data.get("charset", ""),
+            ncharset=data.get("ncharset", ""),
         )

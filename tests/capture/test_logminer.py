@@ -47,8 +47,8 @@ RECORD = WindowRecord(
     None,
 )
 NO_SESSION = OracleError("no LogMiner session", ora="ORA-01307")
-COLUMNS = [("HR", "EMP", "ID", "NUMBER", 22, 0, 10, 0, "N", None, "NO", "NO")]
-ADDED = [("HR", "EMP", "NOTE", "VARCHAR2", 10, 10, None, None, "Y", None, "NO", "NO")]
+COLUMNS = [("HR", "EMP", "ID", "NUMBER", 22, 0, 10, 0, "N", None, "NO", "NO", 1)]
+ADDED = [("HR", "EMP", "NOTE", "VARCHAR2", 10, 10, None, None, "Y", None, "NO", "NO", 2)]
 
 
 def answers(**more: Any) -> dict[str, Any]:

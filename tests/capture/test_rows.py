@@ -21,7 +21,12 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
 
 EMP = TableSchema(
-    TableId("HR", "EMP"), Scn(1), (Column("ID", "NUMBER", 22, 0, 10, 0, False),), ("ID",), 501
+    TableId("HR", "EMP"),
+    Scn(1),
+    (Column("ID", "NUMBER", 22, 0, 10, 0, False),),
+    ("ID",),
+    501,
+    stored=("ID",),
 )
 DEPT = TableSchema(
     TableId("HR", "Dept"), Scn(1), (Column("ID", "NUMBER", 22, 0, 10, 0, False),), ("ID",), 502

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.lake.decoding import ChangeDecoder
 from cdc_core.lake.spark import _unpacked_error
+from cdc_core.model.scn import Scn
 
 INSERT = (
     """insert into "SHOP"."ORDERS"("ID","NAME","AMOUNT","NOTE") values ('1','secret','2.50',NULL)"""
@@ -71,7 +73,8 @@ def test_a_row_becomes_a_change(source: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "kind", "message"),
     [
-        pytest.param({"status": 2}, DecodeError, "STATUS = 2", id="status-2"),
+        pytest.param({"status": 2}, DecodeError, "STATUS 2 or 3", id="status-2"),
+        pytest.param({"status": 3}, DecodeError, "STATUS 2 or 3", id="status-3"),
         pytest.param({"operation_code": 5}, SchemaMismatchError, "truncated", id="truncate"),
         pytest.param({"operation_code": 9}, DecodeError, "SELECT_LOB_LOCATOR", id="lob-locator"),
         pytest.param({"operation_code": 10}, DecodeError, "LOB_WRITE", id="lob-write"),
@@ -102,3 +105,41 @@ def test_rows_that_would_need_a_guess_are_refused(
     assert "1234" in str(error)
     assert error.hint
     assert "secret" not in str(error)
+
+
+OLD_ROW = """insert into "SHOP"."ORDERS"("COL 1","COL 2","COL 3","COL 4") values (HEXTORAW('c102'),HEXTORAW('7368'),NULL,NULL);"""
+
+
+def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any) -> None:
+    """Before the DDL at 1200 the table has no NOTE, and LogMiner no names; after it all is as ever."""
+    new = replace(source.schema, scn_from=Scn(1200))
+    old = replace(
+        source.schema,
+        columns=source.schema.columns[:2],
+        stored=("ID", "NAME", "X", "Y"),
+        charset="AL32UTF8",
+    )
+    batch = pa.Table.from_batches(
+        [_batch(), _batch(ordinal=6, scn=1199, status=2, sql_redo=OLD_ROW)]
+    ).combine_chunks()
+    (changes,) = ChangeDecoder(new, 2000, earlier=(old,))(batch.to_batches())
+    by_ordinal = {change["_cdc_ordinal"]: change for change in changes.to_pylist()}
+    assert by_ordinal[6]["after"] == {"ID": 1, "NAME": "sh", "AMOUNT": None, "NOTE": None}
+    assert (by_ordinal[6]["_cdc_columns"], by_ordinal[7]["_cdc_columns"]) == (2, 4)
+    assert by_ordinal[6]["_cdc_absent"] == ["AMOUNT", "NOTE"]
+    assert by_ordinal[7]["_cdc_absent"] == []
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param((), id="positions-not-known"),
+        pytest.param(("ID", "NAME", "COL 1", "Y"), id="a-column-is-called-so-itself"),
+    ],
+)
+def test_rows_without_names_are_refused_where_the_names_are_not_certain(
+    stored: tuple[str, ...], source: Any
+) -> None:
+    schema = replace(source.schema, stored=stored, charset="AL32UTF8")
+    error = _raised(_batch(status=2, sql_redo=OLD_ROW), schema)
+    assert "STATUS 2" in str(error)

@@ -11,6 +11,9 @@ import pyarrow as pa
 Answer = list[tuple[Any, ...]] | Exception | Callable[[Mapping[str, Any]], list[tuple[Any, ...]]]
 
 
+CHARACTER_SETS: Answer = [("NLS_CHARACTERSET", "AL32UTF8"), ("NLS_NCHAR_CHARACTERSET", "AL16UTF16")]
+
+
 class FakeSession:
     """Answers the first statement part that occurs in the SQL; keeps all statements in ``sent``.
 
@@ -27,7 +30,7 @@ class FakeSession:
         batches: list[pa.RecordBatch | Exception] | None = None,
         blocks: dict[str, Exception] | None = None,
     ) -> None:
-        self.answers = answers or {}
+        self.answers = {**(answers or {}), "NLS_DATABASE_PARAMETERS": CHARACTER_SETS}
         self.batches = batches or []
         self.blocks = blocks or {}
         self.sent: list[tuple[str, dict[str, Any]]] = []

@@ -34,7 +34,7 @@ def config(*tables: str) -> SourceConfig:
 
 
 def column(name: str, kind: str = "NUMBER", nullable: str = "N") -> tuple[Any, ...]:
-    return ("HR", "EMP", name, kind, 22, 0, 10, 0, nullable, None, "NO", "NO")
+    return ("HR", "EMP", name, kind, 22, 0, 10, 0, nullable, None, "NO", "NO", 1)
 
 
 def session_with(**more: Any) -> FakeSession:

@@ -14,7 +14,19 @@ from cdc_core.schema.table import TableSchema
 
 
 def row(name: str, nullable: str = "N", hidden: str = "NO", virtual: str = "NO", default: str | None = None) -> tuple[Any, ...]:  # fmt: skip
-    return (name, "NUMBER", 22, 0, 10, 0, nullable, default, hidden, virtual)
+    return (
+        name,
+        "NUMBER",
+        22,
+        0,
+        10,
+        0,
+        nullable,
+        default,
+        hidden,
+        virtual,
+        None if virtual == "YES" else 1,
+    )
 
 
 def build(

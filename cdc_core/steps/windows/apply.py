@@ -72,6 +72,11 @@ def _apply_table(
                 generation=ctx.source_record().generation,
                 position=state.mirror_scn,
                 covered_scn=covered_scn(ctx, table),
+                earlier=[
+                    version.schema
+                    for version in ctx.store.schema_versions(ctx.source, table)
+                    if version.schema.scn_from <= window.scn_high
+                ],
                 fence=lease.check,
             )
         ctx.store.mark_table_applied(ctx.source, table, window.scn_high)

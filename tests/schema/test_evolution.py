@@ -8,7 +8,7 @@ import pytest
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.ddl import DdlEffect, compare_schemas, removes_rows
+from cdc_core.schema.evolution import AddColumn, RedefineColumn, judge, removes_rows
 from cdc_core.schema.table import Column, TableSchema
 
 ID = Column("ID", "NUMBER", 22, 0, 10, 0, False)
@@ -27,30 +27,56 @@ def changed(**parts: object) -> TableSchema:
         pytest.param(changed(), id="nothing-captured-changed"),
         pytest.param(changed(columns=(ID, replace(NAME, nullable=False))), id="became-not-null"),
         pytest.param(changed(columns=(ID, replace(NAME, default="'x'"))), id="new-default"),
-        pytest.param(changed(excluded=("V",)), id="virtual-column-added"),
         pytest.param(changed(object_id=0), id="object-id-unknown"),
     ],
 )
 def test_what_leaves_the_captured_columns_alone_is_no_change(new: TableSchema) -> None:
-    assert compare_schemas(OLD, new).effect is DdlEffect.NONE
+    evolution = judge(OLD, new)
+    assert (evolution.steps, evolution.refusal, evolution.is_new_version) == ((), None, False)
 
 
 def test_appended_columns_are_followed() -> None:
     new = changed(columns=(ID, NAME, NOTE, replace(NOTE, name="N2", default="'x'")))
-    assert compare_schemas(OLD, new).effect is DdlEffect.COLUMNS_APPENDED
+    evolution = judge(OLD, new)
+    assert list(evolution.steps) == [AddColumn(column) for column in new.columns[2:]]
+    assert evolution.is_new_version
+
+
+def test_a_longer_text_column_is_a_new_version_without_work_for_the_lake() -> None:
+    longer = replace(NAME, char_length=20, length=80)
+    evolution = judge(OLD, changed(columns=(ID, longer)))
+    assert evolution.steps == (RedefineColumn(NAME, longer),)
+    assert evolution.is_new_version
+    assert not evolution.added
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(changed(excluded=("V",)), id="another-column-is-passed-over"),
+        pytest.param(changed(stored=("ID", "V", "NAME")), id="rows-hold-another-column"),
+    ],
+)
+def test_what_rows_hold_is_a_new_version_even_if_no_captured_column_changed(
+    new: TableSchema,
+) -> None:
+    evolution = judge(OLD, new)
+    assert (evolution.steps, evolution.refusal, evolution.is_new_version) == ((), None, True)
 
 
 @pytest.mark.parametrize(
     ("new", "reason"),
     [
-        pytest.param(changed(columns=(ID,)), "dropped or renamed: NAME", id="drop-column"),
         pytest.param(
-            changed(columns=(ID, replace(NAME, name="N2"))), "renamed: NAME", id="rename-column"
+            changed(columns=(ID,)), "dropped, renamed or excluded: NAME", id="drop-column"
         ),
         pytest.param(
-            changed(columns=(ID, replace(NAME, char_length=20, length=80))),
-            "type: NAME",
-            id="widen",
+            changed(columns=(ID, replace(NAME, name="N2"))),
+            "renamed or excluded: NAME",
+            id="rename-column",
+        ),
+        pytest.param(
+            changed(columns=(replace(ID, precision=30), NAME)), "type: ID", id="other-delta-type"
         ),
         pytest.param(changed(columns=(ID, NOTE, NAME)), "order", id="insert-in-the-middle"),
         pytest.param(changed(key=("ID", "NAME")), "key changed", id="other-key"),
@@ -58,9 +84,9 @@ def test_appended_columns_are_followed() -> None:
     ],
 )
 def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: str) -> None:
-    verdict = compare_schemas(OLD, new)
-    assert verdict.effect is DdlEffect.REFUSED
-    assert reason in verdict.reason
+    evolution = judge(OLD, new)
+    assert not evolution.steps
+    assert reason in (evolution.refusal or "")
 
 
 @pytest.mark.parametrize(

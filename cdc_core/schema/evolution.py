@@ -1,0 +1,116 @@
+"""What has become of a table between two versions of its definition, and can it be followed?
+
+The one judge of schema changes. Capture asks it when a DDL passes, the lake when it meets a version that its tables do not
+have yet; both follow what it says. The dictionary before and after decides. The DDL's text is asked only for what the
+dictionary cannot say: whether rows went without redo.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_type
+
+_NO_CODE = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
+_ROWS_LOST = re.compile(
+    r"^\s*TRUNCATE\b|\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A column stands behind the others that was not there. The lake adds it and fills existing rows with its DEFAULT."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class RedefineColumn:
+    """A column has another definition whose values keep their type in Delta, such as a longer VARCHAR2."""
+
+    old: Column
+    new: Column
+
+
+Step: TypeAlias = AddColumn | RedefineColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """How a table got from one version to the next: steps in order, or in ``refusal`` why they cannot be followed.
+
+    ``is_new_version``: rows written from now on must be decoded by the new version, even where no step follows.
+    """
+
+    steps: tuple[Step, ...] = ()
+    refusal: str | None = None
+    is_new_version: bool = False
+
+    @property
+    def added(self) -> tuple[Column, ...]:
+        """The columns that were added, in order."""
+        return tuple(step.column for step in self.steps if isinstance(step, AddColumn))
+
+
+def judge(old: TableSchema, new: TableSchema) -> Evolution:
+    """Compare two versions of a table.
+
+    Comments, indexes, grants and constraints other than the key do not matter. A column that became nullable or NOT NULL
+    does not matter either, unless it is part of the key. Whether the DEFAULT of an added column can be given to existing
+    rows, of which the redo says nothing, is for the lake to decide.
+
+    Raises:
+        UnsupportedTypeError: A column of the new version has a type that is not captured.
+    """
+    refusal = _refusal(old, new)
+    if refusal is not None:
+        return Evolution(refusal=refusal)
+    redefined = tuple(
+        RedefineColumn(column, new.column(column.name))
+        for column in old.columns
+        if _definition(column) != _definition(new.column(column.name))
+    )
+    added = tuple(AddColumn(column) for column in new.columns[len(old.columns) :])
+    steps: tuple[Step, ...] = (*redefined, *added)
+    return Evolution(steps, is_new_version=bool(steps) or _layout(old) != _layout(new))
+
+
+def _refusal(old: TableSchema, new: TableSchema) -> str | None:
+    if old.object_id and new.object_id and old.object_id != new.object_id:
+        return "the table was dropped and created again"
+    if old.key != new.key:
+        return f"the key changed from ({', '.join(old.key)}) to ({', '.join(new.key)})"
+    names = new.column_names
+    gone = [column.name for column in old.columns if column.name not in names]
+    if gone:
+        return f"columns were dropped, renamed or excluded: {', '.join(gone)}"
+    retyped = [
+        column.name
+        for column in old.columns
+        if arrow_type(column) != arrow_type(new.column(column.name))
+    ]
+    if retyped:
+        return f"columns changed their type: {', '.join(retyped)}"
+    if names[: len(old.columns)] != old.column_names:
+        return "columns changed their order"
+    return None
+
+
+def _definition(column: Column) -> tuple[object, ...]:
+    return (column.data_type, column.length, column.char_length, column.precision, column.scale)
+
+
+def _layout(schema: TableSchema) -> tuple[object, ...]:
+    """What else decoding depends on: which columns a row holds, and which of them are passed over."""
+    return schema.stored, frozenset(schema.excluded)
+
+
+def removes_rows(ddl: str) -> bool:
+    """Does the statement remove or replace rows without redo for each: TRUNCATE, or a partition dropped or exchanged?
+
+    The dictionary cannot tell, so here the text must: comments, strings and quoted names are left out.
+    """
+    return bool(_ROWS_LOST.search(_NO_CODE.sub(" ", ddl)))

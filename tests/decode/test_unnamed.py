@@ -1,0 +1,120 @@
+"""Rows from before a DDL: ``COL n`` with stored bytes means what the named row means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from cdc_core.decode import decode_dml
+from cdc_core.decode.unnamed import number_text
+from cdc_core.errors import DecodeError, SchemaMismatchError
+from cdc_core.model.operations import Operation
+from cdc_core.schema.table import TableSchema
+from oracle_embedded.values import (
+    binary_float_from_float,
+    date_from_datetime,
+    double_from_float,
+    number_from_text,
+    timestamp_from_datetime,
+)
+from tests.decode.golden_table import GOLDEN
+
+STORED = replace(
+    GOLDEN,
+    object_id=77,
+    stored=("HIDDEN$", *GOLDEN.column_names[:4], "GEO", *GOLDEN.column_names[4:]),
+    charset="WE8MSWIN1252",
+    ncharset="AL16UTF16",
+)
+WHEN = datetime(1999, 12, 31, 23, 59, 58, 123456)
+CASES = [
+    pytest.param("ID", number_from_text("12"), 12, id="integer"),
+    pytest.param("I", number_from_text("-999999999999999999"), -(10**18) + 1, id="18-digits"),
+    pytest.param("I", number_from_text("0"), 0, id="zero"),
+    pytest.param("NEG", number_from_text("1200"), 1200, id="negative-scale"),
+    pytest.param("N92", number_from_text("-0.05"), Decimal("-0.05"), id="fraction"),
+    pytest.param("N92", number_from_text("1234567.8"), Decimal("1234567.80"), id="odd-digits"),
+    pytest.param("BIG", number_from_text("9" * 38), Decimal("9" * 38), id="38-digits"),
+    pytest.param("N", number_from_text("1E125"), "1" + "0" * 125, id="large"),
+    pytest.param("N", number_from_text("-1E-130"), "-0." + "0" * 129 + "1", id="tiny"),
+    pytest.param("F", number_from_text("0.1"), "0.1", id="float"),
+    pytest.param("V", "Grüße €".encode("cp1252"), "Grüße €", id="database-charset"),
+    pytest.param("V", b"it's", "it's", id="a-quote"),
+    pytest.param("NV", "日本 🔥".encode("utf-16-be"), "日本 🔥", id="national-charset"),
+    pytest.param("D", date_from_datetime(WHEN), WHEN.replace(microsecond=0), id="date"),
+    pytest.param("T6", timestamp_from_datetime(WHEN), WHEN, id="timestamp"),
+    pytest.param(
+        "T6", date_from_datetime(WHEN), WHEN.replace(microsecond=0), id="timestamp-without-fraction"
+    ),
+    pytest.param(
+        "T9",
+        timestamp_from_datetime(WHEN, 123456789),
+        "1999-12-31 23:59:58.123456789",
+        id="nanoseconds",
+    ),
+    pytest.param("BD", double_from_float(-1.1e300), -1.1e300, id="double"),
+    pytest.param("BD", double_from_float(float("inf")), float("inf"), id="infinity"),
+    pytest.param("BF", binary_float_from_float(0.5), 0.5, id="binary-float"),
+    pytest.param("R", b"\x00\xff", b"\x00\xff", id="raw"),
+]
+
+
+def _unnamed(column: str, stored: bytes) -> str:
+    number = STORED.stored.index(column) + 1
+    return f"""insert into "S"."T"("COL {number}") values (HEXTORAW('{stored.hex()}'));"""
+
+
+@pytest.mark.parametrize(("column", "stored", "value"), CASES)
+def test_stored_bytes_are_the_value(column: str, stored: bytes, value: object) -> None:
+    decoded = decode_dml(pa.array([_unnamed(column, stored)]), STORED)
+    [after] = decoded.after.to_pylist()
+    assert repr(after[column]) == repr(value)
+    assert decoded.absent.to_pylist() == [[name for name in GOLDEN.column_names if name != column]]
+
+
+def test_every_clause_may_be_without_names() -> None:
+    one, two = (number_from_text(text).hex() for text in "12")
+    rows = [
+        f"""update "S"."T" set "COL 3" = HEXTORAW('6e6577') where "COL 2" = HEXTORAW('{one}') and "COL 3" IS NULL;""",
+        f"""delete from "UNKNOWN"."OBJ# 77" where "COL 2" = HEXTORAW('{two}') and "COL 6" = HEXTORAW('00ff');""",
+    ]
+    decoded = decode_dml(pa.array(rows), STORED)
+    before, after = decoded.before.to_pylist(), decoded.after.to_pylist()
+    assert decoded.op.to_pylist() == [Operation.UPDATE, Operation.DELETE]
+    assert (before[0]["ID"], before[0]["V"], after[0]["V"]) == (1, None, "new")
+    assert (before[1]["ID"], after[1]) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "schema"),
+    [
+        pytest.param(_unnamed("ID", b"\xc1\x02"), GOLDEN, id="positions-not-known"),
+        pytest.param(
+            """insert into "S"."T"("COL 99") values (NULL);""", STORED, id="no-such-position"
+        ),
+        pytest.param(_unnamed("ID", b""), STORED, id="no-bytes"),
+        pytest.param(_unnamed("ID", b"\xc1\xff"), STORED, id="no-number"),
+        pytest.param(_unnamed("D", b"\x01\x02"), STORED, id="no-date"),
+        pytest.param(_unnamed("BD", b"\x01\x02"), STORED, id="no-double"),
+        pytest.param(_unnamed("NV", b"\xd8\x00"), STORED, id="half-a-character"),
+        pytest.param(
+            _unnamed("V", b"x"), replace(STORED, charset="JA16VMS"), id="unknown-character-set"
+        ),
+        pytest.param(
+            """delete from "UNKNOWN"."OBJ# 78" where "COL 2" IS NULL;""", STORED, id="other-object"
+        ),
+    ],
+)
+def test_what_cannot_be_known_is_refused(sql: str, schema: TableSchema) -> None:
+    with pytest.raises((DecodeError, SchemaMismatchError)) as caught:
+        decode_dml(pa.array([sql]), schema)
+    assert caught.value.hint
+
+
+def test_number_text_refuses_infinity() -> None:
+    with pytest.raises(Exception, match="number"):
+        number_text(b"\xff\x65")

@@ -1,0 +1,75 @@
+"""DDL on a busy table, as a real LogMiner shows it: rows of several layouts in one window, those from before without names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_core.steps import Pipeline
+from oracle_embedded.redo import Wart
+from tests.oracle.embedded import running_oracle
+
+pytestmark = pytest.mark.spark
+
+
+def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
+    tmp_path: Path, spark_process: None
+) -> None:
+    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(10), D DATE, SECRET VARCHAR2(10))",
+            "INSERT INTO T VALUES (1, 'one', DATE '2026-01-02', 'hidden')",
+            "INSERT INTO T VALUES (2, 'two', NULL, NULL)",
+        )
+        config = oracle.config(tmp_path, "T")
+        table = config.tables[0].model_copy(update={"columns_exclude": ("SECRET",)})
+        config = config.model_copy(
+            update={
+                "tables": (table,),
+                "lake": config.lake.model_copy(update={"driver_memory": "1g"}),
+            }
+        )
+        with Pipeline(config) as pipeline:
+            list(pipeline.run_once())
+            oracle.run(
+                "INSERT INTO T VALUES (3, 'three', DATE '1999-12-31', 'hidden')",
+                "UPDATE T SET NAME = 'ONE' WHERE ID = 1",
+                "DELETE FROM T WHERE ID = 2",
+            )
+            oracle.run("ALTER TABLE T ADD (N NUMBER DEFAULT 7)")
+            oracle.run("INSERT INTO T VALUES (4, 'four', NULL, 'hidden', -0.5)")
+            oracle.run("ALTER TABLE T MODIFY (NAME VARCHAR2(40))")
+            oracle.run(
+                "INSERT INTO T VALUES (5, 'twenty characters long', NULL, NULL, NULL)",
+                "UPDATE T SET N = 8 WHERE ID = 3",
+            )
+            list(pipeline.run_once())
+            result = pipeline.reconcile()
+            assert result.differences == 0
+            assert [one.rows_delta for one in result.tables] == [4]
+            versions = pipeline.store.schema_versions("src", table.table)
+            assert [version.schema.column("NAME").char_length for version in versions] == [
+                10,
+                10,
+                40,
+            ]
+    from deltalake import QueryBuilder
+
+    mirror = QueryBuilder().register("t", _delta(tmp_path))
+    found = mirror.execute('SELECT "ID", "NAME", "N" FROM t ORDER BY "ID"').read_all()
+    rows = [tuple(column[at].as_py() for column in found.columns) for at in range(found.num_rows)]
+    assert rows == [
+        (1, "ONE", "7"),
+        (3, "three", "8"),
+        (4, "four", "-0.5"),
+        (5, "twenty characters long", None),
+    ]
+
+
+def _delta(path: Path) -> Any:
+    from deltalake import DeltaTable
+
+    [log] = (path / "lake").glob("src/mirror/**/_delta_log")
+    return DeltaTable(str(log.parent))
