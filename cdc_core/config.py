@@ -239,6 +239,14 @@ class SignalConfig(ConfigModel):
     """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2``), read only; None for none."""
 
 
+class RetentionConfig(ConfigModel):
+    """How long windows are kept. Change logs and mirrors are not touched by it."""
+
+    window_days: Annotated[int, Field(ge=1)] | None = None
+    """Days for which an applied window's landing files and record stay, so that it can be replayed; None for ever. Windows of
+    open transactions stay in any case."""
+
+
 class SourceConfig(ConfigModel):
     """One Oracle database and the tables captured from it."""
 
@@ -253,6 +261,7 @@ class SourceConfig(ConfigModel):
     lake: LakeConfig
     state: StateConfig
     signals: SignalConfig = SignalConfig()
+    retention: RetentionConfig = RetentionConfig()
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:

@@ -79,6 +79,17 @@ class WindowManifest:
     seconds: float
     positions: tuple[ThreadPosition, ...] | None = None
 
+    @property
+    def facts(self) -> dict[str, int]:
+        """Its numbers for people."""
+        return {
+            "transactions_committed": self.transactions_committed,
+            "transactions_rolled_back": self.transactions_rolled_back,
+            "transactions_open": self.transactions_open,
+            "schema_changes": len(self.schema_changes),
+            "logs": len(self.logs),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkManifest:

@@ -84,5 +84,8 @@ class LandingStore(Protocol):
     def list_folders(self, prefix: str) -> list[str]:
         """Folders below ``prefix`` (a folder itself) that have landed, in text order."""
 
+    def remove(self, folder: str) -> None:
+        """Remove a folder whose window is not needed any more; its manifest goes first. May be called twice."""
+
     def remove_unlanded(self, folder: str) -> None:
         """Remove what a crashed attempt left in a folder. A folder that has landed is left alone."""

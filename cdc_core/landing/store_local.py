@@ -113,6 +113,19 @@ class LocalLandingStore:
         found = (self._root / prefix).rglob(MANIFEST_NAME)
         return sorted(path.parent.relative_to(self._root).as_posix() for path in found)
 
+    def remove(self, folder: str) -> None:
+        """Remove a folder; its manifest goes first, so that what is left of it has not landed."""
+        place = self._root / folder
+        try:
+            (place / MANIFEST_NAME).unlink(missing_ok=True)
+            self.remove_unlanded(folder)
+            if place.is_dir():
+                place.rmdir()
+        except OSError as error:
+            raise unavailable(
+                "a folder that is not needed any more cannot be removed", error
+            ) from error
+
     def remove_unlanded(self, folder: str) -> None:
         """Remove what a crashed attempt left."""
         place = self._root / folder

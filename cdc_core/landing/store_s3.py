@@ -137,6 +137,12 @@ class S3LandingStore:
             key.removeprefix(root).removesuffix(ending) for key in keys if key.endswith(ending)
         )
 
+    def remove(self, folder: str) -> None:
+        """Remove a folder, in S3 and in the cache; its manifest goes first, so that what is left of it has not landed."""
+        with _translated("a folder in S3 that is not needed any more cannot be removed"):
+            self._s3.delete_object(Bucket=self._bucket, Key=self._key(folder, MANIFEST_NAME))
+        self.remove_unlanded(folder)
+
     def remove_unlanded(self, folder: str) -> None:
         """Remove what a crashed attempt left, in S3 and in the cache."""
         if self.exists(folder, MANIFEST_NAME):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import NewType
 
 from cdc_core.errors import PartitionKeyError
@@ -14,6 +15,8 @@ SCN_MAX = 2**63 - 1
 
 OPEN_ENDED_FROM = 281_474_976_710_655
 """From here on V$LOG.NEXT_CHANGE# means "not closed yet" (48 bits all set, and the later 64-bit form)."""
+
+_KEY_TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def scn_text(scn: int) -> str:
@@ -37,7 +40,7 @@ class ScnWindow:
 
     @property
     def key(self) -> str:
-        """The Dagster partition key, ``<low>-<high>``. Not padded: the UI cuts long keys in the middle."""
+        """The window's name in messages and on the command line, ``<low>-<high>``."""
         return f"{self.scn_low}-{self.scn_high}"
 
     @property
@@ -45,14 +48,27 @@ class ScnWindow:
         """The landing folder, ``<low>-<high>`` with fixed width, so that a listing is in SCN order."""
         return f"{scn_text(self.scn_low)}-{scn_text(self.scn_high)}"
 
+    def partition_key(self, ended: datetime, *, after: str | None = None) -> str:
+        """The Dagster partition key, ``<UTC time of the upper end>_<low>-<high>``: people find a window by its time.
+
+        Not padded: the UI cuts long keys in the middle. Keys sort as windows do: one that would sort before ``after``, the
+        key of the window before, has that one's time, or the next second.
+        """
+        key = f"{ended.astimezone(UTC):{_KEY_TIME}}_{self.key}"
+        if after is None or key > after or "_" not in after:
+            return key
+        before = datetime.strptime(after.partition("_")[0], _KEY_TIME).replace(tzinfo=UTC)
+        key = f"{before:{_KEY_TIME}}_{self.key}"
+        return key if key > after else f"{before + timedelta(seconds=1):{_KEY_TIME}}_{self.key}"
+
     @classmethod
     def parse(cls, text: str) -> ScnWindow:
-        """Read what :attr:`key` or :attr:`folder` printed.
+        """Read what :attr:`key`, :attr:`folder` or :meth:`partition_key` printed.
 
         Raises:
             PartitionKeyError: The text is not a window.
         """
-        low, dash, high = text.partition("-")
+        low, dash, high = text.rpartition("_")[2].partition("-")
         if not (dash and low.isascii() and low.isdigit() and high.isascii() and high.isdigit()):
             raise PartitionKeyError(
                 "this is not a window key",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database
@@ -33,6 +33,20 @@ def replace_ledger(connection: Connection, source: str, ledger: Sequence[OpenTra
         connection.execute(
             insert(OPEN_TRANSACTIONS), [_ledger_values(source, one) for one in ledger]
         )
+
+
+def first_open_ordinal(connection: Connection, source: str) -> int | None:
+    """The ordinal of the first row of any open transaction; None if none is open."""
+    query = select(func.min(OPEN_TRANSACTIONS.c.first_ordinal))
+    found = connection.execute(query.where(OPEN_TRANSACTIONS.c.source == source)).scalar()
+    return None if found is None else int(found)
+
+
+def same_ledger(connection: Connection, source: str, ledger: Sequence[OpenTransaction]) -> bool:
+    """Is the source's ledger the same as another one?"""
+    query = select(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
+    known = [_ledger_from_row(row) for row in connection.execute(query).mappings()]
+    return {one.xid: one for one in known} == {one.xid: one for one in ledger}
 
 
 def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:

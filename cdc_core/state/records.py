@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -55,7 +55,9 @@ class WindowRecord:
     """One window of a source. Its own redo is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture.
 
     ``positions`` say how far each redo thread was read when it was captured, where the next window begins; None before
-    that, and for windows that a version without positions captured.
+    that, and for windows that a version without positions captured. ``key`` is its partition in Dagster and never changes;
+    ``ended`` the time of ``scn_high`` in Oracle; ``bytes`` and ``facts`` what capture reported. It ``is_idle`` when captured
+    tables have nothing in it, not even an open transaction.
     """
 
     source: str
@@ -71,7 +73,12 @@ class WindowRecord:
     captured: datetime | None
     applied: datetime | None
     last_error: str | None
+    key: str
     positions: tuple[ThreadPosition, ...] | None = None
+    ended: datetime | None = None
+    bytes: int | None = None
+    facts: dict[str, int] = field(default_factory=dict)
+    is_idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,9 +65,30 @@ WINDOWS = Table(
     Column("applied", Float),
     Column("last_error", Text),
     Column("positions", Text),
+    Column("key", String(80)),
+    Column("ended", Float),
+    Column("bytes", BigInteger),
+    Column("facts", Text),
+    Column("is_idle", Boolean),
     UniqueConstraint("source", "scn_high"),
     UniqueConstraint("source", "scn_low"),
 )
+
+WINDOW_TABLES = Table(
+    "window_tables",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("ordinal", BigInteger, primary_key=True),
+    Column("owner", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("changes", BigInteger, nullable=False),
+    Column("rows_inserted", BigInteger, nullable=False),
+    Column("rows_updated", BigInteger, nullable=False),
+    Column("rows_deleted", BigInteger, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("applied", Float, nullable=False),
+)
+"""What a window brought to a table. A table that it did not touch has no row."""
 
 CHUNKS = Table(
     "chunks",

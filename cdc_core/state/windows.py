@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from cdc_core.errors import LandingDamagedError, TerminalError, WindowOrderError
+from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
+from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.ledger import replace_ledger
+from cdc_core.state.ledger import first_open_ordinal, replace_ledger, same_ledger
 from cdc_core.state.records import WindowRecord, WindowState
 from cdc_core.state.schemas import put_schema
 from cdc_core.state.sources import is_table, source_row, table_row
-from cdc_core.state.tables import TABLES, WINDOWS
+from cdc_core.state.tables import TABLES, WINDOW_TABLES, WINDOWS
+
+_COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted")
 
 
 class WindowQueries:
@@ -51,8 +67,25 @@ class WindowQueries:
         with self._database.reading() as connection:
             return _window(connection, source, window)
 
+    def window_tables(self, source: str, ordinals: range) -> dict[int, list[TableApplied]]:
+        """What windows of some ordinals brought to the tables that they touched, by ordinal."""
+        query = select(WINDOW_TABLES).where(
+            WINDOW_TABLES.c.source == source,
+            WINDOW_TABLES.c.ordinal.between(ordinals.start, ordinals.stop - 1),
+        )
+        found: dict[int, list[TableApplied]] = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(query).mappings():
+                found.setdefault(row["ordinal"], []).append(_applied_from_row(row))
+        return found
+
     def plan_windows(
-        self, source: str, bounds: Sequence[ScnWindow], mining_low: Scn | None = None
+        self,
+        source: str,
+        bounds: Sequence[ScnWindow],
+        mining_low: Scn | None = None,
+        *,
+        ends: Sequence[datetime] | None = None,
     ) -> list[WindowRecord]:
         """Append windows. Those that are there already are left as they are, so this may be repeated.
 
@@ -60,6 +93,7 @@ class WindowQueries:
             source: Name of a saved source with a snapshot SCN.
             bounds: Windows in order, each joining the one before it; the first joins the last planned one.
             mining_low: How far back the source's first window reads; by default what the source's record says.
+            ends: The time of each window's upper end in Oracle; by default the present.
 
         Raises:
             WindowOrderError: The windows do not join.
@@ -77,7 +111,9 @@ class WindowQueries:
                 (last.window.scn_high, last.ordinal + 1) if last else (record.snapshot_scn, 0)
             )
             planned = []
-            for window in bounds:
+            previous = last.key if last else None
+            now = self._moment_now()
+            for window, ended in zip(bounds, ends or [now] * len(bounds), strict=True):
                 found = _window(connection, source, window)
                 if found is None:
                     _refuse_gap(source, window, end)
@@ -87,12 +123,14 @@ class WindowQueries:
                         if ordinal == 0 and reach is not None
                         else window.scn_low
                     )
+                    key = window.partition_key(ended, after=previous)
                     found = WindowRecord(
                         source, ordinal, window, Scn(low), "planned", None, None, None, None,
-                        self._moment_now(), None, None, None,
+                        now, None, None, None, key=key, ended=ended,
                     )  # fmt: skip
                     connection.execute(insert(WINDOWS).values(_window_values(found)))
                     end, ordinal = window.scn_high, ordinal + 1
+                previous = found.key
                 planned.append(found)
             return planned
 
@@ -104,6 +142,8 @@ class WindowQueries:
         ledger: Sequence[OpenTransaction],
     ) -> None:
         """Note that a window has landed: its state, the ledger after it, the schema versions that it saw. Repeatable.
+
+        It is idle if captured tables have neither rows nor DDL in it and the ledger stays as it is.
 
         Raises:
             WindowOrderError: The window is not planned, or the one before it is not captured.
@@ -121,6 +161,12 @@ class WindowQueries:
                     )
                 return
             _refuse_earlier(connection, record, not_in=("captured", "applied"))
+            is_empty = not (
+                any(manifest.rows_by_table.values())
+                or manifest.tables_committed
+                or manifest.schema_changes
+            )
+            files = (*manifest.redo_files, manifest.transactions_file)
             _set_window(
                 connection,
                 record,
@@ -131,6 +177,9 @@ class WindowQueries:
                 positions=_text_from_positions(manifest.positions),
                 captured=self._database.now(),
                 last_error=None,
+                bytes=sum(file.bytes for file in files),
+                facts=text_from_json(manifest.facts),
+                is_idle=is_empty and same_ledger(connection, source, ledger),
             )
             replace_ledger(connection, source, ledger)
             for change in manifest.schema_changes:
@@ -167,8 +216,12 @@ class WindowQueries:
                 last_error=None,
             )
 
-    def mark_table_applied(self, source: str, table: TableId, scn_high: Scn) -> None:
+    def mark_table_applied(
+        self, source: str, table: TableId, scn_high: Scn, applied: TableApplied | None = None
+    ) -> None:
         """Move one table's position to the end of a window: one step forward, or none when it is there or further.
+
+        ``applied`` is what the window brought to the table; what is known of it already stays.
 
         Raises:
             WindowOrderError: The table has not taken the window before it, or no window ends there.
@@ -185,10 +238,49 @@ class WindowQueries:
                     source=source,
                     scn=scn_high,
                 )
-            _advance(connection, _window_from_row(row), table)
+            record = _window_from_row(row)
+            _advance(connection, record, table)
+            if applied is not None and applied.changes:
+                _keep_counts(connection, record, applied, self._database.now())
 
-    def _moment_now(self) -> Any:
-        return moment(self._database.now())
+    def retire_windows(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
+        """Forget windows that every table has taken: idle ones, and those that ended before a moment; return them.
+
+        The newest applied window stays, and so does every one from the first in which an open transaction has rows. While
+        a window is captured and not applied, only idle ones go: it may hold the commit of rows that landed long before.
+        """
+        with self._database.writing() as connection:
+            newest = connection.execute(
+                select(func.max(WINDOWS.c.ordinal)).where(
+                    WINDOWS.c.source == source, WINDOWS.c.state == "applied"
+                )
+            ).scalar()
+            if newest is None:
+                return []
+            oldest_row = first_open_ordinal(connection, source)
+            end = newest if oldest_row is None else min(newest, oldest_row >> ORDINAL_SHIFT)
+            half_way = select(WINDOWS.c.ordinal).where(
+                WINDOWS.c.source == source, WINDOWS.c.state == "captured"
+            )
+            if before is None or connection.execute(half_way.limit(1)).first() is not None:
+                old: ColumnElement[bool] = false()
+            else:
+                old = WINDOWS.c.ended < before.timestamp()
+            retired = and_(
+                WINDOWS.c.source == source,
+                WINDOWS.c.state == "applied",
+                WINDOWS.c.ordinal < end,
+                or_(WINDOWS.c.is_idle, old),
+            )
+            query = select(WINDOWS).where(retired).order_by(WINDOWS.c.ordinal)
+            found = [_window_from_row(row) for row in connection.execute(query).mappings()]
+            connection.execute(delete(WINDOWS).where(retired))
+            return found
+
+    def _moment_now(self) -> datetime:
+        now = moment(self._database.now())
+        assert now is not None
+        return now
 
 
 def _window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord | None:
@@ -278,9 +370,12 @@ def _advance(connection: Connection, window: WindowRecord, table: TableId) -> No
 def _window_from_row(row: Any) -> WindowRecord:
     values = dict(row)
     bounds = ScnWindow(values.pop("scn_low"), values.pop("scn_high"))
-    for name in ("created", "captured", "applied"):
+    for name in ("created", "captured", "applied", "ended"):
         values[name] = moment(values[name])
     values["positions"] = _positions_from_text(values["positions"])
+    values["key"] = values["key"] or bounds.key  # planned before windows had times
+    values["facts"] = json_from_text(values["facts"] or "{}")
+    values["is_idle"] = bool(values["is_idle"])
     return WindowRecord(window=bounds, **values)
 
 
@@ -292,6 +387,30 @@ def _positions_from_text(text: str | None) -> tuple[ThreadPosition, ...] | None:
     return None if text is None else tuple(map(ThreadPosition.from_json, json_from_text(text)))
 
 
+def _applied_from_row(row: Any) -> TableApplied:
+    return TableApplied(
+        table=TableId(row["owner"], row["name"]),
+        **{name: row[name] for name in _COUNTS},
+        seconds=row["seconds"],
+    )
+
+
+def _keep_counts(
+    connection: Connection, record: WindowRecord, applied: TableApplied, now: float
+) -> None:
+    named = {
+        "source": record.source,
+        "ordinal": record.ordinal,
+        "owner": applied.table.owner,
+        "name": applied.table.name,
+    }
+    known = select(WINDOW_TABLES).filter_by(**named)
+    if connection.execute(known).first() is None:
+        counts = {name: getattr(applied, name) for name in _COUNTS}
+        values = {**named, **counts, "seconds": applied.seconds, "applied": now}
+        connection.execute(insert(WINDOW_TABLES).values(**values))
+
+
 def _window_values(record: WindowRecord) -> dict[str, Any]:
     return {
         "source": record.source,
@@ -301,6 +420,9 @@ def _window_values(record: WindowRecord) -> dict[str, Any]:
         "mining_low": record.mining_low,
         "state": record.state,
         "created": record.created.timestamp(),
+        "key": record.key,
+        "ended": record.ended.timestamp() if record.ended else None,
+        "is_idle": False,
     }
 
 

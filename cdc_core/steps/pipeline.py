@@ -15,6 +15,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import Reconciliation, Reporter, SourceStatus, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
+from cdc_core.state.records import WindowRecord
 from cdc_core.state.store import Store
 from cdc_core.steps import reconciling, signals
 from cdc_core.steps import status as source_status
@@ -27,6 +28,7 @@ from cdc_core.steps.windows import apply as window_apply
 from cdc_core.steps.windows import capture as window_capture
 from cdc_core.steps.windows import plan as window_plan
 from cdc_core.steps.windows import replay as window_replay
+from cdc_core.steps.windows import retire as window_retire
 
 
 class Pipeline:
@@ -131,6 +133,14 @@ class Pipeline:
         """An old window once more (:func:`window_replay.replay_window`)."""
         return window_replay.replay_window(self._ctx, window, tables)
 
+    def pass_idle_windows(self) -> WindowRecord | None:
+        """Move over windows without anything for the captured tables (:func:`window_retire.pass_idle_windows`)."""
+        return window_retire.pass_idle_windows(self._ctx)
+
+    def retire_windows(self) -> list[WindowRecord]:
+        """Forget windows that are not needed any more (:func:`window_retire.retire_windows`)."""
+        return window_retire.retire_windows(self._ctx)
+
     # -- signals, proof, status ------------------------------------------------------------------------------------
 
     def add_signal(self, signal: Signal) -> None:
@@ -177,6 +187,7 @@ class Pipeline:
             if planned:
                 self.plan_windows(until=until)
             yield from carry_windows(self.pending_windows(), self.capture_window, self.apply_window)
+        self.retire_windows()
 
     def run_once(self) -> Iterator[StepReport]:
         """Everything that there is to do now: the first snapshot, waiting signals, windows to the present."""

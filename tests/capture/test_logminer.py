@@ -45,6 +45,7 @@ RECORD = WindowRecord(
     None,
     None,
     None,
+    WINDOW.key,
 )
 NO_SESSION = OracleError("no LogMiner session", ora="ORA-01307")
 COLUMNS = [("HR", "EMP", "ID", "NUMBER", 22, 0, 10, 0, "N", None, "NO", "NO", 1)]

@@ -205,6 +205,15 @@ def test_unlanded_leftovers_are_removed_and_landed_files_are_kept(store: Landing
     assert store.exists(FOLDER, "rows.parquet")
 
 
+def test_a_landed_folder_that_is_not_needed_any_more_is_removed_whole(store: LandingStore) -> None:
+    land(store)
+    store.write_manifest(FOLDER, b"x")
+    store.remove(FOLDER)
+    assert store.list_folders(FOLDER.partition("/")[0]) == []
+    assert not store.exists(FOLDER, "rows.parquet")
+    store.remove(FOLDER)
+
+
 def test_a_landing_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"landing\.path"):

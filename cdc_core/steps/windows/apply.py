@@ -79,8 +79,9 @@ def _apply_table(
                 ],
                 fence=lease.check,
             )
-        ctx.store.mark_table_applied(ctx.source, table, window.scn_high)
-        return replace(result, seconds=seconds_since(started))
+        result = replace(result, seconds=seconds_since(started))
+        ctx.store.mark_table_applied(ctx.source, table, window.scn_high, result)
+        return result
 
 
 def _position(states: dict[TableId, TableRecord], table: TableId, window: ScnWindow) -> int:

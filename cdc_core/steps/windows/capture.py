@@ -43,13 +43,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
                 bytes=sum(file.bytes for file in files),
                 scn_low=window.scn_low,
                 scn_high=window.scn_high,
-                facts={
-                    "transactions_committed": manifest.transactions_committed,
-                    "transactions_rolled_back": manifest.transactions_rolled_back,
-                    "transactions_open": manifest.transactions_open,
-                    "schema_changes": len(manifest.schema_changes),
-                    "logs": len(manifest.logs),
-                },
+                facts=manifest.facts,
                 repeated=repeated,
             )
         )

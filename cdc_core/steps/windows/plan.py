@@ -6,6 +6,7 @@ import time
 
 from cdc_core.capture.logs import read_logs
 from cdc_core.capture.positions import upper_bound
+from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
 from cdc_core.errors import WindowOrderError
 from cdc_core.model.identifiers import TableId
@@ -46,8 +47,9 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
             if high <= low:
                 return []
             logs = read_logs(session, Scn(mining_low))
-        bounds = cut_windows(low, high, logs, ctx.config.capture.window_redo_bytes_max)
-        ctx.store.plan_windows(ctx.source, bounds, mining_low)
+            bounds = cut_windows(low, high, logs, ctx.config.capture.window_redo_bytes_max)
+            ends = times_of(session, [window.scn_high for window in bounds])
+        ctx.store.plan_windows(ctx.source, bounds, mining_low, ends=ends)
         ctx.reported(
             StepReport(
                 "windows-planned",

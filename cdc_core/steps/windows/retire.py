@@ -1,0 +1,67 @@
+"""Which windows need no longer be kept, and how does a source with nothing to do stay quiet?
+
+A window in which captured tables have nothing only moves the position. It is forgotten as soon as a later one is applied:
+the next window joins the newest one, whatever lay between. Windows with changes stay for ``retention.window_days``.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from cdc_core.landing.layout import window_folder
+from cdc_core.state.records import WindowRecord
+from cdc_core.steps.context import Context
+from cdc_core.steps.windows.apply import apply_window
+from cdc_core.steps.windows.capture import capture_window
+
+READ_SECONDS_MAX = 15.0
+READ_SECONDS_START = 1.0
+READ_SPAN_MAX = timedelta(hours=2)
+
+
+def pass_idle_windows(ctx: Context) -> WindowRecord | None:
+    """Capture the next windows and let the tables take those that are idle, which needs no Spark; stop at the first one that
+    is not, or that may take long to read.
+
+    Returns:
+        The window at which it stopped, the first that waits; None if none does.
+    """
+    for waiting in ctx.store.windows(ctx.source, states=("planned", "captured")):
+        record: WindowRecord | None = waiting
+        if waiting.state == "planned":
+            if not _is_quickly_read(ctx, waiting):
+                return waiting
+            capture_window(ctx, waiting.window)
+            record = ctx.store.window(ctx.source, waiting.window)
+        if record is None or not record.is_idle:
+            return record
+        apply_window(ctx, record.window)
+    return None
+
+
+def retire_windows(ctx: Context) -> list[WindowRecord]:
+    """Forget windows that are not needed any more, in metadata store and landing; return them.
+
+    The newest applied window stays, and so does every one in which a transaction that is still open may have begun.
+    """
+    days = ctx.config.retention.window_days
+    before = None if days is None else datetime.now(UTC) - timedelta(days=days)
+    retired = ctx.store.retire_windows(ctx.source, before=before)
+    for record in retired:
+        ctx.landing.remove(window_folder(ctx.source, record.window))
+    return retired
+
+
+def _is_quickly_read(ctx: Context, window: WindowRecord) -> bool:
+    """Would this window take seconds to read, judged by the last one and by the SCNs of both? Whoever looks for idle windows
+    must not wait for long; a window that takes longer is announced unread."""
+    done = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
+    if not done or done[0].ended is None or window.ended is None:
+        return False
+    beyond_start = max(0.0, (done[0].seconds or 0.0) - READ_SECONDS_START)
+    expected = READ_SECONDS_START + beyond_start * _scns(window) / _scns(done[0])
+    return expected <= READ_SECONDS_MAX and window.ended - done[0].ended <= READ_SPAN_MAX
+
+
+def _scns(record: WindowRecord) -> int:
+    return record.window.scn_high - record.window.scn_low

@@ -1,0 +1,150 @@
+"""A database in which captured tables do not change stays quiet, and its position moves on all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cdc_core.landing.layout import window_folder
+from cdc_core.landing.manifest import MANIFEST_NAME
+from cdc_core.landing.open import open_landing
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.schema.dictionary import read_table_schemas
+from cdc_core.state.records import SchemaVersion, SourceRecord, TableRecord, WindowRecord
+from cdc_core.steps import Pipeline
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+
+EMP = TableId(OWNER, "EMP")
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run("CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE OTHER (ID NUMBER)")
+        yield running
+
+
+@pytest.fixture
+def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
+    """A source behind its first snapshot and its first window, which may be long: it is not read ahead."""
+    from cdc_core.capture.positions import read_start
+
+    config = oracle.config(tmp_path, "EMP", capture={"close_at": "online"})
+    with Pipeline(config) as pipeline:
+        with oracle.capture_session(config) as session:
+            start = read_start(session)
+            schemas = read_table_schemas(session, config.tables, scn=start.snapshot_scn)
+        pipeline.store.save_source(
+            SourceRecord(
+                "src",
+                snapshot_scn=start.snapshot_scn,
+                mining_low=start.mining_low,
+                resetlogs_change=start.resetlogs_change,
+            )
+        )
+        pipeline.store.save_schema_version(SchemaVersion("src", schemas[0]))
+        scn = start.snapshot_scn
+        pipeline.store.save_table(TableRecord("src", EMP, "ready", "s1", scn, scn, scn))
+        first = look(oracle, pipeline)
+        assert first is not None, "how long the first window takes to read is not known"
+        pipeline.capture_window(first.window)
+        assert look(oracle, pipeline) is None
+        yield pipeline
+
+
+def look(oracle: Oracle, pipeline: Pipeline) -> WindowRecord | None:
+    """One look as the sensor takes it, after something that is not captured has moved the SCN."""
+    oracle.run("INSERT INTO OTHER VALUES (1)")
+    before = pipeline.store.windows("src", newest_first=True, limit=1)
+    low = before[0].window.scn_high if before else 0
+    for _ in range(100):
+        if pipeline.plan_windows():
+            break
+        oracle.run("INSERT INTO OTHER VALUES (1)")
+    assert pipeline.store.windows("src", newest_first=True, limit=1)[0].window.scn_high > low
+    return pipeline.pass_idle_windows()
+
+
+def position(pipeline: Pipeline) -> int:
+    record = pipeline.store.table("src", EMP)
+    assert record is not None
+    assert record.mirror_scn is not None
+    return record.mirror_scn
+
+
+def landed(pipeline: Pipeline, window: ScnWindow) -> bool:
+    return open_landing(pipeline.config.landing).exists(window_folder("src", window), MANIFEST_NAME)
+
+
+def test_idle_windows_move_the_position_without_spark_and_are_forgotten(
+    oracle: Oracle, pipeline: Pipeline
+) -> None:
+    before = position(pipeline)
+    for _ in range(3):
+        assert look(oracle, pipeline) is None
+    windows = pipeline.store.windows("src")
+    assert all(window.is_idle and window.state == "applied" for window in windows)
+    assert position(pipeline) == windows[-1].window.scn_high > before
+
+    retired = pipeline.retire_windows()
+    assert [one.window for one in retired] == [one.window for one in windows[:-1]]
+    assert [one.window for one in pipeline.store.windows("src")] == [windows[-1].window]
+    assert not any(landed(pipeline, one.window) for one in retired)
+    assert landed(pipeline, windows[-1].window)
+    assert pipeline.retire_windows() == []
+
+
+def test_a_window_with_changes_waits_and_joins_the_last_idle_one(
+    oracle: Oracle, pipeline: Pipeline
+) -> None:
+    assert look(oracle, pipeline) is None
+    pipeline.retire_windows()
+    reached = position(pipeline)
+    oracle.run("INSERT INTO EMP VALUES (7)")
+    waiting = look(oracle, pipeline)
+    assert waiting is not None
+    assert waiting.state == "captured"
+    assert not waiting.is_idle
+    assert waiting.window.scn_low == reached == position(pipeline)
+    assert look(oracle, pipeline) == waiting, "what comes after it waits too"
+
+
+def test_an_open_transaction_is_not_idleness(oracle: Oracle, pipeline: Pipeline) -> None:
+    with oracle.owner() as connection:
+        connection.cursor().execute("INSERT INTO EMP VALUES (-1)")
+        waiting = look(oracle, pipeline)
+        assert waiting is not None
+        assert not waiting.is_idle
+        connection.rollback()
+
+
+def test_windows_are_kept_as_long_as_they_are_configured_to_be(
+    oracle: Oracle, pipeline: Pipeline
+) -> None:
+    """With retention a window goes by its end; never the newest, and none while another is half-way."""
+    store = pipeline.store
+    last = store.windows("src", newest_first=True, limit=1)[0]
+    low = last.window.scn_high
+    bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]
+    old = datetime.now(UTC) - timedelta(days=9)
+    store.plan_windows("src", bounds, ends=[old, old, datetime.now(UTC)])
+    from tests.state.test_store import manifest_of
+
+    for record in store.windows("src", states=("planned",)):
+        store.record_captured("src", manifest_of(record.window, record.ordinal), "0" * 64, [])
+    store.record_applied("src", bounds[0], [EMP], 0.1)
+    store.record_applied("src", bounds[1], [EMP], 0.1)
+    week_ago = datetime.now(UTC) - timedelta(days=7)
+    kept = [one.window for one in store.windows("src") if not one.is_idle]
+    store.retire_windows("src", before=week_ago)
+    assert [one.window for one in store.windows("src")] == kept, "one is captured, not applied"
+    store.record_applied("src", bounds[2], [EMP], 0.1)
+    store.retire_windows("src", before=None)
+    assert [one.window for one in store.windows("src")] == kept
+    retired = store.retire_windows("src", before=week_ago)
+    assert [one.window for one in retired] == bounds[:2]
+    assert [one.window for one in store.windows("src")] == bounds[2:]
