@@ -8,7 +8,7 @@ SCALE ?= day
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-help: ## List what can be made
+help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
 setup: ## Set up Python packages, Delta's jars and Java in .venv and .redolake
@@ -46,9 +46,9 @@ $(SITE)/ready: docs/requirements.lock
 	@$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	@touch $@
 
-doctor: setup ## Say what is there, what is missing and what mends it
+doctor: setup ## Report what is installed, what is missing, and how to fix it
 	@$(RUN)/redolake doctor
 
-format: setup ## Format the code and mend what the linter can
+format: setup ## Format the code and fix what the linter can
 	@$(RUN)/ruff format .
 	@$(RUN)/ruff check --fix .

@@ -1,6 +1,6 @@
 """Which columns and fields do landing files, manifests and change logs have? Names and types come from the code, meanings from here.
 
-A column without a meaning is a KeyError: whoever adds one says what it is.
+A column without a meaning is an error: whoever adds one says here what it is.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "source": "Name of the source.",
     "window": "`scn_low` and `scn_high`.",
     "ordinal": "The window's number in the source, from 0.",
-    "mining_low": "Redo with `mining_low < SCN <= scn_high` was read.",
+    "mining_low": "Redo with `mining_low < SCN <= scn_high` was looked at.",
     "redo_files": "Each redo file: name, rows, bytes, SHA-256.",
     "transactions_file": "The transactions file, likewise.",
     "rows_by_table": "Redo rows per captured table.",
@@ -81,6 +81,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "schemas": "Definition of each captured table at `scn_high`.",
     "schema_changes": "DDL of captured tables inside the window, in order, with the definition that each leads to.",
     "resetlogs_change": "Incarnation of the database.",
+    "positions": "How far each redo thread was read: the next pass takes redo that entered the log late from there.",
     "seconds": "Time that capture took.",
 }
 CHUNK_MANIFEST: Mapping[str, str] = {
@@ -108,7 +109,9 @@ def transaction_columns() -> str:
 
 def change_columns() -> str:
     """Columns of a change log before ``before`` and ``after``."""
-    rows = [(code(name), code(spark_type(kind)), CHANGE[name]) for name, kind in CHANGE_FIELDS]
+    rows = [
+        (code(name), code(spark_type(kind)), _meaning(CHANGE, name)) for name, kind in CHANGE_FIELDS
+    ]
     return table(("column", "Delta type", "meaning"), rows)
 
 
@@ -124,12 +127,18 @@ def chunk_manifest() -> str:
 
 def _arrow(schema: pa.Schema, meanings: Mapping[str, str]) -> str:
     rows = [
-        (code(field.name), code(str(field.type)), "yes" if field.nullable else "no", meanings[field.name])
+        (code(field.name), code(str(field.type)), "yes" if field.nullable else "no", _meaning(meanings, field.name))
         for field in schema
     ]  # fmt: skip
     return table(("column", "Arrow type", "may be NULL", "meaning"), rows)
 
 
 def _manifest(kind: type[WindowManifest | ChunkManifest], meanings: Mapping[str, str]) -> str:
-    rows = [(code(field.name), meanings[field.name]) for field in fields(kind)]
+    rows = [(code(field.name), _meaning(meanings, field.name)) for field in fields(kind)]
     return table(("field", "meaning"), rows)
+
+
+def _meaning(meanings: Mapping[str, str], name: str) -> str:
+    if name not in meanings:
+        raise LookupError(f"{name} is new: say in docs/tools/formats.py what it means")
+    return meanings[name]

@@ -13,6 +13,6 @@ Where it knowingly differs from Oracle:
 """
 
 from oracle_embedded.redo.provider import Redo, open_redo
-from oracle_embedded.redo.settings import DEFAULT_WARTS, RedoSettings, Wart
+from oracle_embedded.redo.settings import DEFAULT_WARTS, LobRows, RedoSettings, Wart
 
-__all__ = ["DEFAULT_WARTS", "Redo", "RedoSettings", "Wart", "open_redo"]
+__all__ = ["DEFAULT_WARTS", "LobRows", "Redo", "RedoSettings", "Wart", "open_redo"]

@@ -9,10 +9,12 @@ from oracle_embedded.api import DatabaseView, EngineSession, OracleError, Value
 from oracle_embedded.redo import contents_row as layout
 from oracle_embedded.redo import store
 from oracle_embedded.redo.dictionary import Resolved, resolve
+from oracle_embedded.redo.lob_statements import LobStatements
 from oracle_embedded.redo.miner import AddedLog, Miner, Mining
 from oracle_embedded.redo.reading import Reading
 from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
+from oracle_embedded.redo.statements import TableStatements
 
 
 class Contents:
@@ -70,6 +72,11 @@ class Contents:
         unnamed = Wart.UNNAMED_COLUMNS in self.warts
         resolved = resolve(row_version, options, self._database, unnamed=unnamed)
         return resolved, layout.object_facts(resolved, row_version)
+
+    def lob_statements(self, statements: TableStatements) -> LobStatements:
+        """What prints the changes of a table with LOBs."""
+        placeholders = Wart.LOB_STATEMENTS in self.warts
+        return LobStatements(statements, placeholders=placeholders, shape=self.settings.lob_rows)
 
     def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
         """Is the file still there, and still the log it was?

@@ -194,7 +194,7 @@ OPERATIONS = {
 
 _PARAMETERS = (
     "record, scn, log, position, time, transaction, op, rollback, thing, row_id, redo, undo, csf,"
-    " info, status, commit_scn, commit_time, ordinal"
+    " info, status, commit_scn, commit_time, ordinal, ssn"
 )
 _ZERO = "numbers[0]"
 _UNUSED = "None"
@@ -254,7 +254,7 @@ _LAYOUT = [
         "V32",
         "b' 0x%06x.%08x.%04x ' % (log.sequence, position // 496 + 2, position % 496 + 16)",
     ),
-    ("SSN", "N", _ZERO),
+    ("SSN", "N", "numbers[ssn]"),
     ("CSF", "N", "numbers[csf]"),
     ("INFO", "V64", "info"),
     ("STATUS", "N", "numbers[status]"),
@@ -313,6 +313,7 @@ _NO_ADDRESS = {
     COLUMN_NAMES.index("RS_ID"): b" 0x000000.00000000.0000 ",
     **{COLUMN_NAMES.index(name): NUMBERS[0] for name in ("RBASQN", "RBABLK", "RBABYTE")},
 }
+_INTERNAL = {COLUMN_NAMES.index("OPERATION"): b"INTERNAL"}
 _NO_THREAD = {COLUMN_NAMES.index("THREAD#"): NUMBERS[0]}
 
 
@@ -324,6 +325,11 @@ def without_address(row: Row) -> Row:
 def without_thread(row: Row) -> Row:
     """The row as it looks when it belongs to no redo thread."""
     return _replaced(row, _NO_THREAD)
+
+
+def internal(row: Row) -> Row:
+    """The row of an operation that LogMiner has no statement for: only its code tells what it is."""
+    return _replaced(row, _INTERNAL)
 
 
 def _replaced(row: Row, others: Mapping[int, bytes]) -> Row:

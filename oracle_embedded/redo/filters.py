@@ -17,6 +17,7 @@ SCN_MAX = 2**63 - 1
 # Records that a row of an operation can come from: LOBs are shown in rows of their own, and the end of a rollback to a
 # savepoint as a ROLLBACK.
 _STORED_FOR = {
+    0: {0, 1, 3},
     3: {1, 2, 3},
     9: {1, 3},
     10: {1, 3},

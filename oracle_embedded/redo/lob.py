@@ -1,20 +1,24 @@
-"""How does LogMiner show what was written into a LOB column?
+"""How does LogMiner print what was written into a LOB column?
 
 A small LOB lies in the row and appears as a literal; a larger one is written through a locator, in pieces.
 
-Source: logminer.md, sections 2.7, 3.7 and 3.8; the in-line limit is from the SecureFiles and Large Objects guide.
+Source: logminer.md, sections 2.7, 3.7 and 3.8, for rows of older releases; blocks as on 23ai, where they were measured; the
+in-line limit is from the SecureFiles and Large Objects guide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from oracle_embedded.api import OraType, StoredColumn
-from oracle_embedded.redo.literals import hextoraw, quoted, unistr
+from oracle_embedded.redo.literals import hextoraw, quoted
 
 OP_SELECT_LOB_LOCATOR = 9
 OP_LOB_WRITE = 10
 OP_LOB_TRIM = 11
+NOT_EXECUTABLE = b"LOB sql_redo not re-executable"
+"""INFO of rows that write a LOB, with STATUS 2, on 23ai: their blocks are complete all the same."""
 
 INLINE_BYTES_MAX = 3964
 _BLOB_PIECE = 8132
@@ -22,7 +26,7 @@ _CLOB_PIECE = 4066
 
 _DECLARE = (
     b"DECLARE \n loc_c CLOB; \n buf_c VARCHAR2(6150); \n loc_b BLOB; \n buf_b RAW(6150); \n"
-    b" loc_nc NCLOB; \n buf_nc NVARCHAR2(6150); \nBEGIN\n"
+    b" loc_nc NCLOB; \n buf_nc NVARCHAR2(6150); \n"
 )
 
 
@@ -39,7 +43,7 @@ def lob_literal(column: StoredColumn, value: bytes | None) -> bytes:
         return empty_literal(column)
     if column.type is OraType.BLOB:
         return hextoraw(value)
-    return unistr(value) if column.charset_form == 2 else quoted(value)
+    return quoted(value)  # national text too
 
 
 def is_large(column: StoredColumn, value: bytes | None) -> bool:
@@ -51,29 +55,58 @@ def is_large(column: StoredColumn, value: bytes | None) -> bool:
     return len(value.decode().encode("utf-16-be")) > INLINE_BYTES_MAX
 
 
-def write_rows(
-    column: StoredColumn, value: bytes, target: bytes, where: bytes
-) -> Iterator[tuple[int, bytes]]:
-    """The rows that write a large LOB: locator, pieces, and the trim that SECUREFILE storage ends with.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A LOB column, its table (``"OWNER"."TABLE"``), and `` where …`` of the row, or nothing."""
 
-    Args:
-        column: The LOB column.
-        value: Its new value.
-        target: ``"OWNER"."TABLE"``.
-        where: `` where …`` of the row, or nothing.
+    column: StoredColumn
+    target: bytes
+    where: bytes
+
+
+def write_rows(place: Place, value: bytes, *, replaces: bool) -> Iterator[tuple[int, bytes]]:
+    """Operation and SQL_REDO of the rows that write a large LOB: locator, then pieces without it.
+
+    A value that ``replaces`` another ends with the trim of SECUREFILE storage.
     """
-    locator, buffer = _variables(column)
-    name = f'"{column.name}"'.encode()
-    yield (
-        OP_SELECT_LOB_LOCATOR,
-        _DECLARE + b" select %b into %b from %b%b for update;\n" % (name, locator, target, where),
-    )
+    locator, buffer = _variables(place.column)
+    yield OP_SELECT_LOB_LOCATOR, _DECLARE + b"BEGIN\n" + _select(place, locator)
     length = 0
-    for literal, size in _pieces(column, value):
-        text = b" %b := %b; \n  dbms_lob.write(%b, %d, %d, %b);\nEND;"
-        yield OP_LOB_WRITE, text % (buffer, literal, locator, size, length + 1, buffer)
+    for literal, size in _pieces(place.column, value):
+        yield OP_LOB_WRITE, _write(locator, buffer, literal, size, length) + b"END;"
         length += size
-    yield OP_LOB_TRIM, b"  dbms_lob.trim(%b, %d);\nEND;" % (locator, length)
+    if replaces:
+        yield OP_LOB_TRIM, b"  dbms_lob.trim(%b, %d);\nEND;" % (locator, length)
+
+
+def write_blocks(
+    place: Place, value: bytes, *, replaces: bool
+) -> Iterator[tuple[int, bytes | None]]:
+    """The same on 23ai: a locator row without a statement, then pieces that are whole blocks."""
+    locator, buffer = _variables(place.column)
+    head = _DECLARE + b" e_len NUMBER; \nBEGIN\n" + _select(place, locator) + b"\n"
+    yield OP_SELECT_LOB_LOCATOR, None
+    length = 0
+    for literal, size in _pieces(place.column, value):
+        yield OP_LOB_WRITE, head + _write(locator, buffer, literal, size, length) + b"END;\n\n"
+        length += size
+    if replaces:
+        yield OP_LOB_TRIM, head + b"  dbms_lob.trim(%b, %d);\nEND;\n\n" % (locator, length)
+
+
+def _select(place: Place, locator: bytes) -> bytes:
+    name = f'"{place.column.name}"'.encode()
+    return b" select %b into %b from %b%b for update;\n" % (
+        name,
+        locator,
+        place.target,
+        place.where,
+    )
+
+
+def _write(locator: bytes, buffer: bytes, literal: bytes, size: int, offset: int) -> bytes:
+    text = b" %b := %b; \n  dbms_lob.write(%b, %d, %d, %b);\n"
+    return text % (buffer, literal, locator, size, offset + 1, buffer)
 
 
 def _variables(column: StoredColumn) -> tuple[bytes, bytes]:

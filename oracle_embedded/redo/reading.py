@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, Protocol
 
@@ -14,16 +14,18 @@ from oracle_embedded.api import (
     Value,
 )
 from oracle_embedded.redo import contents_row as layout
+from oracle_embedded.redo import lob, store
 from oracle_embedded.redo import sink as s
-from oracle_embedded.redo import store
 from oracle_embedded.redo.dictionary import (
     STATUS_EXECUTABLE,
+    STATUS_INVALID,
     STATUS_NOT_GUARANTEED,
     Resolved,
 )
 from oracle_embedded.redo.filters import Filter, filter_from
 from oracle_embedded.redo.levels import Level
 from oracle_embedded.redo.literals import LiteralCache, nls_of
+from oracle_embedded.redo.lob_statements import LobRow, LobStatements
 from oracle_embedded.redo.miner import (
     COMMITTED_DATA_ONLY,
     NO_ROWID_IN_STMT,
@@ -34,7 +36,7 @@ from oracle_embedded.redo.miner import (
     Mining,
 )
 from oracle_embedded.redo.settings import RedoSettings, Wart
-from oracle_embedded.redo.statements import TableStatements
+from oracle_embedded.redo.statements import NOTHING, Image, TableStatements
 from oracle_embedded.redo.templates import Style
 
 _SQL_BYTES_MAX = 4000
@@ -46,15 +48,19 @@ _MARKERS = {
     s.OP_COMMIT: b"commit",
     s.OP_ROLLBACK: b"rollback",
 }
+_LOB_WRITES = frozenset({lob.OP_LOB_WRITE, lob.OP_LOB_TRIM})
 _NO_SUPPLEMENTAL = b"no supplemental log data found"
 _USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
+    """A table as rows show it; ``nameless`` are its facts where a row has no statement."""
+
     statements: TableStatements
-    plain: bool
+    lobs: LobStatements | None
     facts: layout.ObjectFacts
+    nameless: layout.ObjectFacts
     status: int
     info: bytes | None
 
@@ -80,6 +86,9 @@ class Catalog(Protocol):
 
     def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
         """A stored definition as the session's dictionary shows it."""
+
+    def lob_statements(self, statements: TableStatements) -> LobStatements:
+        """What prints the changes of a table with LOBs."""
 
     def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
         """Raise ORA-00308 or ORA-00310 unless the file is still there, and still the log it was."""
@@ -207,7 +216,7 @@ class Reading:
             rollback = flags & s.FLAG_ROLLBACK
             if rollback and self._partial_xids:
                 transaction = self._shown(tx, transaction, log)
-            if plain and thing.plain:
+            if plain and thing.lobs is None:
                 redo = thing.statements.redo(
                     op,
                     rollback,
@@ -235,41 +244,55 @@ class Reading:
                         None,
                         None,
                         1,
+                        0,
                     )
                     continue
-            statements = thing.statements.statements(
-                op,
-                rollback == 1,
-                None if old is None else unpack(old),
-                None if new is None else unpack(new),
-                row_id,
-                self._want_undo,
-            )
-            for code, redo, undo in statements:
-                long = len(redo) > _SQL_BYTES_MAX or (undo and len(undo) > _SQL_BYTES_MAX)
-                for part, undo_part, csf in _continued(redo, undo) if long else ((redo, undo, 0),):
-                    yield make(
+            before = None if old is None else unpack(old)
+            after = None if new is None else unpack(new)
+            for row in self._shown_rows(thing, op, rollback, before, after, row_id):
+                written = row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
+                for part, undo_part, csf in _continued(row.redo, row.undo):
+                    made = make(
                         record_id,
                         scn,
                         log,
-                        position,
+                        position + row.part * _SPREAD,
                         time,
                         transaction,
-                        code,
+                        row.op,
                         rollback,
-                        thing.facts,
-                        row_id,
+                        thing.facts if row.is_named else thing.nameless,
+                        row_id if row.real else None,
                         part,
                         undo_part,
                         csf,
-                        thing.info,
-                        thing.status,
+                        lob.NOT_EXECUTABLE if written else thing.info,
+                        STATUS_INVALID if written else thing.status,
                         commit_scn,
                         commit_time,
-                        ordinal,
+                        ordinal + row.closing,
+                        row.ssn,
                     )
-                position += _SPREAD
+                    yield made if row.is_named else layout.internal(made)
                 ordinal += commit is not None
+
+    def _shown_rows(
+        self,
+        thing: _Object,
+        op: int,
+        rollback: int,
+        before: Image | None,
+        after: Image | None,
+        row_id: bytes,
+    ) -> Sequence[LobRow]:
+        """The rows of a change that is not printed the short way."""
+        if thing.lobs is not None:
+            return thing.lobs.rows(op, rollback == 1, before, after, row_id, self._want_undo)
+        redo = thing.statements.redo(op, rollback, before, after, row_id)
+        undo = None
+        if self._want_undo and not rollback:
+            undo = thing.statements.undo(op, before or NOTHING, after or NOTHING, row_id)
+        return (LobRow(op=op, redo=redo, undo=undo, part=0),)
 
     def _marker(
         self,
@@ -326,6 +349,7 @@ class Reading:
                 commit_scn,
                 commit_time,
                 ordinal,
+                0,
             )
             if no_address:
                 row = layout.without_address(row)
@@ -434,8 +458,10 @@ class Reading:
         if level is Level.NONE and status == STATUS_EXECUTABLE:
             # Oracle Database Utilities, "DDL_DICT_TRACKING and Supplemental Logging Settings".
             status, info = STATUS_NOT_GUARANTEED, _NO_SUPPLEMENTAL
+        lobs = self._contents.lob_statements(statements) if statements.lobs else None
+        nameless = replace(facts, owner=None, name=None, segment=None)
         found = self._objects[number, flags] = _Object(
-            statements, not statements.has_lobs, facts, status, info
+            statements, lobs, facts, nameless, status, info
         )
         return found
 

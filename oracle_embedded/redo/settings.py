@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 
 class Wart(StrEnum):
@@ -31,6 +31,21 @@ class Wart(StrEnum):
     table no name. Measured on 23ai, documented for every release. Without it, rows keep the names of their time, which
     only a dictionary in the redo gives on Oracle."""
 
+    LOB_STATEMENTS = "LOB_STATEMENTS"
+    """In tables with LOBs, an INSERT and what writes a large LOB have a placeholder for the ROWID; an UPDATE with the
+    values that fit into the row, or an INTERNAL row, has the real one; one undo row stands for a whole statement.
+    Measured on 23ai."""
+
+
+class LobRows(Enum):
+    """How writing through a locator looks, with :attr:`Wart.LOB_STATEMENTS`."""
+
+    PIECES = "pieces"
+    """The locator's row has a statement, the writes follow it as fragments: releases before 23ai, as documented."""
+
+    BLOCKS = "blocks"
+    """The locator's row has none, each write is a whole block with STATUS 2: measured on 23ai."""
+
 
 DEFAULTS: Mapping[Wart, bool] = {
     Wart.LATE_REDO: False,
@@ -38,6 +53,7 @@ DEFAULTS: Mapping[Wart, bool] = {
     Wart.SPURIOUS_ROLLBACKS: False,
     Wart.EMPTY_TRANSACTIONS: False,
     Wart.UNNAMED_COLUMNS: False,
+    Wart.LOB_STATEMENTS: False,
 }
 """Which oddities a database shows unless its settings say otherwise."""
 
@@ -54,7 +70,7 @@ class RedoSettings:
 
     ``warts`` are the oddities that are shown; they can be changed while the database runs. A strand is full at
     ``strand_records`` records or ``strand_bytes`` estimated redo bytes. Of every ``partial_xid_every`` transactions one
-    shows partial XIDs.
+    shows partial XIDs. ``lob_rows`` is the shape of one release.
     """
 
     log_bytes: int = 4 * 1024 * 1024
@@ -67,6 +83,7 @@ class RedoSettings:
     strand_records: int = 500
     strand_bytes: int = 64 * 1024
     partial_xid_every: int = 2
+    lob_rows: LobRows = LobRows.BLOCKS
 
     def __post_init__(self) -> None:
         if self.log_bytes < 4096:

@@ -140,14 +140,17 @@ class Sink:
         self._begin(transaction, ddl=False)
 
     def change(self, change: RowChange) -> None:
-        """Write a row change. LOB values of old rows are not logged, but for undoing, where they tell what to undo."""
+        """Write a row change.
+
+        LOB values of old rows are not logged, only whether they were NULL; those of undoing tell what to undo.
+        """
         if change.table is not self._table:
             self._select_table(change.table)
         if change.rollback:
             self._undone.add(self._transactions[change.xid])
         before = change.before
         if before is not None and self._lobs and not change.rollback:
-            before = _without(before, self._lobs)
+            before = _emptied(before, self._lobs)
         old = None if before is None else store.pack_image(before)
         new = None if change.after is None else store.pack_image(change.after)
         self._append(
@@ -412,5 +415,8 @@ def _table_key(table: TableVersion) -> tuple[object, ...]:
     )
 
 
-def _without(image: Mapping[int, Value], columns: tuple[int, ...]) -> dict[int, Value]:
-    return {column: value for column, value in image.items() if column not in columns}
+def _emptied(image: Mapping[int, Value], columns: tuple[int, ...]) -> dict[int, Value]:
+    return {
+        column: b"" if value is not None and column in columns else value
+        for column, value in image.items()
+    }

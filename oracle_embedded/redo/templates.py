@@ -34,6 +34,7 @@ class Expression:
 
 
 Part = bytes | Expression
+ROWID_PREDICATE: Sequence[Part] = (b"ROWID = '", Expression("row_id"), b"'")
 
 
 @dataclass(slots=True)
@@ -94,9 +95,9 @@ class Template:
         literal = self._literal(column)
         return [Expression(f"null{at} if (v := {source}({at})) is None else is{at} + {literal}")]
 
-    def rowid_predicate(self) -> list[list[Part]]:
+    def rowid_predicate(self) -> list[Sequence[Part]]:
         """``ROWID = '…'``, unless the session wants none."""
-        return [[b"ROWID = '", Expression("row_id"), b"'"]] if self.style.rowid else []
+        return [ROWID_PREDICATE] if self.style.rowid else []
 
     def value(self, column: StoredColumn, source: str) -> Part:
         """The literal of a column's value."""

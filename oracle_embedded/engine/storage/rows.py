@@ -64,11 +64,14 @@ class RowWriter:
     # --- the three changes -------------------------------------------------------------------------------------------
 
     def insert(self, table: TableDef, values: Image) -> int:
-        """Insert a row of fitted values; gives its address."""
+        """Insert a row of fitted values; gives its address.
+
+        A row whose key exists is written as well, as Oracle does before its index refuses it: the redo shows it and its
+        undoing.
+        """
         shape = self._shape(table)
         self._check_values(table, shape, values, shape.required, "insert NULL into ({})", 1400)
-        for name, columns in table.unique_keys:
-            self._check_unique(table, name, columns, values, None)
+        violation = self._violation(table, values)
         for key in table.foreign_keys:
             self._check_parent_later(table, key, values)
         rows = self.transactions
@@ -79,7 +82,17 @@ class RowWriter:
         sqlite.execute(shape.insert, (rid, self.transaction.mark, *_bound(shape, table.ids, row)))
         rows.log(self.transaction, table.object_id, rid, RowOp.INSERT, 0, None)
         rows.report(self.transaction, table, rid, RowOp.INSERT, None, values)
+        if violation is not None:
+            raise violation
         return rid
+
+    def _violation(self, table: TableDef, values: Image) -> OracleError | None:
+        try:
+            for name, columns in table.unique_keys:
+                self._check_unique(table, name, columns, values, None)
+        except OracleError as error:
+            return error
+        return None
 
     def update(self, table: TableDef, rid: int, old: Image, new: Image) -> None:
         """Give some columns of a row new, fitted values."""

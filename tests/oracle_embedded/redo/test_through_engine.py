@@ -105,7 +105,6 @@ def test_work_that_a_dead_process_left_open_is_rolled_back(tmp_path: Path) -> No
     finally:
         server.stop()
         second.close()
-    assert rows == [
-        (1, 0, 'insert into "DEMO"."T"("ID") values (\'7\');'),
-        (2, 1, 'delete from "DEMO"."T";'),
-    ]
+    assert [row[:2] for row in rows] == [(1, 0), (2, 1)]
+    assert rows[0][2] == 'insert into "DEMO"."T"("ID") values (\'7\');'
+    assert rows[1][2].startswith('delete from "DEMO"."T" where ROWID = ')

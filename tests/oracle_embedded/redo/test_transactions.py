@@ -79,7 +79,7 @@ def test_undoing_shows_rollback_rows_by_rowid(world: World, people: TableVersion
     ]
     assert world.redo_texts()[-2:] == [
         'update "APP"."T" set "NAME" = \'a\';',
-        'delete from "APP"."T";',
+        'delete from "APP"."T" where ROWID = \'AAAR3sAAEAAAACXAAB\';',
     ]
     last = world.mine()[-1]
     assert (last["OPERATION"], last["SQL_REDO"]) == ("ROLLBACK", "rollback;")
