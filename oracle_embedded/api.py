@@ -240,12 +240,15 @@ class Engine(Protocol):
     """The database behind the listener."""
 
     service_names: Sequence[str]
+    """In upper case; clients that name no service get the first."""
 
-    def password_of(self, user: str) -> str | None:
-        """Clear password of a user (name in upper case), None if there is no such user or it is locked."""
+    def password_of(self, user: str, service: str = "") -> str | None:
+        """Clear password of a user (name in upper case), None if the service's container has no such user or it is locked."""
 
-    def open_session(self, user: str, *, program: str, machine: str) -> EngineSession:
-        """Start a session for an authenticated user.
+    def open_session(
+        self, user: str, *, program: str, machine: str, service: str = ""
+    ) -> EngineSession:
+        """Start a session for an authenticated user, in the container that the service leads to.
 
         Raises:
             OracleError: ORA-01045 without CREATE SESSION, and the like.

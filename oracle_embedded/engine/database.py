@@ -126,17 +126,27 @@ class Database:
 
     # --- Engine ------------------------------------------------------------------------------------------------------
 
-    def password_of(self, user: str) -> str | None:
+    def password_of(self, user: str, service: str = "") -> str | None:
         """Clear password of a user."""
-        found = self.store.catalog.user(user)
-        if found is None or found.is_role or found.locked:
+        found = self._user_in(user, service)
+        if found is None or found.locked:
             return None
         return found.password
 
-    def open_session(self, user: str, *, program: str, machine: str) -> Session:
-        """Start a session."""
+    def _user_in(self, user: str, service: str) -> UserDef | None:
+        """The user as the container of a service has it: the root has common users only."""
         found = self.store.catalog.user(user)
         if found is None or found.is_role:
+            return None
+        return found if found.common or self._container_of(service) != ROOT else None
+
+    def _container_of(self, service: str) -> str:
+        return ROOT if service == self.database_name else self.container_name
+
+    def open_session(self, user: str, *, program: str, machine: str, service: str = "") -> Session:
+        """Start a session."""
+        found = self._user_in(user, service)
+        if found is None:
             raise OracleError(1017, "invalid username/password; logon denied")
         if found.locked:
             raise OracleError(28000, "The account is locked.")
@@ -145,6 +155,7 @@ class Database:
         session = Session(
             self, found, next(self._session_numbers), secrets.randbelow(60000) + 1, program, machine
         )
+        session.container = self._container_of(service)
         self.sessions[session.session_id] = session
         return session
 

@@ -22,7 +22,10 @@ _PROTOCOL_VERSION_MIN = 315
 
 @dataclass(frozen=True, slots=True)
 class ConnectRequest:
-    """What a client asks the listener for; ``service`` or ``sid`` is empty when it was not given."""
+    """What a client asks the listener for, in upper case and without the server type that may follow a service's name.
+
+    ``service`` or ``sid`` is empty when it was not given.
+    """
 
     version: int
     service: str
@@ -44,9 +47,8 @@ def read_connect(link: Link) -> ConnectRequest:
     while len(text) < size:
         text += link.next_data()
     descriptor = text.decode("utf-8", "replace")
-    return ConnectRequest(
-        version, _parameter(descriptor, "SERVICE_NAME"), _parameter(descriptor, "SID")
-    )
+    service = _parameter(descriptor, "SERVICE_NAME").partition(":")[0]
+    return ConnectRequest(version, service.upper(), _parameter(descriptor, "SID").upper())
 
 
 def _parameter(descriptor: str, name: str) -> str:
@@ -69,9 +71,8 @@ def refusal_code(request: ConnectRequest, service_names: frozenset[str]) -> int 
     if request.version < _PROTOCOL_VERSION_MIN:
         return 12618
     if request.service:
-        name = request.service.split(":")[0].upper()
-        return None if name in service_names else 12514
-    return None if request.sid.upper() in service_names else 12505
+        return None if request.service in service_names else 12514
+    return None if request.sid in service_names else 12505
 
 
 def send_refuse(link: Link, code: int) -> None:

@@ -74,8 +74,7 @@ class WireSession:
 
     def _run(self) -> None:
         request = connect.read_connect(self._link)
-        services = frozenset(name.upper() for name in self._engine.service_names)
-        refusal = connect.refusal_code(request, services)
+        refusal = connect.refusal_code(request, frozenset(self._engine.service_names))
         if refusal is not None:
             connect.send_refuse(self._link, refusal)
             return
@@ -96,7 +95,7 @@ class WireSession:
         """Authenticate; None after a failure, which the client was told."""
         first = self._read_auth(Function.AUTH_PHASE_ONE)
         user = login.user_name(first.user)
-        exchange = login.Login(self._engine.password_of(user))
+        exchange = login.Login(self._engine.password_of(user, service))
         self._link.send_data(login.parameters_message(exchange.challenge()))
         second = self._read_auth(Function.AUTH_PHASE_TWO)
         try:
@@ -106,6 +105,7 @@ class WireSession:
                 user,
                 program=first.parameters.get("AUTH_PROGRAM_NM", ""),
                 machine=first.parameters.get("AUTH_MACHINE", ""),
+                service=service,
             )
             try:
                 _alter_session(session, second.parameters.get("AUTH_ALTER_SESSION", ""))

@@ -10,7 +10,7 @@ import oracledb
 import pytest
 import sqlalchemy as sa
 
-from oracle_embedded.database import OpenDatabase
+from oracle_embedded.database import CAPTURE, OpenDatabase
 from oracle_embedded.server import EmbeddedServer
 
 
@@ -49,6 +49,39 @@ def test_the_driver_changes_and_reads_rows(database: OpenDatabase, server: Embed
             cursor.execute("insert into t (id) values (1)")
         frames = list(connection.fetch_df_batches("select id, v from t order by id", size=100))
         assert sum(frame.num_rows() for frame in frames) == 300
+
+
+@pytest.mark.parametrize(
+    ("connect_data", "container"),
+    [
+        pytest.param("SERVICE_NAME=ORCLPDB1", "ORCLPDB1", id="pluggable-database"),
+        pytest.param("SERVICE_NAME=orclcdb", "CDB$ROOT", id="root"),
+        pytest.param("SID=ORCLCDB", "CDB$ROOT", id="sid"),
+    ],
+)
+def test_a_service_leads_to_its_container(
+    database: OpenDatabase, server: EmbeddedServer, connect_data: str, container: str
+) -> None:
+    dsn = (
+        f"(DESCRIPTION=(ADDRESS=(PROTOCOL=TCP)(HOST=127.0.0.1)(PORT={server.port}))"
+        f"(CONNECT_DATA=({connect_data})))"
+    )
+    with oracledb.connect(user=CAPTURE, password=database.password(CAPTURE), dsn=dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("select sys_context('USERENV', 'CON_NAME') from dual")
+        assert cursor.fetchone() == (container,)
+
+
+def test_the_root_has_no_local_users(database: OpenDatabase, server: EmbeddedServer) -> None:
+    dsn = f"127.0.0.1:{server.port}/ORCLCDB"
+    with pytest.raises(oracledb.DatabaseError, match="ORA-01017"):
+        oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn)
+
+
+def test_an_unknown_service_is_refused(database: OpenDatabase, server: EmbeddedServer) -> None:
+    dsn = f"127.0.0.1:{server.port}/ORCLPDB2"
+    with pytest.raises(oracledb.OperationalError, match=r"DPY-6001.*ORA-12514"):
+        oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn)
 
 
 def test_sqlalchemy_reflects_and_queries(engine: Any) -> None:

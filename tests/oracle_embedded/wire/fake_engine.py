@@ -160,10 +160,12 @@ class FakeEngine:
     calls: list[Call] = field(default_factory=list)
     sessions: list[FakeSession] = field(default_factory=list)
 
-    def password_of(self, user: str) -> str | None:
+    def password_of(self, user: str, service: str = "") -> str | None:
         return self.users.get(user)
 
-    def open_session(self, user: str, *, program: str, machine: str) -> FakeSession:
+    def open_session(
+        self, user: str, *, program: str, machine: str, service: str = ""
+    ) -> FakeSession:
         if user == "LOCKEDOUT":
             raise OracleError(1045, "user LOCKEDOUT lacks CREATE SESSION privilege; logon denied")
         session = FakeSession(self, len(self.sessions) + 1, user, program)
