@@ -40,13 +40,10 @@ _AFTER_FROM_ITEM = frozenset(
         "VALUES",
         "SELECT",
         "WHEN",
-        "LOG",
         "RETURNING",
-        "RETURN",
         "AS",
         "OUTER",
         "PARTITION",
-        "SAMPLE",
         "PIVOT",
         "UNPIVOT",
         "MODEL",
@@ -344,7 +341,24 @@ def read_alias(stream: TokenStream) -> str | None:
     if stream.is_word("AS") and stream.ahead().text != "OF":
         raise stream.error(933)
     if stream.token.kind == "quoted" or (
-        stream.token.kind == "word" and stream.token.text not in _AFTER_FROM_ITEM | RESERVED
+        stream.token.kind == "word"
+        and stream.token.text not in _AFTER_FROM_ITEM | RESERVED
+        and not _begins_clause(stream)
     ):
         return stream.identifier(code=933)
     return None
+
+
+def _begins_clause(stream: TokenStream) -> bool:
+    """Does a word that may be an alias as well begin a clause here? What follows it tells."""
+    after = stream.ahead()
+    match stream.token.text:
+        case "LOG":
+            return after.text == "ERRORS"
+        case "SAMPLE":
+            return after.text in ("(", "BLOCK")
+        case "RETURN":
+            return after.text == "(" or (
+                after.kind not in ("op", "end") and after.text not in _AFTER_FROM_ITEM
+            )
+    return False

@@ -137,3 +137,13 @@ def test_what_is_too_deep_is_refused_and_the_session_goes_on(sql: Any) -> None:
     with pytest.raises(OracleError, match="so many operators"):
         sql(f"select {' + '.join(['1'] * 300)} from dual")
     assert sql("select 1 from dual") == [("1",)]
+
+
+@pytest.mark.parametrize("word", ["log", "sample", "return"])
+def test_words_of_later_clauses_are_aliases_too(sql: Any, word: str) -> None:
+    sql("create table t (id number(9), v number(9))")
+    sql("insert into t values (1, 5)")
+    assert sql(f"select {word}.v {word} from t {word} where {word}.id = 1") == [("5",)]
+    assert sql(f"select * from (select id {word} from t) {word}, t") == [("1", "1", "5")]
+    assert sql(f"update t {word} set {word}.v = 6") == 1
+    assert sql(f"delete from t {word} where {word}.v = 6") == 1
