@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from oracle_embedded import values
 from oracle_embedded.api import EngineSession, OraType, StoredColumn, Value
+from oracle_embedded.days import day_of_number, number_of_day
 from oracle_embedded.redo.nls import compile_format
 from oracle_embedded.redo.numbers import digits_from_number, literal_from_number
 
@@ -185,11 +185,19 @@ def _timestamp_tz(nls: Nls, scale: int, *, local: bool) -> Convert:
 
     def convert(value: bytes) -> bytes:
         zone = nls.offset_minutes if local else values.offset_minutes_from_timestamp_tz(value)
-        utc = datetime(*values.fields_from_date(value))
-        there = values.date_from_datetime(utc + timedelta(minutes=zone)) + value[7:11]
-        return frame % render(there, zone)
+        return frame % render(_shifted(value, zone), zone)
 
     return convert
+
+
+def _shifted(value: bytes, minutes: int) -> bytes:
+    """A DATE or TIMESTAMP so many minutes later."""
+    year, month, day, hour, minute, second = values.fields_from_date(value)
+    days, rest = divmod(hour * 60 + minute + minutes, 1440)
+    if days:
+        year, month, day = day_of_number(number_of_day(year, month, day) + days)
+    moved = values.date_from_fields(year, month, day, rest // 60, rest % 60, second)
+    return moved + value[7:11]
 
 
 def _interval(column: StoredColumn, nls: Nls) -> Convert:

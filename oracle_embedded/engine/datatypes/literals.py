@@ -11,7 +11,7 @@ from oracle_embedded.engine.formats.dates_read import read_date
 from oracle_embedded.values import interval_ds_from_nanos, interval_ym_from_months
 
 _TIMESTAMP = re.compile(
-    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})[ T]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*(\S.*)?\Z"
+    r"\s*([+-]?\d{4})-(\d{1,2})-(\d{1,2})[ T]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*(\S.*)?\Z"
 )
 _DAY_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
 _UNIT_NANOS = {
@@ -26,14 +26,14 @@ def temporal_literal(kind: str, text: str, pos: int) -> tuple[bytes, SqlType]:
     """Value and type of ``DATE '…'`` or ``TIMESTAMP '…'``, the latter with zone if it is written."""
     try:
         if kind == "DATE":
-            packed, _ = read_date(text, "YYYY-MM-DD", (1, 1))
+            packed, _ = read_date(text, "SYYYY-MM-DD", (1, 1))
             return packed[:7], types.DATE
         match = _TIMESTAMP.match(text)
         if match is None:
             raise OracleError(1861, "literal does not match format string")
         *_, fraction, zone = match.groups()
         model = (
-            "YYYY-MM-DD HH24:MI" + (":SS" if match.group(6) else "") + (".FF" if fraction else "")
+            "SYYYY-MM-DD HH24:MI" + (":SS" if match.group(6) else "") + (".FF" if fraction else "")
         )
         head = text[: match.start(8)] if zone else text
         packed, _ = read_date(head.replace("T", " ").strip(), model, (1, 1))

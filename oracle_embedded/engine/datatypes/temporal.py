@@ -1,16 +1,25 @@
 """How are DATEs, TIMESTAMPs and INTERVALs computed with, in their own encodings?
 
-Inside this module a point in time is a whole number of nanoseconds since 0001-01-01 00:00.
+Inside this module a point in time is a whole number of nanoseconds since the Gregorian 0001-01-01 00:00.
 """
 
 from __future__ import annotations
 
-import calendar
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.days import (
+    FIRST_NUMBER,
+    FIRST_YEAR,
+    LAST_NUMBER,
+    LAST_YEAR,
+    day_of_number,
+    is_missing,
+    month_days,
+    number_of_day,
+)
 from oracle_embedded.values import (
     date_from_fields,
     fields_from_date,
@@ -24,26 +33,28 @@ from oracle_embedded.values import (
 
 SECOND = 1_000_000_000
 DAY = 86400 * SECOND
-_YEAR_ERROR = "(full) year must be between -4713 and +9999, and not be 0"
+YEAR_ERROR = "(full) year must be between -4713 and +9999, and not be 0"
 
 
 def instant(value: bytes) -> int:
     """The point in time of a DATE, TIMESTAMP or (in UTC) TIMESTAMP WITH TIME ZONE."""
     year, month, day, hour, minute, second = fields_from_date(value)
-    if not 1 <= year <= 9999:
-        raise OracleError(1841, _YEAR_ERROR)
-    seconds = (date(year, month, day).toordinal() - 1) * 86400 + hour * 3600 + minute * 60 + second
-    return seconds * SECOND + nanos_from_timestamp(value)
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        raise OracleError(1841, YEAR_ERROR)
+    days = number_of_day(year, month, day) - 1
+    return (days * 86400 + hour * 3600 + minute * 60 + second) * SECOND + nanos_from_timestamp(
+        value
+    )
 
 
 def date_of(nanos: int) -> bytes:
     """The DATE of a point in time, fractions of a second cut off."""
     seconds, _ = divmod(nanos, SECOND)
     days, rest = divmod(seconds, 86400)
-    if not 0 <= days < 3652059:
-        raise OracleError(1841, _YEAR_ERROR)
-    day = date.fromordinal(days + 1)
-    return date_from_fields(day.year, day.month, day.day, rest // 3600, rest // 60 % 60, rest % 60)
+    if not FIRST_NUMBER <= days + 1 <= LAST_NUMBER:
+        raise OracleError(1841, YEAR_ERROR)
+    year, month, day = day_of_number(days + 1)
+    return date_from_fields(year, month, day, rest // 3600, rest // 60 % 60, rest % 60)
 
 
 def timestamp_of(nanos: int) -> bytes:
@@ -107,7 +118,7 @@ def zone_offset(name: str, nanos_utc: int) -> int:
         if int(minutes or 0) > 59:
             raise OracleError(1875, "time zone minute must be between -59 and 59")
         return sign * (int(hours) * 60 + int(minutes or 0))
-    moment = datetime.min.replace(tzinfo=UTC) + timedelta(microseconds=nanos_utc // 1000)
+    moment = datetime.min.replace(tzinfo=UTC) + timedelta(microseconds=max(nanos_utc, 0) // 1000)
     offset = moment.astimezone(_zone(_REGIONS.get(text.upper(), text))).utcoffset()
     return int((offset or timedelta()).total_seconds()) // 60
 
@@ -140,11 +151,13 @@ def add_months(value: bytes, months: int) -> bytes:
     total = year * 12 + month - 1 + months
     new_year, new_month = divmod(total, 12)
     new_month += 1
-    if not 1 <= new_year <= 9999:
-        raise OracleError(1841, _YEAR_ERROR)
-    last = calendar.monthrange(new_year, new_month)[1]
-    if day == calendar.monthrange(year, month)[1] or day > last:
+    if not FIRST_YEAR <= new_year <= LAST_YEAR:
+        raise OracleError(1841, YEAR_ERROR)
+    last = month_days(new_year, new_month)
+    if day == month_days(year, month) or day > last:
         day = last
+    if is_missing(new_year, new_month, day):
+        day = 15
     return date_from_fields(new_year, new_month, day, hour, minute, second) + value[7:]
 
 
@@ -157,8 +170,10 @@ def shift_months(value: bytes, months: int) -> bytes:
     day = value[3]
     shifted = add_months(value, months)
     year, month = fields_from_date(shifted)[:2]
-    if day > calendar.monthrange(year, month)[1]:
+    if day > month_days(year, month):
         raise OracleError(1839, "date not valid for month specified")
+    if is_missing(year, month, day):
+        return shifted
     return shifted[:3] + bytes((day,)) + shifted[4:]
 
 

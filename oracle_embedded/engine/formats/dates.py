@@ -6,10 +6,10 @@ Source: Oracle SQL Language Reference 19c, chapter 2, Datetime Format Models.
 from __future__ import annotations
 
 import re
-from datetime import date
 from functools import lru_cache
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.days import JULIAN_OFFSET, iso_week, number_of_day, weekday
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.values import (
     fields_from_date,
@@ -39,7 +39,6 @@ _ELEMENT = re.compile(
     r"|[-/,.;: ]|[^\w\s]",
     re.IGNORECASE,
 )
-JULIAN_OFFSET = 1721425
 
 
 @lru_cache(maxsize=512)
@@ -127,19 +126,19 @@ def _print_element(
         number, width = numbers[upper]
         return str(number).zfill(width) if fill else str(number)
     match upper:
-        case "SYYYY":
-            return ("-" if year < 0 else " " if fill else "") + (
-                f"{abs(year):04d}" if fill else str(abs(year))
-            )
+        case "SYYYY" | "SCC":
+            number, width = (abs(year), 4) if upper == "SYYYY" else ((abs(year) + 99) // 100, 2)
+            sign = "-" if year < 0 else " " if fill else ""
+            return sign + (str(number).zfill(width) if fill else str(number))
         case "Y,YYY":
             return f"{abs(year):,d}".rjust(5, "0")
         case "MONTH" | "DAY":
-            name = MONTHS[month - 1] if upper == "MONTH" else DAYS[date(year, month, day).weekday()]
+            name = MONTHS[month - 1] if upper == "MONTH" else _day_name(year, month, day)
             return _cased(name, element).ljust(9) if fill else _cased(name, element)
         case "MON":
             return _cased(MONTHS[month - 1][:3], element)
         case "DY":
-            return _cased(DAYS[date(year, month, day).weekday()][:3], element)
+            return _cased(_day_name(year, month, day)[:3], element)
         case "RM":
             return (
                 _cased(_ROMAN[month - 1], element).ljust(4)
@@ -159,15 +158,20 @@ def _print_element(
                 raise OracleError(1821, "date format not recognized")
             digits = f"{nanos:09d}"
             return digits[: int(upper[2:])] if upper != "FF" else digits[:9]
-    return _print_calendar(upper, date(year, month, day), element, fill)
+    return _print_calendar(upper, year, number_of_day(year, month, day), element, fill)
 
 
-def _print_calendar(upper: str, day: date, element: str, fill: bool) -> str:
-    iso = day.isocalendar()
+def _day_name(year: int, month: int, day: int) -> str:
+    return DAYS[weekday(number_of_day(year, month, day))]
+
+
+def _print_calendar(upper: str, year: int, day: int, element: str, fill: bool) -> str:
+    iso_year, week = iso_week(day)
+    year_day = day - number_of_day(year, 1, 1) + 1
     numbers = {
-        "DDD": (day.timetuple().tm_yday, 3), "D": (day.isoweekday() % 7 + 1, 1), "WW": ((day.timetuple().tm_yday + 6) // 7, 2),
-        "IW": (iso.week, 2), "IYYY": (iso.year, 4), "IYY": (iso.year % 1000, 3), "IY": (iso.year % 100, 2), "I": (iso.year % 10, 1),
-        "J": (day.toordinal() + JULIAN_OFFSET, 7),
+        "DDD": (year_day, 3), "D": ((weekday(day) + 1) % 7 + 1, 1), "WW": ((year_day + 6) // 7, 2),
+        "IW": (week, 2), "IYYY": (iso_year, 4), "IYY": (iso_year % 1000, 3), "IY": (iso_year % 100, 2), "I": (iso_year % 10, 1),
+        "J": (day + JULIAN_OFFSET, 7),
     }  # fmt: skip
     if upper in numbers:
         number, width = numbers[upper]

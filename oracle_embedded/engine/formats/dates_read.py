@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, timedelta
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.formats.dates import DAYS, JULIAN_OFFSET, MONTHS, elements_of
+from oracle_embedded.days import (
+    FIRST_NUMBER,
+    FIRST_YEAR,
+    JULIAN_OFFSET,
+    LAST_NUMBER,
+    LAST_YEAR,
+    day_of_number,
+    month_days,
+    number_of_day,
+)
+from oracle_embedded.engine.formats.dates import DAYS, MONTHS, elements_of
 from oracle_embedded.values import (
     date_from_fields,
 )
@@ -259,25 +268,30 @@ def _assemble(read: _Read, today: tuple[int, int]) -> tuple[bytes, str | None]:
         read.minute, read.second = divmod(rest, 60)
     year = today[0] if read.year is None else read.year
     if read.julian is not None:
-        day = date.fromordinal(read.julian - JULIAN_OFFSET)
+        number = read.julian - JULIAN_OFFSET
+        if not FIRST_NUMBER <= number <= LAST_NUMBER:
+            raise OracleError(1854, "julian date must be between 1 and 5373484")
     else:
-        day = _day(read, year, today[1])
-    packed = date_from_fields(day.year, day.month, day.day, read.hour, read.minute, read.second)
+        number = _day(read, year, today[1])
+    packed = date_from_fields(*day_of_number(number), read.hour, read.minute, read.second)
     zone = read.zone
     if read.zone_hour is not None:
         zone = f"{'-' if read.zone_sign < 0 else '+'}{read.zone_hour:02d}:{read.zone_minute:02d}"
     return packed + read.nanos.to_bytes(4, "big"), zone
 
 
-def _day(read: _Read, year: int, this_month: int) -> date:
-    if not 1 <= year <= 9999 or read.bc:
+def _day(read: _Read, year: int, this_month: int) -> int:
+    """The number of the day; one of the ten missing days of 1582 becomes 15 October."""
+    if read.bc:
+        year = -year
+    if not FIRST_YEAR <= year <= LAST_YEAR or year == 0:
         raise OracleError(1841, "(full) year must be between -4713 and +9999, and not be 0")
     if read.year_day is not None and read.month is None:
-        day = date(year, 1, 1) + timedelta(days=read.year_day - 1)
-        if day.year != year:
+        number = number_of_day(year, 1, 1) + read.year_day - 1
+        if day_of_number(number)[0] != year:
             raise OracleError(1848, "day of year must be between 1 and 365 (366 for leap year)")
-        return day
-    try:
-        return date(year, read.month or this_month, read.day or 1)
-    except ValueError as error:
-        raise OracleError(1839, "date not valid for month specified") from error
+        return number
+    month, day = read.month or this_month, read.day or 1
+    if day > month_days(year, month):
+        raise OracleError(1839, "date not valid for month specified")
+    return number_of_day(year, month, day)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from decimal import Decimal
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.days import (
+    day_of_number,
+    iso_week,
+    iso_year_start,
+    month_days,
+    number_of_day,
+    weekday,
+)
 from oracle_embedded.engine.datatypes import numbers, temporal
 from oracle_embedded.engine.formats.dates import DAYS, print_date
 from oracle_embedded.engine.formats.numbers import number_settings, print_number
@@ -66,15 +73,12 @@ def _months_between(left: bytes, right: bytes) -> bytes:
 
 
 def _is_last(fields: tuple[int, int, int, int, int, int]) -> bool:
-    return (date(*fields[:3]) + timedelta(days=1)).day == 1
+    return fields[2] == month_days(fields[0], fields[1])
 
 
 def _last_day(value: bytes) -> bytes:
     year, month, _, hour, minute, second = fields_from_date(value)
-    first_of_next = date(year + month // 12, month % 12 + 1, 1)
-    return date_from_fields(
-        year, month, (first_of_next - timedelta(days=1)).day, hour, minute, second
-    )
+    return date_from_fields(year, month, month_days(year, month), hour, minute, second)
 
 
 def _next_day(value: bytes, name: str) -> bytes:
@@ -86,14 +90,14 @@ def _next_day(value: bytes, name: str) -> bytes:
     ]
     if not found:
         raise OracleError(1846, "not a valid day of the week")
-    days = (found[0] - date(*fields_from_date(value)[:3]).weekday() - 1) % 7 + 1
+    days = (found[0] - weekday(number_of_day(*fields_from_date(value)[:3])) - 1) % 7 + 1
     return temporal.date_of(temporal.instant(value) + days * temporal.DAY)
 
 
 def truncate_date(value: bytes, model: str) -> bytes:
     """TRUNC of a date."""
     year, month, day, hour, minute, _ = fields_from_date(value)
-    today = date(year, month, day)
+    today = number_of_day(year, month, day)
     match model.upper():
         case "DDD" | "DD" | "J":
             return date_from_fields(year, month, day)
@@ -108,20 +112,20 @@ def truncate_date(value: bytes, model: str) -> bytes:
         case "MI":
             return date_from_fields(year, month, day, hour, minute)
         case "IW":
-            start = today - timedelta(days=today.weekday())
+            start = today - weekday(today)
         case "DAY" | "DY" | "D":
-            start = today - timedelta(days=today.isoweekday() % 7)
+            start = today - (weekday(today) + 1) % 7
         case "WW":
-            start = today - timedelta(days=(today - date(year, 1, 1)).days % 7)
+            start = today - (today - number_of_day(year, 1, 1)) % 7
         case "W":
-            start = today - timedelta(days=(day - 1) % 7)
+            start = today - (day - 1) % 7
         case "CC" | "SCC":
             return date_from_fields((year - 1) // 100 * 100 + 1)
         case "IYYY" | "IYY" | "IY" | "I":
-            start = date.fromisocalendar(today.isocalendar().year, 1, 1)
+            start = iso_year_start(iso_week(today)[0])
         case _:
             raise OracleError(*_BAD_MODEL)
-    return date_from_fields(start.year, start.month, start.day)
+    return date_from_fields(*day_of_number(start))
 
 
 def _round_date(value: bytes, model: str) -> bytes:
