@@ -1,6 +1,6 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test check bench prove doctor format docs
+.PHONY: help setup demo ui test test-fast check bench prove prove-long doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
 setup: ## Set up Python packages, Delta's jars and Java in .venv and .redolake
 	@sh deploy/setup/setup
@@ -20,15 +20,17 @@ demo: setup ## Flights from an Oracle database into Delta Lake, proved equal (SC
 ui: setup ## Open Dagster's web page on what the demo made
 	@$(RUN)/redolake ui
 
-test: setup ## Run the tests
+test: setup ## Run all tests but the long forms
 	@$(RUN)/python -m pytest -m "not oracle and not slow" $(PYTEST_ARGS)
 
-check: setup ## Format, lint, types, import contracts and tests: what a change must pass
+test-fast: setup ## Run the tests that need neither Spark nor Dagster
+	@$(RUN)/python -m pytest -m "not oracle and not slow and not spark and not dagster" $(PYTEST_ARGS)
+
+check: setup ## Check format, lint, types and import contracts
 	@$(RUN)/ruff format --check .
 	@$(RUN)/ruff check .
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports --no-logo
-	@$(RUN)/python -m pytest -m "not oracle and not slow" $(PYTEST_ARGS)
 
 bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENCH_ARGS=--quick for less)
 	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS)

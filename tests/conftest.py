@@ -1,27 +1,61 @@
-"""What tests of several packages share: one Spark per test run, from the jars that set-up installed."""
+"""What tests of several packages share: one Spark per test run, from the jars that set-up installed; and the tiers.
+
+Tests that use Spark's fixtures get the marker ``spark`` by themselves, those of Dagster ``dagster``; ``make test-fast`` leaves both
+out. A test that starts a JVM without the marker fails, so that the fast tier stays fast.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_core.config import LakeConfig
-from cdc_core.lake.lake import Lake
-from cdc_core.lake.spark import stop_spark
+if TYPE_CHECKING:
+    from cdc_core.lake.lake import Lake
+
+DAGSTER_FOLDERS = ("tests/assets/",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they start."""
+    for item in items:
+        if "spark_process" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        if item.nodeid.startswith(DAGSTER_FOLDERS):
+            item.add_marker(pytest.mark.dagster)
+
+
+def _has_jvm() -> bool:
+    module = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
+    return bool(module and module.SparkContext._active_spark_context)
+
+
+@pytest.fixture(autouse=True)
+def _jvm_only_where_marked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A JVM that was not there before a test may be there after it only if the test says so."""
+    before = _has_jvm()
+    yield
+    if not before and _has_jvm() and request.node.get_closest_marker("spark") is None:
+        pytest.fail("this test starts Spark: mark it with pytest.mark.spark")
 
 
 @pytest.fixture(scope="session")
 def spark_process() -> Iterator[None]:
     """End the JVM with the test run; it starts at first use."""
     yield
+    from cdc_core.lake.spark import stop_spark
+
     stop_spark()
 
 
 @pytest.fixture
 def open_lake(spark_process: None, tmp_path: Path) -> Callable[..., Lake]:
     """Open a lake in the test's own folder."""
+    from cdc_core.config import LakeConfig
+    from cdc_core.lake.lake import Lake
 
     def opened(**options: object) -> Lake:
         config = LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g")
