@@ -315,7 +315,7 @@ def _moment_text(literal: Quoted | Bare | Call | Concat) -> tuple[str, bool, boo
             case "TO_DATE", (text, mask) if mask in _DATE_MASKS:
                 return text, mask.startswith("S"), False
             case "TO_TIMESTAMP", (text,):
-                return text, False, True
+                return text, True, True
             case "TO_TIMESTAMP", (text, mask) if mask in _TIMESTAMP_MASKS:
                 return text, mask.startswith("S"), True
             case (("TO_DATE" | "TO_TIMESTAMP"), _):

@@ -15,7 +15,7 @@ import oracledb
 import pyarrow as pa
 
 from cdc_core.config import OracleConfig
-from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.errors import ConfigError, DecodeError, PreflightError
 from cdc_core.model.identifiers import quote
 from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.cursors import ManualConnection
@@ -25,16 +25,18 @@ ROOT = "CDB$ROOT"
 
 SETTINGS = (
     "ALTER SESSION SET"
-    " NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'"
-    " NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9'"
-    " NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM'"
+    " NLS_DATE_FORMAT = 'SYYYY-MM-DD HH24:MI:SS'"
+    " NLS_TIMESTAMP_FORMAT = 'SYYYY-MM-DD HH24:MI:SS.FF9'"
+    " NLS_TIMESTAMP_TZ_FORMAT = 'SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM'"
     " NLS_NUMERIC_CHARACTERS = '.,'"
     " NLS_SORT = 'BINARY'"
     " NLS_COMP = 'BINARY'"
     " TIME_ZONE = '+00:00'"
 )
 """The shape of literals in SQL_REDO, and the order of text in key ranges, depend on these; applied at each connect and
-after each change of container."""
+after each change of container. Years have a sign (SYYYY): without it 44 BC is printed as the year 44."""
+
+_HINT = "Correct the row in Oracle, or name the column under columns_exclude of its table."
 
 _CONTAINER = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME') FROM V$DATABASE"
 _FETCH_ALL_ROWS = 1000
@@ -168,7 +170,7 @@ class OracleSession:
             frames = self._connection.fetch_df_batches(
                 sql, parameters=binds, size=rows, requested_schema=schema, fetch_decimals=True
             )
-            for frame in frames:
+            for frame in _typed(frames):
                 # Not pa.table(frame), which imports pandas to see whether it has one of its frames: that takes a second.
                 batches = pa.RecordBatchReader.from_stream(frame)
                 is_empty = True
@@ -251,6 +253,26 @@ class OracleSession:
     def _tell(self, sql: str) -> None:
         if self._on_statement is not None:
             self._on_statement(sql)
+
+
+def _typed(frames: Iterator[Any]) -> Iterator[Any]:
+    """The driver's frames; what Python cannot hold is an error that says so."""
+    try:
+        yield from frames
+    except UnicodeDecodeError as error:
+        raise DecodeError(
+            "Oracle sent text that is not in its character set", hint=_HINT
+        ) from error
+    except ValueError as error:
+        # On its way to Arrow each date is a Python date for a moment, by year, month and day.
+        raise no_such_day() from error
+
+
+def no_such_day() -> DecodeError:
+    """The error for a date that Delta's calendar, the proleptic Gregorian, does not have."""
+    return DecodeError(
+        "a date is before the year 1, or a day that only the Julian calendar has", hint=_HINT
+    )
 
 
 def _exact(cursor: Any, metadata: Any) -> Any:

@@ -19,6 +19,11 @@ TIMESTAMP(7-9)               string                 'YYYY-MM-DD HH24:MI:SS.FF9',
 RAW                          binary
 ===========================  =====================  ==========================================================
 
+A DATE or TIMESTAMP keeps its year, month and day. Oracle counts days before 15 October 1582 in the Julian calendar, Delta and
+Arrow in the Gregorian one: the day of the week and the distance to later days differ there, the label does not, as with every
+client that makes a date of Oracle's fields. A label that the Gregorian calendar lacks (29 February 1500, the years before
+Christ) is a :class:`~cdc_core.errors.DecodeError` on both paths, never another day.
+
 Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; the way out is ``columns_exclude``.
 """
 
@@ -37,7 +42,7 @@ INT64_DIGITS_MAX = 18
 MICROSECOND_DIGITS = 6
 TEXT_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB"})
 _TIMESTAMP = re.compile(r"TIMESTAMP\((\d)\)\Z")
-_TIMESTAMP_TEXT_FORMAT = "YYYY-MM-DD HH24:MI:SS.FF9"
+_TIMESTAMP_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9"
 
 
 def arrow_type(column: Column) -> pa.DataType:
@@ -136,7 +141,7 @@ def select_expression(column: Column) -> str:
     """How the snapshot path selects the column, so that the driver's Arrow fetch loses nothing.
 
     NUMBER without scale goes as its own bytes (:func:`cdc_core.decode.values.number_text` prints them), since the driver
-    would make it a double and TO_CHAR may round; TIMESTAMP(7-9) as text, since Delta holds microseconds.
+    would make it a double and TO_CHAR may round; TIMESTAMP(7-9) as text, its year signed, since Delta holds microseconds.
     """
     name = quote(column.name)
     if is_number_text(column):

@@ -6,21 +6,31 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn
-from cdc_core.oracle.session import OracleSession
+from cdc_core.oracle.session import OracleSession, no_such_day
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_schema, is_number_text, select_expression
+from cdc_core.schema.types import (
+    arrow_schema,
+    is_number_text,
+    is_timestamp_text,
+    select_expression,
+)
 from cdc_core.snapshot.plan import ChunkRange, range_predicate, where_clause
 
 _LOG = logging.getLogger(__name__)
 
 FILE_ROWS_MAX = 2_000_000
+
+_GREGORIAN_FROM = " 1582-10-15"
+_SECONDS_END = 19
 
 
 def read_chunk(
@@ -124,8 +134,25 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.
     for column, array, field in zip(schema.columns, batch.columns, wanted, strict=True):
         if is_number_text(column):
             array = _number_text(array)
+        elif is_timestamp_text(column):
+            array = _unsigned_timestamps(array)
         columns.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _unsigned_timestamps(printed: pa.Array) -> pa.Array:
+    """Timestamps without the place of the year's sign.
+
+    Raises:
+        DecodeError: One is before the year 1, or a day that the Gregorian calendar lacks.
+    """
+    is_old = pc.or_(pc.less(printed, _GREGORIAN_FROM), pc.starts_with(printed, "-"))
+    for text in printed.filter(is_old).to_pylist():
+        try:
+            datetime.fromisoformat(text.removeprefix(" ")[:_SECONDS_END])
+        except ValueError as error:
+            raise no_such_day() from error
+    return pc.utf8_slice_codeunits(printed, 1)
 
 
 def _number_text(stored: pa.Array) -> pa.Array:

@@ -50,11 +50,10 @@ _TABLES: dict[str, list[bytes]] = {
     "plain": _two(0),
     "clock": _two(1),
     "twelve": [b"%02d" % ((byte + 10) % 12 + 1) for byte in range(256)],
-    "era": [b"-" if byte < 100 else b" " for byte in range(256)],
 }
 _SECONDS = "(v[4] - 1) * 3600 + (v[5] - 1) * 60 + v[6] - 1"
 _FIELDS = {
-    "SYYYY": "era[v[0]], century[v[0]], century[v[1]]",
+    "SYYYY": "b'-' if min(v[0], v[1]) < 100 else b' ', century[v[0]], century[v[1]]",
     "YYYY": "century[v[0]], century[v[1]]",
     "RRRR": "century[v[0]], century[v[1]]",
     "YYY": "century[v[0]][1:], century[v[1]]",

@@ -144,24 +144,28 @@ def _moment_text(moment: datetime, fraction: str) -> str:
 
 
 def _dates() -> st.SearchStrategy[tuple[Any, str]]:
-    return _MOMENTS.map(lambda moment: moment.replace(microsecond=0)).map(
-        lambda moment: (
-            moment,
-            f"TO_DATE('{_moment_text(moment, '')}', 'YYYY-MM-DD HH24:MI:SS')",
-        )
-    )
+    def made(drawn: tuple[datetime, bool]) -> tuple[Any, str]:
+        moment, is_signed = drawn[0].replace(microsecond=0), drawn[1]
+        blank, sign = (" ", "S") if is_signed else ("", "")
+        text = f"TO_DATE('{blank}{_moment_text(moment, '')}', '{sign}YYYY-MM-DD HH24:MI:SS')"
+        return moment, text
+
+    return st.tuples(_MOMENTS, st.booleans()).map(made)
 
 
 def _timestamps(digits: int) -> st.SearchStrategy[tuple[Any, str]]:
-    def made(drawn: tuple[datetime, int, bool]) -> tuple[Any, str]:
-        moment, number, padded = drawn
+    def made(drawn: tuple[datetime, int, bool, bool]) -> tuple[Any, str]:
+        moment, number, padded, is_signed = drawn
         fraction = f".{number:0{digits}d}" + ("000" if padded and digits == 6 else "")
-        text = f"TO_TIMESTAMP('{_moment_text(moment, fraction)}')"
+        blank = " " if is_signed else ""
+        text = f"TO_TIMESTAMP('{blank}{_moment_text(moment, fraction)}')"
         if digits == 9:
             return _moment_text(moment, fraction), text
         return moment.replace(microsecond=number), text
 
-    return st.tuples(_MOMENTS, st.integers(0, 10**digits - 1), st.booleans()).map(made)
+    return st.tuples(_MOMENTS, st.integers(0, 10**digits - 1), st.booleans(), st.booleans()).map(
+        made
+    )
 
 
 def _texts() -> st.SearchStrategy[tuple[Any, str]]:

@@ -85,7 +85,7 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kep
         ),
         pytest.param(
             {
-                "ALL_TAB_COLS": [("HR", "EMP", "ID", "NUMBER", 22, 0, None, None, "N", None, "NO", "NO")],
+                "ALL_TAB_COLS": [("HR", "EMP", "ID", "NUMBER", 22, 0, None, None, "N", None, "NO", "NO", 1)],
                 "UTL_RAW": SchemaMismatchError("invalid identifier", hint="", ora="ORA-00904"),
             },
             "may not run UTL_RAW", "GRANT EXECUTE ON SYS.UTL_RAW TO CAPTURE", id="utl-raw",

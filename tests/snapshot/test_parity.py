@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import pytest
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import current_scn, upper_bound
+from cdc_core.capture.reading_position import Reading
 from cdc_core.decode import decode_dml
+from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
 from cdc_core.model.operations import Operation
@@ -57,14 +60,15 @@ class Paths:
     def log(self) -> list[Row]:
         """The rows as the INSERTs in the redo mean them, by ID."""
         now = current_scn(self.session)
-        high = Scn(wait_until(now, lambda: upper_bound(self.session)))
+        high = Scn(wait_until(now, lambda: upper_bound(self.session, "online")))
         schema = read_table_schema(self.session, self.config.tables[0], scn=now)
         with self.session.in_root():
             logs = cover(
                 read_logs(self.session, self.start), read_threads(self.session), self.start, high
             )
             with mining(self.session, logs, self.start, high):
-                batches = list(mined_batches(self.session, [schema], self.start, high, rows=1000))
+                reading = Reading(self.start, None, {})
+                batches = list(mined_batches(self.session, [schema], reading, high, rows=1000))
         redo = [
             row["sql_redo"]
             for batch in batches
@@ -110,3 +114,55 @@ def test_numbers_are_equal_to_the_last_digit(oracle: Oracle, tmp_path: Path) -> 
     snapshot = paths.snapshot()
     assert [Decimal(row["N"]) for row in snapshot] == numbers
     assert paths.log() == snapshot
+
+
+_DAYS = ["0001-01-01", "0999-12-31", "1500-02-28", "1582-10-04", "1582-10-15", "1969-12-31", "9999-12-31"]  # fmt: skip
+
+
+def test_days_keep_their_labels_in_both_calendars(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run(
+        "CREATE TABLE DAYS (ID NUMBER(5) PRIMARY KEY, D DATE, T TIMESTAMP(6), T9 TIMESTAMP(9))"
+    )
+    paths = Paths(oracle, tmp_path, "DAYS")
+    clock = "23:59:59"
+    oracle.run(
+        *[
+            f"INSERT INTO DAYS VALUES ({at}, TO_DATE('{day} {clock}', 'YYYY-MM-DD HH24:MI:SS'),"
+            f" TIMESTAMP '{day} {clock}.999999', TIMESTAMP '{day} {clock}.123456789')"
+            for at, day in enumerate(_DAYS)
+        ]
+    )
+    snapshot = paths.snapshot()
+    assert snapshot == [
+        {
+            "ID": at,
+            "D": datetime.fromisoformat(f"{day} {clock}"),
+            "T": datetime.fromisoformat(f"{day} {clock}.999999"),
+            "T9": f"{day} {clock}.123456789",
+        }
+        for at, day in enumerate(_DAYS)
+    ]
+    assert paths.log() == snapshot
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP(6)", "TIMESTAMP(9)"])
+@pytest.mark.parametrize(
+    "day",
+    [
+        pytest.param("1500-02-29", id="julian-leap-day"),
+        pytest.param("-0044-03-15", id="before-christ"),
+        pytest.param("-4712-01-01", id="first-day"),
+    ],
+)
+def test_a_day_that_delta_lacks_is_refused_on_both_paths(
+    oracle: Oracle, tmp_path: Path, kind: str, day: str
+) -> None:
+    name = f"LACKED_{kind[:4]}{kind[-2:-1]}_{day[-5:-3]}{day[1]}"
+    oracle.run(f"CREATE TABLE {name} (ID NUMBER(5) PRIMARY KEY, V {kind})")
+    paths = Paths(oracle, tmp_path, name)
+    oracle.run(f"INSERT INTO {name} VALUES (1, DATE '{day}')")
+    with pytest.raises(DecodeError, match="columns_exclude"):
+        paths.snapshot()
+    with pytest.raises(DecodeError):
+        paths.log()
+    assert current_scn(paths.session), "the session goes on"

@@ -57,9 +57,10 @@ _TO_TIMESTAMP = _words(b"TO_TIMESTAMP('")
 _TO_TIMESTAMP_0, _TO_TIMESTAMP_6 = _TO_TIMESTAMP[0], _TO_TIMESTAMP[6]
 _MASK = _words(b"'YYYY-MM-DD HH24:MI:SS')")
 _MASK_0, _MASK_8, _MASK_16, _MASK_LENGTH = _MASK[0], _MASK[8], _MASK[16], 24
+_MASK_1, _MASK_9 = _MASK[1], _MASK[9]
 _UNSUPPORTED = _words(b"Unsupported Type")
 _UNSUPPORTED_0, _UNSUPPORTED_8 = _UNSUPPORTED[0], _UNSUPPORTED[8]
-_OPEN, _CLOSE, _COMMA, _BLANK, _LETTER_N, _LETTER_U = 40, 41, 44, 32, 78, 85
+_OPEN, _CLOSE, _COMMA, _BLANK, _LETTER_N, _LETTER_S, _LETTER_U = 40, 41, 44, 32, 78, 83, 85
 _MICROSECOND = 1000
 
 
@@ -162,6 +163,9 @@ def _read_moment(at: int, limit: int, kind: int, entry: int) -> int:
         at += 14
     else:
         return -1
+    is_signed = load8(at) == _BLANK
+    if is_signed:
+        at += 1
     source = at
     seconds = times.read_seconds(at)
     if seconds == -(2**63):
@@ -182,14 +186,21 @@ def _read_moment(at: int, limit: int, kind: int, entry: int) -> int:
     if load8(at) != QUOTE:
         return -1
     at += 1
-    return _skip_mask(at) if is_date else (at + 1 if load8(at) == _CLOSE else -1)
+    return _skip_mask(at, is_signed) if is_date else (at + 1 if load8(at) == _CLOSE else -1)
 
 
 @inner
-def _skip_mask(at: int) -> int:
+def _skip_mask(at: int, is_signed: bool) -> int:
+    """Only a mask with a sign, SYYYY, leaves a place for one."""
     if load8(at) != _COMMA:
         return -1
     at += 2 if load8(at + 1) == _BLANK else 1
+    if load8(at) == QUOTE and load8(at + 1) == _LETTER_S:
+        if load64(at + 2) != _MASK_1 or load64(at + 10) != _MASK_9 or load64(at + 17) != _MASK_16:
+            return -1
+        return at + _MASK_LENGTH + 1
+    if is_signed:
+        return -1
     if load64(at) != _MASK_0 or load64(at + 8) != _MASK_8 or load64(at + 16) != _MASK_16:
         return -1
     return at + _MASK_LENGTH
