@@ -81,9 +81,9 @@ def open_database(
         engine.create_user(OWNER, secrets.token_urlsafe(12), _OWNER_PRIVILEGES)
     for name, password in (passwords or {}).items():
         engine.set_password(name, password)
-    redo = open_redo(engine, settings=redo_settings)
+    faults = FaultRegistry()
+    redo = open_redo(engine, settings=redo_settings, faults=faults)
     engine.attach(redo)
     engine.recover()
-    faults = FaultRegistry()
     engine.add_procedures(faults.procedures())
     return OpenDatabase(engine, redo, faults)

@@ -1,6 +1,7 @@
 """Which failures shall the embedded Oracle show to its clients on purpose?
 
-Tests arm faults here, or from another process through ``DBMS_REDOLAKE_FAULTS.ARM``; the wire asks before it answers.
+Tests arm faults here, or from another process through ``DBMS_REDOLAKE_FAULTS.ARM``. The wire asks before it answers, the redo
+side before it shows its logs or rows.
 """
 
 from __future__ import annotations
@@ -17,12 +18,19 @@ PACKAGE = "DBMS_REDOLAKE_FAULTS"
 
 _WAKE_SECONDS = 0.02
 _TEXTS = {
+    308: "cannot open archived log 'log'",
+    310: "archived log contains sequence 2; sequence 1 required",
+    334: "archived log: 'log'",
     1013: "user requested cancel of current operation",
+    1284: "file log cannot be opened",
+    1289: "cannot add duplicate logfile log",
     1291: "missing log file",
     1292: "no log file has been specified for the current LogMiner session",
+    1368: "Redo log file header mismatch for thread 1 sequence 1.",
     1555: "snapshot too old: rollback segment number with name too small",
     3113: "end-of-file on communication channel",
     8181: "specified number is not a valid system change number",
+    16331: 'container "ORCLPDB1" is not open',
 }
 
 
@@ -35,21 +43,35 @@ class FaultKind(StrEnum):
     """The call ends with an ORA error, the session lives on."""
     DELAY = "DELAY"
     """The answer waits, as on a slow network."""
+    SWITCH_IN_PROGRESS = "SWITCH_IN_PROGRESS"
+    """V$LOG lacks the log that is being written, as in the middle of a switch (seen on Oracle 23ai)."""
+    MISSING_SCN = "MISSING_SCN"
+    """LogMiner shows a hole in the redo: a row with operation code 34."""
+    SHORT_READ = "SHORT_READ"
+    """LogMiner's rows end before the newest log, without an error: reported of online logs that are switched meanwhile."""
 
 
 class FaultEvent(StrEnum):
-    """At what it happens: a batch of rows is asked for, a statement or a commit is about to run, or has run.
+    """At what it happens: a batch of rows is asked for, a statement or a commit is about to run, or has run; V$LOG or
+    V$LOGMNR_CONTENTS is read.
 
     A connection that is lost at COMMITTED leaves the client without knowing that its changes are there.
-    ``sql_contains`` does not matter at the last two.
+    ``sql_contains`` matters at the first two only.
     """
 
     FETCH = "FETCH"
     EXECUTE = "EXECUTE"
     COMMIT = "COMMIT"
     COMMITTED = "COMMITTED"
+    LOGS = "LOGS"
+    MINING = "MINING"
 
 
+_EVENT_OF = {
+    FaultKind.SWITCH_IN_PROGRESS: FaultEvent.LOGS,
+    FaultKind.MISSING_SCN: FaultEvent.MINING,
+    FaultKind.SHORT_READ: FaultEvent.MINING,
+}
 _STATEMENT_EVENTS = frozenset((FaultEvent.FETCH, FaultEvent.EXECUTE))
 
 
@@ -61,7 +83,8 @@ class LostConnectionFaultError(Exception):
 class Fault:
     """An armed fault: it happens at the ``nth`` matching event and at ``times - 1`` further ones (0: at all further).
 
-    ``sql_contains`` is looked for without regard to case; empty matches every statement.
+    ``sql_contains`` is looked for without regard to case; empty matches every statement. What the redo side shows has one
+    event only, whatever ``event`` says.
     """
 
     kind: FaultKind
@@ -76,6 +99,7 @@ class Fault:
     def __post_init__(self) -> None:
         if self.nth < 1 or self.times < 0 or self.code < 1 or self.delay_seconds < 0:
             raise OracleError(6502, "PL/SQL: numeric or value error: fault arguments out of range")
+        self.event = _EVENT_OF.get(self.kind, self.event)
 
     def is_due(self, event: FaultEvent, sql: str) -> bool:
         """Count an event; does the fault happen now?"""
@@ -119,10 +143,7 @@ class FaultRegistry:
             OracleError: An ORA error is due.
             LostConnectionFaultError: The connection is to be dropped.
         """
-        if not self._faults:
-            return
-        with self._lock:
-            due = [fault for fault in self._faults if fault.is_due(event, sql)]
+        due = self._due(event, sql)
         for fault in due:
             if fault.kind is FaultKind.DELAY:
                 _sleep(fault.delay_seconds, wake)
@@ -131,6 +152,16 @@ class FaultRegistry:
                 raise LostConnectionFaultError
             if fault.kind is FaultKind.ORA_ERROR:
                 raise OracleError(fault.code, _TEXTS.get(fault.code, "injected fault"))
+
+    def shown(self, event: FaultEvent) -> frozenset[FaultKind]:
+        """Count an event of the redo side: what shall it show?"""
+        return frozenset(fault.kind for fault in self._due(event, ""))
+
+    def _due(self, event: FaultEvent, sql: str) -> list[Fault]:
+        if not self._faults:
+            return []
+        with self._lock:
+            return [fault for fault in self._faults if fault.is_due(event, sql)]
 
     def procedures(self) -> Sequence[Procedure]:
         """``DBMS_REDOLAKE_FAULTS.ARM`` and ``DISARM_ALL`` for the engine to serve."""

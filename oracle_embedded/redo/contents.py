@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from oracle_embedded.api import DatabaseView, EngineSession, OracleError, Value
+from oracle_embedded.faults import FaultEvent, FaultRegistry
 from oracle_embedded.redo import contents_row as layout
 from oracle_embedded.redo import store
 from oracle_embedded.redo.dictionary import Resolved, resolve
@@ -21,11 +22,17 @@ class Contents:
     """The view, for all sessions."""
 
     def __init__(
-        self, database: DatabaseView, sink: Sink, miner: Miner, settings: RedoSettings
+        self,
+        database: DatabaseView,
+        sink: Sink,
+        miner: Miner,
+        settings: RedoSettings,
+        faults: FaultRegistry,
     ) -> None:
         self._database = database
         self._sink = sink
         self._miner = miner
+        self._faults = faults
         self.settings = settings
         self.container_name = database.container_name
 
@@ -61,7 +68,7 @@ class Contents:
         try:
             connection.execute("BEGIN")
             reading = Reading(self, connection, session, mining, constraints, columns, watch=watch)
-            yield from reading.rows()
+            yield from reading.rows(self._faults.shown(FaultEvent.MINING))
         finally:
             connection.close()
             watch.close()
@@ -87,9 +94,7 @@ class Contents:
         logs = store.read_logs(watch)
         online = store.online_logs(logs)
         for log in logs:
-            if log.log_id == added.log.log_id and (
-                log.name == added.name or (log.member == added.name and log.log_id in online)
-            ):
+            if log.log_id == added.log.log_id and log.is_in(added.name, online):
                 return
         for log in online.values():
             if log.member == added.name:

@@ -189,6 +189,7 @@ OPERATIONS = {
     9: b"SELECT_LOB_LOCATOR",
     10: b"LOB_WRITE",
     11: b"LOB_TRIM",
+    34: b"MISSING_SCN",
     36: b"ROLLBACK",
 }
 
@@ -270,7 +271,7 @@ _LAYOUT = [
     ("SRC_CON_UID", "N", "container_uid"),
     ("SRC_CON_DBID", "N", "container_uid"),
     ("SRC_CON_GUID", "R16", _UNUSED),
-    ("CON_ID", "N", "container_id"),
+    ("CON_ID", "N", "session_container_id"),
 ]
 COLUMN_NAMES = tuple(name for name, _kind, _source in _LAYOUT)
 
@@ -291,8 +292,13 @@ COLUMNS = tuple(column_meta(name, kind) for name, kind, _source in _LAYOUT)
 
 
 @lru_cache(maxsize=64)
-def row_maker(wanted: frozenset[str] | None, container: str, dbid: int) -> RowMaker:
-    """A function that makes the row from what a record holds, leaving columns that are not wanted None."""
+def row_maker(
+    wanted: frozenset[str] | None, container: str, dbid: int, *, in_root: bool
+) -> RowMaker:
+    """A function that makes the row from what a record holds, leaving columns that are not wanted None.
+
+    CON_ID is the session's container, which mines for all when it is the root (measured on 23ai); SRC_CON_ID the row's.
+    """
     sources = [
         source if wanted is None or name in wanted else _UNUSED for name, _kind, source in _LAYOUT
     ]
@@ -303,6 +309,7 @@ def row_maker(wanted: frozenset[str] | None, container: str, dbid: int) -> RowMa
         "operations": OPERATIONS,
         "container": container.encode(),
         "container_id": NUMBERS[3],
+        "session_container_id": NUMBERS[1 if in_root else 3],
         "container_uid": NUMBERS[dbid],
     }
     # The source is the table above; nothing of it comes from outside.

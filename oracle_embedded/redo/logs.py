@@ -148,25 +148,39 @@ class LogWriter:
         Raises:
             OracleError: ORA-00308 when there is no such archived log.
         """
+        self.connection.execute(
+            "UPDATE redo_log SET deleted = 1, name = NULL WHERE log_id = ?",
+            (self._archived(sequence).log_id,),
+        )
+        self._forget_overwritten()
+
+    def remove_archived(self, sequence: int) -> None:
+        """Remove the file of an archived log, as ``rm`` does: its entry stays as it was.
+
+        Raises:
+            OracleError: ORA-00308 when there is no such archived log.
+        """
+        self.connection.execute(
+            "UPDATE redo_log SET gone = 1 WHERE log_id = ?", (self._archived(sequence).log_id,)
+        )
+        self._forget_overwritten()
+
+    def _archived(self, sequence: int) -> store.Log:
         row = self.connection.execute(
             "SELECT * FROM redo_log WHERE thread = ? AND sequence = ? AND name IS NOT NULL"
-            " ORDER BY log_id DESC",
+            " AND gone = 0 ORDER BY log_id DESC",
             (_THREAD, sequence),
         ).fetchone()
         if row is None:
             raise OracleError(308, f"cannot open archived log of sequence {sequence}")
-        log = store.log_from(row)
-        self.connection.execute(
-            "UPDATE redo_log SET deleted = 1, name = NULL WHERE log_id = ?", (log.log_id,)
-        )
-        self._forget_overwritten()
+        return store.log_from(row)
 
     def _forget_overwritten(self) -> None:
         """Drop the records of logs that no file holds any more."""
         logs = store.read_logs(self.connection)
         online = store.online_logs(logs)
         for log in logs:
-            if log.name is None and log.log_id not in online:
+            if (log.name is None or log.gone) and log.log_id not in online:
                 self.connection.execute(
                     "DELETE FROM redo_record WHERE log_id = ? AND id >= ?"
                     " AND id < (SELECT first_id FROM redo_log WHERE log_id = ?)",

@@ -24,6 +24,7 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.redo import store
 from oracle_embedded.redo.logs import NEXT_CHANGE_OPEN
+from oracle_embedded.redo.settings import Wart
 from oracle_embedded.redo.sink import Sink
 
 NEW = 1
@@ -56,7 +57,11 @@ _OPTIONS = {
     "NO_ROWID_IN_STMT": NO_ROWID_IN_STMT,
     "STRING_LITERALS_IN_STMT": STRING_LITERALS_IN_STMT,
 }
-_ROOT = "CDB$ROOT"
+ROOT = "CDB$ROOT"
+_GONE = (
+    "error occurred at recursive SQL level 1\nORA-01284: file %s cannot be opened\n"
+    "ORA-00308: cannot open archived log '%s'\nORA-27037: unable to obtain file status"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,9 @@ class Miner:
         ]
 
     def _add_logfile(self, session: EngineSession, arguments: Mapping[str, object]) -> None:
-        self._require_mining_session(session)
+        self._require_privilege(session)
+        if not _in_root(session):
+            raise OracleError(65040, "operation not allowed from within a pluggable database")
         name = _text(arguments["LOGFILENAME"])
         options = _scn(arguments["OPTIONS"])
         if options == REMOVEFILE:
@@ -203,13 +210,16 @@ class Miner:
         state.mining = None
 
     def _start(self, session: EngineSession, arguments: Mapping[str, object]) -> None:
-        self._require_mining_session(session)
+        self._require_privilege(session)
         options = _scn(arguments["OPTIONS"])
         _check_options(options)
         if arguments.get("DICTFILENAME"):
             raise OracleError(1336, "specified dictionary file cannot be opened")
+        start, end = _scn(arguments["STARTSCN"]), _scn(arguments["ENDSCN"])
         state = self.state(session)
         state.mining = None
+        if not _in_root(session):
+            state.added = self._chosen(start, end)
         if not state.added:
             raise OracleError(
                 1292, "no log file has been specified for the current LogMiner session"
@@ -219,14 +229,41 @@ class Miner:
         end_time = cast(datetime | None, arguments.get("ENDTIME"))
         if start_time and end_time and end_time < start_time:
             raise OracleError(1282, "date range specified is invalid")
-        low, high = _range(
-            _scn(arguments["STARTSCN"]), _scn(arguments["ENDSCN"]), logs, start_time, end_time
-        )
+        low, high = _range(start, end, logs, start_time, end_time)
         if options & DICT_FROM_REDO_LOGS and not any(
             added.log.dictionary_begin and added.log.dictionary_end for added in logs
         ):
             raise OracleError(1371, "Complete LogMiner dictionary not found")
         state.mining = Mining(low, high, options, tuple(logs), start_time, end_time)
+
+    def _chosen(self, start: int, end: int) -> list[AddedLog]:
+        """The logs of a range, which LogMiner finds by itself inside a pluggable database.
+
+        Source: measured on 23ai and RDS: no file can be added there, a range is enough; a file that is gone comes as an
+        error of recursive SQL.
+
+        Raises:
+            OracleError: ORA-01291 when the range begins before the oldest redo, ORA-00604 when a file is gone.
+        """
+        logs = self.current_logs()
+        online = store.online_logs(logs)
+        incarnation = max(log.resetlogs_change for log in logs)
+        wanted = [
+            log
+            for log in logs
+            if log.resetlogs_change == incarnation
+            and not (log.next_change is not None and log.next_change <= start)
+            and not (end and log.first_change > end)
+        ]
+        known = [log for log in wanted if log.name is not None or log.log_id in online]
+        if len(known) < len(wanted):
+            raise OracleError(1291, "missing log file")
+        for log in known:
+            if log.gone and log.log_id not in online:
+                raise OracleError(604, _GONE % (log.name, log.name))
+        return [
+            AddedLog(log.member if log.gone or not log.name else log.name, log) for log in known
+        ]
 
     def _end(self, session: EngineSession, _arguments: Mapping[str, object]) -> None:
         state = self.state(session)
@@ -251,11 +288,6 @@ class Miner:
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
-    def _require_mining_session(self, session: EngineSession) -> None:
-        self._require_privilege(session)
-        if session.parameter("CONTAINER").upper() != _ROOT:
-            raise OracleError(65040, "operation not allowed from within a pluggable database")
-
     def _require_privilege(self, session: EngineSession) -> None:
         if not any(
             session.has_privilege(name) for name in ("LOGMINING", "SELECT ANY TRANSACTION", "DBA")
@@ -267,7 +299,7 @@ class Miner:
         logs = self.current_logs()
         online = store.online_logs(logs)
         for log in reversed(logs):
-            if log.name == name or (log.member == name and log.log_id in online):
+            if log.is_in(name, online):
                 return log
         raise OracleError(1284, f"file {name} cannot be opened")
 
@@ -277,13 +309,24 @@ class Miner:
         for entry in added:
             log = self._open_file(entry.name)
             if log.log_id != entry.log.log_id:
-                raise OracleError(
-                    310,
-                    f"archived log contains sequence {log.sequence};"
-                    f" sequence {entry.log.sequence} required",
-                )
+                raise self._reused(entry.log, log)
             found.append(AddedLog(entry.name, log))
         return sorted(found, key=lambda entry: (entry.log.thread, entry.log.sequence))
+
+    def _reused(self, expected: store.Log, found: store.Log) -> OracleError:
+        """What a file that another log was written over raises."""
+        if Wart.REUSED_LOGS in self._sink.warts:
+            thread, sequence = expected.thread, expected.sequence
+            text = f"Redo log file header mismatch for thread {thread} sequence {sequence}."
+            return OracleError(1368, text)
+        return OracleError(
+            310,
+            f"archived log contains sequence {found.sequence}; sequence {expected.sequence} required",
+        )
+
+
+def _in_root(session: EngineSession) -> bool:
+    return session.parameter("CONTAINER").upper() == ROOT
 
 
 def _check_options(options: int) -> None:

@@ -11,12 +11,13 @@ from oracle_embedded.api import (
     Procedure,
     VirtualTable,
 )
-from oracle_embedded.redo import warts
+from oracle_embedded.faults import FaultRegistry
 from oracle_embedded.redo.contents import Contents
 from oracle_embedded.redo.miner import Miner
 from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 from oracle_embedded.redo.supplemental import register_hooks
+from oracle_embedded.redo.testing import set_wart, testing_procedures
 from oracle_embedded.redo.view_facts import Facts
 from oracle_embedded.redo.views import contents_tables, fact_tables
 
@@ -51,8 +52,8 @@ class Redo:
             return self.sink.open_resetlogs()
 
     def set_wart(self, wart: Wart, *, shown: bool) -> None:
-        """Show an oddity from now on, or no longer."""
-        warts.set_wart(self.database, self.sink, wart, shown=shown)
+        """Show an oddity from now on, or no longer; redo that waits in strands is bound when it is not to wait any more."""
+        set_wart(self.database, self.sink, wart, shown=shown)
 
     def delete_archived_log(self, sequence: int) -> None:
         """Delete an archived log, as RMAN or a full disk's administrator does.
@@ -63,20 +64,35 @@ class Redo:
         with self.database.writing():
             self.sink.delete_archived(sequence)
 
+    def remove_archived_log(self, sequence: int) -> None:
+        """Remove the file of an archived log behind the control file's back, as ``rm`` does.
 
-def open_redo(database: DatabaseView, *, settings: RedoSettings | None = None) -> Redo:
+        Raises:
+            OracleError: ORA-00308 when there is none of that sequence.
+        """
+        with self.database.writing():
+            self.sink.remove_archived(sequence)
+
+
+def open_redo(
+    database: DatabaseView,
+    *,
+    settings: RedoSettings | None = None,
+    faults: FaultRegistry | None = None,
+) -> Redo:
     """Open the redo in the engine's storage, or create it there; registers the ALTER hooks."""
     settings = settings or RedoSettings()
+    faults = faults or FaultRegistry()
     sink = Sink(database, settings)
     with database.writing():
         sink.open()
     miner = Miner(database, sink)
-    facts = Facts(database, sink, miner, settings)
+    facts = Facts(database, sink, miner, settings, faults)
     register_hooks(database, sink)
     return Redo(
         database,
         sink,
-        (*fact_tables(facts), *contents_tables(Contents(database, sink, miner, settings))),
-        (*miner.procedures(), *warts.procedures(database, sink)),
+        (*fact_tables(facts), *contents_tables(Contents(database, sink, miner, settings, faults))),
+        (*miner.procedures(), *testing_procedures(database, sink)),
         tuple(miner.constants()),
     )

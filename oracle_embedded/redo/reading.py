@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from oracle_embedded.api import (
     RowOp,
     Value,
 )
+from oracle_embedded.faults import FaultKind
 from oracle_embedded.redo import contents_row as layout
 from oracle_embedded.redo import lob, store
 from oracle_embedded.redo import sink as s
@@ -31,6 +32,7 @@ from oracle_embedded.redo.miner import (
     NO_ROWID_IN_STMT,
     NO_SQL_DELIMITER,
     PRINT_PRETTY_SQL,
+    ROOT,
     STRING_LITERALS_IN_STMT,
     AddedLog,
     Mining,
@@ -39,6 +41,7 @@ from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.statements import NOTHING, Image, TableStatements
 from oracle_embedded.redo.templates import Style
 
+OP_MISSING_SCN = 34
 _SQL_BYTES_MAX = 4000
 _CHECK_ROWS = 2000
 _SPREAD = 32
@@ -122,7 +125,10 @@ class Reading:
         nls = nls_of(session, strings=bool(mining.options & STRING_LITERALS_IN_STMT))
         self._literals = LiteralCache(nls)
         dbid = store.read_meta(connection)["dbid"]
-        self._make = layout.row_maker(columns, contents.container_name, dbid)
+        container = session.parameter("CONTAINER").upper()
+        self._make = layout.row_maker(
+            columns, contents.container_name, dbid, in_root=container == ROOT
+        )
         self._filter = filter_from(constraints)
         self._logs = {added.log.log_id: added for added in mining.logs}
         self._log_facts: dict[int, layout.LogFacts] = {}
@@ -133,7 +139,7 @@ class Reading:
         self._spurious_rollbacks = Wart.SPURIOUS_ROLLBACKS in contents.warts
         self._partial_xid_every = contents.settings.partial_xid_every
 
-    def rows(self) -> Iterator[layout.Row]:
+    def rows(self, faults: Collection[FaultKind]) -> Iterator[layout.Row]:
         """All rows; every file of the range must be there, whether it holds rows of the query or not."""
         for added in self._mining.logs:
             ended = added.log.next_change
@@ -141,11 +147,43 @@ class Reading:
                 added.log.first_change <= self._mining.scn_high
             ):
                 self._contents.check_log(added, self._watch)
+        if FaultKind.SHORT_READ in faults:
+            self._logs.popitem()
         if self._filter.empty:
-            return iter(())
+            return
+        if FaultKind.MISSING_SCN in faults:
+            yield self._hole()
         if self._committed:
-            return self._committed_rows()
-        return self._rows_of(self._records(self._filter))
+            yield from self._committed_rows()
+        else:
+            yield from self._rows_of(self._records(self._filter))
+
+    def _hole(self) -> layout.Row:
+        """The row that says that redo is missing, as if from the beginning of the range on."""
+        added = self._mining.logs[0]
+        scn = max(self._mining.scn_low, added.log.first_change)
+        log = self._log(added.log.log_id)
+        return self._make(
+            0,
+            scn,
+            log,
+            0,
+            added.log.first_time,
+            self._transaction(None),
+            OP_MISSING_SCN,
+            0,
+            layout.NO_OBJECT,
+            None,
+            None,
+            None,
+            0,
+            None,
+            STATUS_EXECUTABLE,
+            None,
+            None,
+            1,
+            0,
+        )
 
     # --- records -----------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,10 @@ class Wart(StrEnum):
     values that fit into the row, or an INTERNAL row, has the real one; one undo row stands for a whole statement.
     Measured on 23ai."""
 
+    REUSED_LOGS = "REUSED_LOGS"
+    """START_LOGMNR raises ORA-01368 for an online log that was written over since it was added; otherwise ORA-00310, as while
+    rows are fetched. Both were met on real databases."""
+
 
 class LobRows(Enum):
     """How writing through a locator looks, with :attr:`Wart.LOB_STATEMENTS`."""
@@ -54,6 +58,7 @@ DEFAULTS: Mapping[Wart, bool] = {
     Wart.EMPTY_TRANSACTIONS: False,
     Wart.UNNAMED_COLUMNS: False,
     Wart.LOB_STATEMENTS: False,
+    Wart.REUSED_LOGS: False,
 }
 """Which oddities a database shows unless its settings say otherwise."""
 

@@ -290,6 +290,11 @@ class Sink:
         self.flush()
         self._logs.delete_archived(sequence)
 
+    def remove_archived(self, sequence: int) -> None:
+        """Remove the file of an archived log."""
+        self.flush()
+        self._logs.remove_archived(sequence)
+
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _begin(self, info: TransactionInfo, *, ddl: bool) -> None:

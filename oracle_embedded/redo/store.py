@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS redo_log (
     first_id INTEGER NOT NULL, bytes_used INTEGER NOT NULL, dictionary_begin INTEGER NOT NULL DEFAULT 0,
     dictionary_end INTEGER NOT NULL DEFAULT 0, member TEXT NOT NULL, name TEXT,
     archived INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, completed INTEGER,
-    last_change INTEGER NOT NULL DEFAULT 0,
+    last_change INTEGER NOT NULL DEFAULT 0, gone INTEGER NOT NULL DEFAULT 0,
     UNIQUE (thread, sequence, resetlogs_change));
 CREATE TABLE IF NOT EXISTS redo_transaction (
     tx INTEGER PRIMARY KEY, xid BLOB NOT NULL, session_id INTEGER NOT NULL, serial INTEGER NOT NULL,
@@ -64,7 +64,7 @@ STRAND_QUERY = "SELECT size, scn, time, tx, op, flags, object, row_id, before, a
 class Log:
     """One sequence of one thread. ``member`` is its online file, ``name`` its archived one (None: not archived, or
     deleted). ``first_id`` is the id of the first record that it may hold, ``last_change`` the highest SCN of its records,
-    0 while it has none. Times are seconds since 1970."""
+    0 while it has none. ``gone`` is 1 when the archived file was removed behind the control file's back. Times are seconds since 1970."""
 
     log_id: int
     thread: int
@@ -86,6 +86,12 @@ class Log:
     deleted: int
     completed: int | None
     last_change: int
+    gone: int
+
+    def is_in(self, file: str, online: Mapping[int, Log]) -> bool:
+        """Does a file hold this log? ``online`` is what :func:`online_logs` gives."""
+        archived = self.name == file and not self.gone
+        return archived or (self.member == file and self.log_id in online)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
+from oracle_embedded.faults import FaultEvent, FaultKind, FaultRegistry
 from oracle_embedded.redo import store
 from oracle_embedded.redo.logs import (
     BLOCK_BYTES,
@@ -39,12 +40,18 @@ class Facts:
     """All views but V$LOGMNR_CONTENTS as facts by column name; what a view does not name is NULL."""
 
     def __init__(
-        self, database: DatabaseView, sink: Sink, miner: Miner, settings: RedoSettings
+        self,
+        database: DatabaseView,
+        sink: Sink,
+        miner: Miner,
+        settings: RedoSettings,
+        faults: FaultRegistry,
     ) -> None:
         self._database = database
         self._sink = sink
         self._miner = miner
         self._settings = settings
+        self._faults = faults
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -149,6 +156,8 @@ class Facts:
 
     def _log_facts(self, _session: EngineSession) -> Iterator[Row]:
         logs = self._logs()
+        if FaultKind.SWITCH_IN_PROGRESS in self._faults.shown(FaultEvent.LOGS):
+            logs = logs[:-1]
         held = {log.group_number: log for log in store.online_logs(logs).values()}
         for group in range(1, self._settings.groups + 1):
             log = held.get(group)

@@ -40,10 +40,14 @@ class Live:
         for statement in statements:
             connection.cursor().execute(statement)
 
-    def miner(self) -> Miner:
+    def miner(self, *, container: str = "cdb$root") -> Miner:
         connection = self.connect(CAPTURE)
-        connection.cursor().execute("alter session set container = cdb$root")
+        connection.cursor().execute(f"alter session set container = {container}")
         return Miner(connection)
+
+    def fault(self, call: str) -> None:
+        """``DBMS_REDOLAKE_FAULTS.…``."""
+        self.admin(f"begin dbms_redolake_faults.{call}; end;")
 
 
 @dataclass(slots=True)
@@ -92,7 +96,7 @@ def live(path: Path, *warts: Wart, **settings: Any) -> Iterator[Live]:
     chosen = RedoSettings(warts=frozenset(warts), **settings)
     opened = open_database(path / "ora", passwords=PASSWORDS, redo_settings=chosen)
     try:
-        with EmbeddedServer(opened.engine) as server:
+        with EmbeddedServer(opened.engine, faults=opened.faults) as server:
             running = Live(opened, server)
             running.admin("alter database add supplemental log data (all) columns")
             yield running
