@@ -26,6 +26,7 @@ from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_d
 from oracle_embedded.redo import DEFAULT_WARTS, RedoSettings, Wart
 from oracle_embedded.server import EmbeddedServer
 
+DEFAULT_SCHEMA = OWNER
 LOCK_SECONDS = 30
 NAME_LENGTH_MAX = 30
 OWNER_PRIVILEGES = "CREATE SESSION, ALTER SESSION, CREATE TABLE, CREATE VIEW, CREATE SEQUENCE, UNLIMITED TABLESPACE"
@@ -36,19 +37,23 @@ NOTICE = (
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Users of a served database: an ordinary schema owner, and one with the grants that capture needs."""
+    """Users of a served database: the owner of the first schema, one with the grants that capture needs, the administrator
+    (who may, for one, create users), and the passwords of all schema owners by name."""
 
     user: str
     password: str = field(repr=False)
     capture_user: str
     capture_password: str = field(repr=False)
+    admin_user: str
+    admin_password: str = field(repr=False)
+    schemas: dict[str, str] = field(repr=False)
 
 
 def serve(
     *,
     port: int = 0,
     data: Path | None = None,
-    user: str = OWNER,
+    schemas: Sequence[str] = (DEFAULT_SCHEMA,),
     as_json: bool = False,
     with_parent: bool = False,
     show: Sequence[str] = (),
@@ -59,16 +64,16 @@ def serve(
     Args:
         port: 0, or one that is taken, lets the system choose.
         data: Folder that keeps the database; a temporary one, removed at the end, when None.
-        user: Name of the schema owner, created at the first start.
-        as_json: Print one JSON line (``dsn``, ``user``, ``password``, ``capture_user``, ``capture_password``, ``port``) when
-            clients can connect, instead of lines for people.
+        schemas: Names of the schema owners, created where they are not there; one at least.
+        as_json: Print one JSON line (``dsn``, the fields of :class:`Login`, ``port``) when clients can connect, instead of
+            lines for people.
         with_parent: End when standard input is closed, as it is when the starting process ends in whatever way.
         show: Names of LogMiner's oddities (:class:`oracle_embedded.redo.Wart`) to show beside those that are by default.
         hide: Names of oddities not to show.
 
     Raises:
         OracleUnavailableError: Another process serves the data folder.
-        ConfigError: The user's name or an oddity's is none.
+        ConfigError: A schema's name or an oddity's is none.
     """
     settings = RedoSettings(warts=(DEFAULT_WARTS | _warts(show)) - _warts(hide))
     ended = threading.Event()
@@ -83,7 +88,7 @@ def serve(
         stack.enter_context(only_server(data, ended))
         database = open_database(data, redo_settings=settings)
         stack.callback(database.close)
-        login = ensure_users(database, user)
+        login = ensure_users(database, schemas)
         server = _listening(database, port)
         stack.callback(server.stop)
         _tell(server, login, as_json=as_json)
@@ -103,26 +108,37 @@ def _warts(names: Sequence[str]) -> frozenset[Wart]:
     return frozenset(known[name.upper()] for name in names)
 
 
-def ensure_users(database: OpenDatabase, user: str) -> Login:
-    """The users' names and passwords; the schema owner is created if it is not there, and redo gets what LogMiner needs.
+def ensure_users(database: OpenDatabase, schemas: Sequence[str]) -> Login:
+    """The users' names and passwords; schema owners are created if they are not there, and redo gets what LogMiner needs.
 
     Raises:
-        ConfigError: The owner's name is not a plain one.
+        ConfigError: An owner's name is not a plain one.
     """
-    if not (user.isidentifier() and user.isascii() and len(user) <= NAME_LENGTH_MAX):
-        raise ConfigError(
-            "this is not a plain user name", hint="Use letters, digits and _.", user=user
-        )
-    owner = user.upper()
+    for name in schemas:
+        if not (name.isidentifier() and name.isascii() and len(name) <= NAME_LENGTH_MAX):
+            raise ConfigError(
+                "this is not a plain user name", hint="Use letters, digits and _.", user=name
+            )
+    owners = [name.upper() for name in schemas]
     session = database.engine.open_session(ADMIN, program="redolake", machine="localhost")
     try:
-        if database.engine.password_of(owner) is None:
-            session.run(f'CREATE USER {owner} IDENTIFIED BY "p{secrets.token_hex(12)}"')
-            session.run(f"GRANT {OWNER_PRIVILEGES} TO {owner}")
+        for owner in owners:
+            if database.engine.password_of(owner) is None:
+                session.run(f'CREATE USER {owner} IDENTIFIED BY "p{secrets.token_hex(12)}"')
+                session.run(f"GRANT {OWNER_PRIVILEGES} TO {owner}")
         session.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA")
     finally:
         session.close()
-    return Login(owner, database.password(owner), CAPTURE, database.password(CAPTURE))
+    passwords = {owner: database.password(owner) for owner in owners}
+    return Login(
+        user=owners[0],
+        password=passwords[owners[0]],
+        capture_user=CAPTURE,
+        capture_password=database.password(CAPTURE),
+        admin_user=ADMIN,
+        admin_password=database.password(ADMIN),
+        schemas=passwords,
+    )
 
 
 @contextmanager
@@ -170,8 +186,10 @@ def _tell(server: EmbeddedServer, login: Login, *, as_json: bool) -> None:
         print(json.dumps({"dsn": server.dsn, **asdict(login), "port": server.port}), flush=True)
         return
     print(f"Oracle (embedded) answers at {server.dsn}. {NOTICE}")
-    print(f"  schema owner  {login.user} / {login.password}")
-    print(f"  for capture   {login.capture_user} / {login.capture_password}", flush=True)
+    for owner, password in login.schemas.items():
+        print(f"  schema owner  {owner} / {password}")
+    print(f"  for capture   {login.capture_user} / {login.capture_password}")
+    print(f"  administrator {login.admin_user} / {login.admin_password}", flush=True)
 
 
 def _watch_parent(ended: threading.Event) -> None:
@@ -186,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="redolake oracle serve", description=NOTICE)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--user", default=OWNER)
+    parser.add_argument("--schema", action="append", default=[])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--with-parent", action="store_true")
     parser.add_argument("--show", action="append", default=[])
@@ -196,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return serve(
             port=asked.port,
             data=asked.data,
-            user=asked.user,
+            schemas=asked.schema or (DEFAULT_SCHEMA,),
             as_json=asked.json,
             with_parent=asked.with_parent,
             show=asked.show,

@@ -36,6 +36,10 @@ _OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OB
 _UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
 _LOGMINER_PROBE = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
+# The view says whether one may read it before it says that LogMiner is not started; ROWNUM = 0 would not open it.
+_CONTENTS_PROBE = "SELECT 1 FROM V$LOGMNR_CONTENTS WHERE ROWNUM = 1"
+_NOT_STARTED = "ORA-01306"
+_NO_VIEW = "ORA-00942"
 _NUMBER_BYTES = "SELECT SYS.UTL_RAW.CAST_FROM_NUMBER(0) FROM DUAL"
 _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
@@ -133,8 +137,24 @@ def _probe_logminer(session: OracleSession) -> Iterator[Finding]:
             f"the capture user may not use LogMiner ({error.facts.get('ora')})",
             f"GRANT LOGMINING TO {session.user}; GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {session.user}",
         )
+        return
     except OracleError as error:
         if error.facts.get("ora") != _NO_SESSION:
+            raise
+    try:
+        session.fetch_all(_CONTENTS_PROBE)
+    except PreflightError as error:
+        grant = (
+            "SELECT ON SYS.V_$LOGMNR_CONTENTS"
+            if error.facts.get("ora") == _NO_VIEW
+            else "LOGMINING"
+        )
+        yield Finding(
+            f"the capture user may not read V$LOGMNR_CONTENTS ({error.facts.get('ora')})",
+            f"GRANT {grant} TO {session.user}",
+        )
+    except OracleError as error:
+        if error.facts.get("ora") != _NOT_STARTED:
             raise
 
 

@@ -92,9 +92,12 @@ def serve(
         Path | None,
         typer.Option("--data", help="Folder that keeps the database; without it, it is temporary."),
     ] = None,
-    user: Annotated[
-        str, typer.Option("--user", help="Schema owner, created at the first start.")
-    ] = "DEMO",
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema", help="A schema, created if it is not there; repeatable. Default: DEMO."
+        ),
+    ] = None,
     show: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,16 +111,23 @@ def serve(
 ) -> None:
     """Serve the embedded Oracle for trying things, until it is ended. Never for production data.
 
-    --json prints one line with dsn, user, password (of the schema owner), capture_user, capture_password and port.
+    --json prints one line with dsn, user and password (of the first schema's owner), capture_user, capture_password,
+    admin_user, admin_password, schemas (passwords by name) and port.
     """
     from pipelines.extras import require_embedded_oracle
 
     require_embedded_oracle()
 
+    from pipelines.oracle_serve import DEFAULT_SCHEMA
     from pipelines.oracle_serve import serve as serve_oracle
 
     raise typer.Exit(
         serve_oracle(
-            port=port, data=data, user=user, as_json=json, show=show or (), hide=hide or ()
+            port=port,
+            data=data,
+            schemas=schema or (DEFAULT_SCHEMA,),
+            as_json=json,
+            show=show or (),
+            hide=hide or (),
         )
     )

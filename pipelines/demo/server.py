@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO
 
@@ -69,7 +69,7 @@ def last_served(folder: Path) -> Served | None:
 def _start(folder: Path, log: IO[bytes]) -> subprocess.Popen[str]:
     before = last_served(folder)
     command = [sys.executable, "-m", "pipelines.oracle_serve", "--json", "--with-parent"]
-    command += ["--data", str(folder / "oracle"), "--user", OWNER]
+    command += ["--data", str(folder / "oracle"), "--schema", OWNER]
     command += ["--port", str(before.port if before else 0)]
     return subprocess.Popen(
         command,
@@ -99,7 +99,7 @@ def _await_ready(process: subprocess.Popen[str], log_path: Path) -> Served:
             said=_last_line(log_path),
         )
     said = json.loads(line)
-    return Served(**said)
+    return Served(**{one.name: said[one.name] for one in fields(Served)})
 
 
 def _last_line(log_path: Path) -> str:

@@ -18,6 +18,7 @@ from tests.oracle.fake_session import FakeSession
 
 NO_VIEW = PreflightError("no", ora="ORA-00942")
 NO_LOGMINER = OracleError("no LogMiner session", ora="ORA-01307")
+NOT_STARTED = OracleError("LogMiner is not started", ora="ORA-01306")
 
 
 def config(*tables: str) -> SourceConfig:
@@ -50,6 +51,7 @@ def session_with(**more: Any) -> FakeSession:
         "CURRENT_SCN": [(100,)],
         "ROWNUM = 0": [],
         "UTL_RAW": [(b"\x80",)],
+        "V$LOGMNR_CONTENTS": NOT_STARTED,
     }
     blocks = more.pop("blocks", {"END_LOGMNR": NO_LOGMINER})
     return FakeSession(

@@ -102,7 +102,39 @@ def test_a_folder_is_served_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("user", ["", "A B", 'X"', "é"])
 def test_a_user_must_have_a_plain_name(user: str) -> None:
     with pytest.raises(ConfigError, match="plain user name"):
-        oracle_serve.ensure_users(None, user)  # type: ignore[arg-type]
+        oracle_serve.ensure_users(None, ["DEMO", user])  # type: ignore[arg-type]
+
+
+def test_several_schemas_and_their_administrator_are_served(tmp_path: Path) -> None:
+    process = _start(tmp_path, "--schema", "shop", "--schema", "STOCK", "--with-parent")
+    said = json.loads(process.stdout.readline())  # type: ignore[union-attr]
+    assert list(said["schemas"]) == ["SHOP", "STOCK"]
+    assert (said["user"], said["password"]) == ("SHOP", said["schemas"]["SHOP"])
+    for owner, password in said["schemas"].items():
+        with oracledb.connect(user=owner, password=password, dsn=said["dsn"]) as session:
+            run(session, "create table t (id number primary key)", "insert into t values (1)")
+            session.commit()
+    with oracledb.connect(
+        user=said["admin_user"], password=said["admin_password"], dsn=said["dsn"]
+    ) as admin:
+        run(
+            admin,
+            "create user third identified by secret quota unlimited on users",
+            "grant create session, create table to third",
+            "grant select on shop.t to third",
+        )
+    with oracledb.connect(user="third", password="secret", dsn=said["dsn"]) as session:
+        with session.cursor() as cursor:
+            cursor.execute("select count(*) from shop.t")
+            assert cursor.fetchone() == (1,)
+        with (
+            session.cursor() as cursor,
+            pytest.raises(oracledb.DatabaseError, match="ORA-00942"),
+        ):
+            cursor.execute("select * from stock.t")
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(30) == 0
 
 
 def test_without_the_extra_demo_the_command_says_how_to_install_it(
