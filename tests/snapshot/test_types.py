@@ -1,0 +1,132 @@
+"""Every type of the type table goes through the snapshot and through the log, and gives the same values.
+
+The cases stand under the table's own rows: a type that joins the table without a case fails here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.decode.plan import Kind, plan_table
+from cdc_core.model.scn import Scn
+from cdc_core.schema import types
+from cdc_core.schema.dictionary import read_table_schema
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.snapshot.test_parity import Paths
+
+CASES: dict[str, dict[str, list[str]]] = {
+    "NUMBER(p, s), 0 < s <= p": {
+        "NUMBER(9,2)": ["0", "-0.01", "1234567.89", "-9999999.99"],
+        "NUMBER(38,38)": ["0." + "9" * 38, "-0." + "0" * 37 + "1"],
+        "NUMBER(38,17)": ["1" * 21 + "." + "2" * 17],
+    },
+    "NUMBER(p, 0), p <= 18": {
+        "NUMBER(1)": ["0", "9", "-9"],
+        "NUMBER(18)": ["9" * 18, "-" + "9" * 18],
+    },
+    "NUMBER(p, 0), p > 18": {
+        "NUMBER(19)": ["9" * 19],
+        "NUMBER(38)": ["-" + "9" * 38],
+        "NUMBER(*,0)": ["12345678901234567890"],
+        "INTEGER": ["-1"],
+    },
+    "NUMBER(p, -s)": {"NUMBER(10,-2)": ["1234", "-99950"], "NUMBER(20,-5)": ["1E24"]},
+    "NUMBER(p, s), s > p": {"NUMBER(3,5)": ["0.00999", "-0.00001"]},
+    "NUMBER, FLOAT": {
+        "NUMBER": ["1E125", "-1E-130", "0.1", "1" * 38, "-100"],
+        "FLOAT": ["1.5", "-1E-20"],
+        "FLOAT(10)": ["0.125"],
+    },
+    "BINARY_DOUBLE, BINARY_FLOAT": {
+        "BINARY_DOUBLE": ["1.1", "TO_BINARY_DOUBLE('-1E300')", "0", "TO_BINARY_DOUBLE('Inf')"],
+        "BINARY_FLOAT": ["0.1", "TO_BINARY_FLOAT('-3E38')", "TO_BINARY_FLOAT('-Inf')"],
+    },
+    "CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB": {
+        "CHAR(5)": ["'a'", "'é'"],
+        "VARCHAR2(40 CHAR)": ["'it''s'", "' x '", "UNISTR('\\D83D\\DD25')", "''", "'a\\b'"],
+        "NCHAR(4)": ["N'ab'"],
+        "NVARCHAR2(20)": ["N'日本'", "UNISTR('\\D83D\\DD25')"],
+        "CLOB": ["'small'", "EMPTY_CLOB()"],
+    },
+    "DATE, TIMESTAMP(0-6)": {
+        "DATE": [
+            "DATE '1999-12-31'",
+            "TO_DATE('2024-02-29 23:59:58', 'YYYY-MM-DD HH24:MI:SS')",
+            "DATE '1600-03-01'",
+        ],
+        "TIMESTAMP(0)": ["TIMESTAMP '2001-02-03 04:05:06'"],
+        "TIMESTAMP(3)": ["TIMESTAMP '2001-02-03 04:05:06.789'"],
+        "TIMESTAMP(6)": ["TIMESTAMP '9999-12-31 23:59:59.999999'"],
+    },
+    "TIMESTAMP(7-9)": {
+        "TIMESTAMP(7)": ["TIMESTAMP '2001-02-03 04:05:06.1234567'"],
+        "TIMESTAMP(8)": ["TIMESTAMP '2001-02-03 04:05:06'"],
+        "TIMESTAMP(9)": ["TIMESTAMP '2001-02-03 04:05:06.000000001'"],
+    },
+    "RAW": {"RAW(10)": ["HEXTORAW('00FF')", "HEXTORAW('')"]},
+}
+
+
+def _labels() -> set[str]:
+    """The first cells of the type table, continuation lines joined."""
+    table = re.split(r"^=+ .*$", types.__doc__ or "", flags=re.M)[2]
+    width = len("===========================")
+    labels: list[str] = []
+    for line in table.strip("\n").splitlines():
+        cell, arrow = line[:width].strip(), line[width : width + 24].strip()
+        if arrow:
+            labels.append(cell)
+        elif cell:
+            labels[-1] += f" {cell}"
+    return set(labels)
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as oracle:
+        yield oracle
+
+
+def test_every_row_of_the_type_table_has_cases() -> None:
+    assert set(CASES) == _labels()
+
+
+@pytest.mark.parametrize(
+    ("number", "declaration", "literals"),
+    [
+        pytest.param(number, declaration, literals, id=declaration)
+        for number, (declaration, literals) in enumerate(
+            case for cases in CASES.values() for case in cases.items()
+        )
+    ],
+)
+def test_both_paths_give_the_same_values(
+    oracle: Oracle, tmp_path: Path, number: int, declaration: str, literals: list[str]
+) -> None:
+    table = f"TYPE_{number}"
+    oracle.run(f"CREATE TABLE {table} (ID NUMBER(5) PRIMARY KEY, V {declaration})")
+    paths = Paths(oracle, tmp_path, table)
+    oracle.run(
+        *(
+            f"INSERT INTO {table} VALUES ({at}, {literal})"
+            for at, literal in enumerate([*literals, "NULL"])
+        )
+    )
+    snapshot = paths.snapshot()
+    assert len(snapshot) == len(literals) + 1
+    assert snapshot[-1]["V"] is None
+    assert any(row["V"] is not None for row in snapshot)
+    assert repr(paths.log()) == repr(snapshot)
+
+
+def test_every_kind_of_literal_is_among_the_cases(oracle: Oracle, tmp_path: Path) -> None:
+    columns = [declaration for cases in CASES.values() for declaration in cases]
+    listed = ", ".join(f"C{at} {declaration}" for at, declaration in enumerate(columns))
+    oracle.run(f"CREATE TABLE ALL_KINDS (ID NUMBER(5) PRIMARY KEY, {listed})")
+    paths = Paths(oracle, tmp_path, "ALL_KINDS")
+    schema = read_table_schema(paths.session, paths.config.tables[0], scn=Scn(paths.start))
+    assert {column.kind for column in plan_table(schema).columns} == set(Kind) - {Kind.SKIPPED}
