@@ -149,3 +149,8 @@ def select_expression(column: Column) -> str:
     if is_timestamp_text(column):
         return f"TO_CHAR({name}, '{_TIMESTAMP_TEXT_FORMAT}') AS {name}"
     return name
+
+
+def empty_lob_expression(column: Column) -> str:
+    """1 where the LOB is empty, else NULL: the driver fetches an empty LOB as NULL, which it is not."""
+    return f"CASE WHEN DBMS_LOB.GETLENGTH({quote(column.name)}) = 0 THEN 1 END"

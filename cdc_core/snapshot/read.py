@@ -19,6 +19,7 @@ from cdc_core.oracle.session import OracleSession, no_such_day
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import (
     arrow_schema,
+    empty_lob_expression,
     is_number_text,
     is_timestamp_text,
     select_expression,
@@ -108,9 +109,12 @@ def _land(
 def chunk_query(
     schema: TableSchema, chunk: ChunkRange, scn: Scn, condition: str | None
 ) -> tuple[str, dict[str, object]]:
-    """The query of a chunk and its binds; columns in the order of the table's Arrow schema."""
+    """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for each LOB that says whether it
+    is empty."""
     predicate, binds = range_predicate(chunk, schema)
-    columns = ", ".join(select_expression(column) for column in schema.columns)
+    selected = [select_expression(column) for column in schema.columns]
+    selected += [empty_lob_expression(column) for column in schema.columns if column.is_lob]
+    columns = ", ".join(selected)
     where = where_clause(predicate, condition)
     sql = f"SELECT {columns} FROM {schema.table.sql} AS OF SCN :scn{where}"
     return sql, {"scn": scn, **binds}
@@ -119,21 +123,28 @@ def chunk_query(
 def _driver_schema(schema: TableSchema, wanted: pa.Schema) -> pa.Schema:
     """What the driver is asked for: the table's types, with 64-bit offsets for text and bytes."""
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    fields = [
+        field.with_type(
+            pa.large_binary() if is_number_text(column) else large.get(field.type, field.type)
+        )
+        for column, field in zip(schema.columns, wanted, strict=True)
+    ]
+    lobs = [column for column in schema.columns if column.is_lob]
     return pa.schema(
-        [
-            field.with_type(
-                pa.large_binary() if is_number_text(column) else large.get(field.type, field.type)
-            )
-            for column, field in zip(schema.columns, wanted, strict=True)
-        ]
+        [*fields, *(pa.field(f"{column.name} is empty", pa.int64()) for column in lobs)]
     )
 
 
 def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.RecordBatch:
     columns = []
-    for column, array, field in zip(schema.columns, batch.columns, wanted, strict=True):
+    emptiness = iter(batch.columns[len(schema.columns) :])
+    for column, array, field in zip(
+        schema.columns, batch.columns[: len(schema.columns)], wanted, strict=True
+    ):
         if is_number_text(column):
             array = _number_text(array)
+        elif column.is_lob:
+            array = pc.if_else(pc.is_valid(next(emptiness)), pa.scalar("", array.type), array)
         elif is_timestamp_text(column):
             array = _unsigned_timestamps(array)
         columns.append(array if array.type == field.type else array.cast(field.type))

@@ -58,7 +58,7 @@ class Paths:
         return _by_id([row for path in paths for row in pq.read_table(path).to_pylist()])
 
     def log(self) -> list[Row]:
-        """The rows as the INSERTs in the redo mean them, by ID."""
+        """The rows as the redo of their INSERTs means them, by ID."""
         now = current_scn(self.session)
         high = Scn(wait_until(now, lambda: upper_bound(self.session, "online")))
         schema = read_table_schema(self.session, self.config.tables[0], scn=now)
@@ -73,9 +73,17 @@ class Paths:
             row["sql_redo"]
             for batch in batches
             for row in batch.to_pylist()
-            if row["operation_code"] == Operation.INSERT
+            if row["operation_code"] in (Operation.INSERT, Operation.UPDATE)
         ]
-        return _by_id(decode_dml(pa.array(redo), schema).after.to_pylist())
+        decoded = decode_dml(pa.array(redo), schema)
+        rows: dict[int, Row] = {}
+        # What an INSERT writes into a LOB follows as an UPDATE.
+        for after, absent in zip(
+            decoded.after.to_pylist(), decoded.absent.to_pylist(), strict=True
+        ):
+            carried = {name: value for name, value in after.items() if name not in absent}
+            rows[after["ID"]] = {**after, **rows.get(after["ID"], {}), **carried}
+        return _by_id(list(rows.values()))
 
 
 def _by_id(rows: list[Row]) -> list[Row]:
