@@ -103,12 +103,14 @@ class OutBind:
 
     In PL/SQL each of those lists has exactly one value; behind RETURNING it has one value per affected row.
     ``also_in`` says that the block reads the bind as well (IN OUT): the client then sends it at every execution.
+    ``has_handles`` says that the values are handles of LOBs, as in a query's row, instead of their contents.
     """
 
     position: int
     meta: BindMeta
     values: list[list[Value]] = field(default_factory=list)
     also_in: bool = False
+    has_handles: bool = False
 
 
 class ResultRows(Protocol):
@@ -231,6 +233,13 @@ class EngineSession(Protocol):
 
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""
+
+    def write_lob(self, handle: bytes, content: bytes) -> None:
+        """Give the LOB behind a handle another content (text as UTF-8).
+
+        Raises:
+            OracleError: ORA-22920 unless this session's transaction has locked or changed the LOB's row.
+        """
 
     def close(self) -> None:
         """Roll back and release everything. May be called twice."""

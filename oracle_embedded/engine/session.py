@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,12 +20,13 @@ from oracle_embedded.api import (
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
-from oracle_embedded.engine.run.contracts import DatabaseState
+from oracle_embedded.engine.run.contracts import DatabaseState, LobPlace
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.statement import prepare
 from oracle_embedded.engine.run.userenv import user_environment
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.statements import run_statement
+from oracle_embedded.engine.storage import rowids
 from oracle_embedded.engine.storage.catalog import UserDef
 from oracle_embedded.engine.storage.store import Connection
 from oracle_embedded.engine.storage.transactions import Transaction
@@ -68,7 +69,7 @@ class Session:
         self._interrupted = threading.Event()
         self._running: Connection | None = None
         self._running_lock = threading.Lock()
-        self._lobs: OrderedDict[bytes, tuple[OraType, bytes]] = OrderedDict()
+        self._lobs: OrderedDict[bytes, tuple[OraType, bytes, LobPlace | None]] = OrderedDict()
         self._lob_bytes = 0
         self._lob_number = 0
 
@@ -276,37 +277,70 @@ class Session:
     # --- LOBs --------------------------------------------------------------------------------------------------------
 
     def with_handles(
-        self, rows: list[Sequence[Value]], positions: list[int], columns: Sequence[ColumnMeta]
+        self,
+        rows: list[Sequence[Value]],
+        positions: list[int],
+        columns: Sequence[ColumnMeta],
+        places: Sequence[Mapping[int, LobPlace]] = (),
     ) -> list[Sequence[Value]]:
         """Rows with handles in place of LOB contents."""
         if not positions:
             return rows
         found: list[Sequence[Value]] = []
-        for row in rows:
+        for number, row in enumerate(rows):
             cells = list(row)
+            where = places[number] if places else {}
             for at in positions:
                 content = cells[at]
                 if content is not None:
-                    cells[at] = self._keep_lob(columns[at].type, content)
+                    cells[at] = self.keep_lob(columns[at].type, content, where.get(at))
             found.append(cells)
         return found
 
-    def _keep_lob(self, kind: OraType, content: bytes) -> bytes:
+    def keep_lob(self, kind: OraType, content: bytes, place: LobPlace | None) -> bytes:
+        """A handle for a LOB's content."""
         self._lob_number += 1
         handle = b"L" + self._lob_number.to_bytes(8, "big")
-        self._lobs[handle] = (kind, content)
+        self._lobs[handle] = (kind, content, place)
         self._lob_bytes += len(content)
         while self._lob_bytes > _LOB_BYTES_MAX and len(self._lobs) > 1:
-            _, (_, old) = self._lobs.popitem(last=False)
+            _, (_, old, _) = self._lobs.popitem(last=False)
             self._lob_bytes -= len(old)
         return handle
 
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         """The whole value behind a handle."""
+        kind, content, _ = self._lob(handle)
+        return kind, content
+
+    def _lob(self, handle: bytes) -> tuple[OraType, bytes, LobPlace | None]:
         found = self._lobs.get(handle)
         if found is None:
             raise OracleError(22922, "nonexistent LOB value")
         return found
+
+    def write_lob(self, handle: bytes, content: bytes) -> None:
+        """Change a LOB whose row this session's transaction has locked.
+
+        Oracle writes pieces, and redo of pieces; here the row is updated with the whole value.
+        """
+        kind, old, place = self._lob(handle)
+        if place is None or not self._holds_row(place):
+            raise OracleError(22920, "row containing the LOB value is not locked")
+        table = place.table
+        rowid = rowids.printed(table.data_object_id, place.rid).encode()
+        self.run(
+            f'UPDATE "{table.owner}"."{table.name}" SET "{place.column}" = :1 WHERE ROWID = :2',
+            [content, rowid],
+            [BindMeta(kind, len(content), 1), BindMeta(OraType.VARCHAR, len(rowid), 1)],
+        )
+        self._lobs[handle] = (kind, content, place)
+        self._lob_bytes += len(content) - len(old)
+
+    def _holds_row(self, place: LobPlace) -> bool:
+        with self.database.store.lock:
+            transactions = self.database.transactions
+            return transactions.holds_row(self.transaction, place.table, place.rid)
 
     def close(self) -> None:
         """Roll back and release everything."""

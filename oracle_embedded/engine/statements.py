@@ -19,7 +19,7 @@ from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.ddl.run import run_ddl
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.run import run_block
-from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.contracts import LobPlace, SessionState
 from oracle_embedded.engine.run.control import run_control
 from oracle_embedded.engine.run.dml_run import Change, ChangeRunner
 from oracle_embedded.engine.run.prepared import PreparedStatement
@@ -30,6 +30,7 @@ from oracle_embedded.engine.storage import rowids
 from oracle_embedded.engine.storage.transactions import Busy
 
 _LOCK_BATCH = 1000
+_LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
 _NEVER_BATCHED = frozenset({1013})
 
 
@@ -113,7 +114,9 @@ def _locking_query(
     with session.database.store.lock:
         while True:
             transaction = session.need_transaction()
-            found: list[Any] = list(_all_rows(open_query(session, plan, binds, columns)))
+            opened = open_query(session, plan, binds, columns)
+            opened.keep_contents()
+            found: list[Any] = list(_all_rows(opened))
             try:
                 kept = []
                 for row in found:
@@ -129,7 +132,7 @@ def _locking_query(
                         if query.for_update.skip_locked:
                             continue
                         raise
-                    kept.append((row[:width], keys))
+                    kept.append((row, keys))
             except Busy as busy:
                 try:
                     transactions.wait(
@@ -143,12 +146,20 @@ def _locking_query(
                 for table, rid in keys:
                     transactions.lock_rows(transaction, table, [rid])
             transaction.changes += 1
-            lobs = [
-                at
-                for at, column in enumerate(columns)
-                if column.type in (OraType.CLOB, OraType.BLOB)
-            ]
-            return ListRows(session.with_handles([row for row, _ in kept], lobs, columns), columns)
+            lobs = [at for at, column in enumerate(columns) if column.type in _LOB_TYPES]
+            places = [_places(plan, row) for row, _ in kept]
+            rows = [row[:width] for row, _ in kept]
+            return ListRows(session.with_handles(rows, lobs, columns, places), columns)
+
+
+def _places(plan: Plan, row: Sequence[Any]) -> dict[int, LobPlace]:
+    """Where the LOBs of a locked row are kept, by their position."""
+    found = {}
+    for at, (lock, column) in plan.locators.items():
+        rid = row[len(plan.columns) + lock]
+        if rid is not None:
+            found[at] = LobPlace(plan.locks[lock].table, column, rid)
+    return found
 
 
 def _all_rows(rows: QueryRows) -> list[Sequence[Value]]:
@@ -195,7 +206,7 @@ def _run_dml(
     last = next((change.last for change in reversed(changes) if change.last is not None), None)
     outcome.last_rowid = rowids.printed(*last) if last is not None else None
     if plan.returning is not None:
-        outcome.out_binds = _returned(plan, changes, given)
+        outcome.out_binds = _returned(session, plan, changes, given)
     return outcome
 
 
@@ -221,11 +232,23 @@ def _complete(
     raise ora(1008)
 
 
-def _returned(plan: DmlPlan, changes: list[Change], given: Sequence[BindMeta]) -> list[OutBind]:
+def _returned(
+    session: SessionState, plan: DmlPlan, changes: list[Change], given: Sequence[BindMeta]
+) -> list[OutBind]:
     assert plan.returning is not None
     found = []
     for at, position in enumerate(plan.return_positions):
+        column = plan.returning.locators.get(at)
         out = OutBind(position, given[position])
-        out.values = [[row[at] for row in change.returned] for change in changes]
+        out.has_handles = column is not None and given[position].type in _LOB_TYPES
+        for change in changes:
+            values = [row[at] for row in change.returned]
+            if column is not None and out.has_handles:
+                places = [LobPlace(plan.table, column, rid) for rid in change.addresses]
+                values = [
+                    None if content is None else session.keep_lob(out.meta.type, content, place)
+                    for content, place in zip(values, places, strict=True)
+                ]
+            out.values.append(values)
         found.append(out)
     return found

@@ -185,10 +185,12 @@ def utf8_from_utf16(value: Value) -> Value:
     return None if value is None else value.decode("utf-16-be", "replace").encode()
 
 
-def out_value(value: Value, meta: BindMeta, lobs: LobStore) -> bytes:
+def out_value(value: Value, meta: BindMeta, lobs: LobStore, *, has_handles: bool) -> bytes:
     """Encode one OUT or RETURNING value with the field that follows it: 0, or the length of what was cut to the bind's size."""
     if value is None:
         return b"\x00\x00"
+    if has_handles:
+        return lobs.column_value(value, meta.type, meta.charset_form) + b"\x00"
     if meta.type in _LOB_TYPES:
         return lobs.temporary_from(value, meta.type, meta.charset_form) + b"\x00"
     if meta.type == OraType.BOOLEAN:
@@ -201,12 +203,20 @@ def out_value(value: Value, meta: BindMeta, lobs: LobStore) -> bytes:
 
 
 def out_row(
-    values: Sequence[Sequence[Value]], metas: Sequence[BindMeta], lobs: LobStore, *, counted: bool
+    values: Sequence[Sequence[Value]],
+    kinds: Sequence[tuple[BindMeta, bool]],
+    lobs: LobStore,
+    *,
+    counted: bool,
 ) -> bytes:
-    """Encode message 7 with the OUT values of one execution; behind RETURNING each bind has a row count."""
+    """Encode message 7 with the OUT values of one execution; behind RETURNING each bind has a row count.
+
+    Args:
+        kinds: Each bind's type, and whether its values are handles of LOBs.
+    """
     parts = [b"\x07"]
-    for bind_values, meta in zip(values, metas, strict=True):
+    for bind_values, (meta, has_handles) in zip(values, kinds, strict=True):
         if counted:
             parts.append(ub_bytes(len(bind_values)))
-        parts += [out_value(value, meta, lobs) for value in bind_values]
+        parts += [out_value(value, meta, lobs, has_handles=has_handles) for value in bind_values]
     return b"".join(parts)

@@ -190,22 +190,43 @@ class LobStore:
         return data + b"\x08" + request.locator + _amount(amount)
 
     def _change(self, request: LobRequest) -> bytes:
-        if len(request.locator) < LOCATOR_SIZE or not request.locator[7] & _TEMPORARY_FLAG:
-            raise OracleError(22920, "row containing the LOB value is not locked")
-        lob = self._temporary(request.locator)
-        unit = _unit(lob.type)
-        if request.operation == _TRIM:
-            del lob.content[(request.amount or 0) * unit :]
-            return b"\x08" + request.locator + _amount(request.amount)
-        data = request.data
-        if lob.type == OraType.CLOB and not _is_utf16(request.locator):
-            data = data.decode().encode("utf-16-be")
-        start = (max(request.source_offset, 1) - 1) * unit
-        if start > len(lob.content):
-            filler = b"\x00" if unit == 1 else b"\x00 "
-            lob.content += filler * ((start - len(lob.content)) // unit)
-        lob.content[start : start + len(data)] = data
+        if len(request.locator) < LOCATOR_SIZE:
+            raise OracleError(22275, "invalid LOB locator specified")
+        if request.locator[7] & _TEMPORARY_FLAG:
+            lob = self._temporary(request.locator)
+            _edit(lob.content, lob.type, request)
+        else:
+            self._change_kept(request)
         return b"\x08" + request.locator + _amount(request.amount)
+
+    def _change_kept(self, request: LobRequest) -> None:
+        """Change a LOB of a row."""
+        handle = request.locator[_PREFIX : _PREFIX + request.locator[10]]
+        ora_type, content = self._content(handle)
+        changed = bytearray(content)
+        _edit(changed, ora_type, request)
+        value = bytes(changed)
+        self._session.write_lob(
+            handle, value if ora_type == OraType.BLOB else value.decode("utf-16-be").encode()
+        )
+        self._cache_bytes += len(value) - len(content)
+        self._cache[handle] = (ora_type, value)
+
+
+def _edit(content: bytearray, ora_type: OraType, request: LobRequest) -> None:
+    """Write or trim as the request says."""
+    unit = _unit(ora_type)
+    if request.operation == _TRIM:
+        del content[(request.amount or 0) * unit :]
+        return
+    data = request.data
+    if ora_type == OraType.CLOB and not _is_utf16(request.locator):
+        data = data.decode().encode("utf-16-be")
+    start = (max(request.source_offset, 1) - 1) * unit
+    if start > len(content):
+        filler = b"\x00" if unit == 1 else b"\x00 "
+        content += filler * ((start - len(content)) // unit)
+    content[start : start + len(data)] = data
 
 
 def _unit(ora_type: OraType) -> int:

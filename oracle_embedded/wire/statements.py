@@ -216,9 +216,9 @@ class Statements:
 
     def _out_rows(self, cursor: Cursor, outcome: Outcome, *, counted: bool) -> list[bytes]:
         outs = sorted(outcome.out_binds, key=lambda out: out.position)
-        metas = [cursor.binds[out.position].meta for out in outs]
+        kinds = [(cursor.binds[out.position].meta, out.has_handles) for out in outs]
         executions = zip(*(out.values for out in outs), strict=True)
-        return [out_row(values, metas, self._lobs, counted=counted) for values in executions]
+        return [out_row(values, kinds, self._lobs, counted=counted) for values in executions]
 
     # --- fetch ---
 

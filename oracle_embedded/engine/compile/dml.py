@@ -34,6 +34,8 @@ class RowPlan:
     slots: list[Slot]
     columns: list[OutputColumn]
     count: int
+    locators: dict[int, str]
+    """LOB columns among the expressions: position and name."""
 
 
 @dataclass(slots=True)
@@ -381,7 +383,13 @@ def compile_row_plan(
     text = f"SELECT {', '.join(texts)} FROM (SELECT {given}) r"
     slots = state.plan.slots
     state.plan = outer
-    return RowPlan(text, slots, shown, first + len(names) - 1)
+    by_text = {column.text: column.name for column in columns.values()}
+    locators = {
+        at: by_text[value.text]
+        for at, value in enumerate(values)
+        if value.type.family in ("clob", "blob") and value.text in by_text
+    }
+    return RowPlan(text, slots, shown, first + len(names) - 1, locators)
 
 
 def compile_change(state: Compilation, node: object) -> DmlPlan:

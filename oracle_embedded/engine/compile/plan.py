@@ -101,6 +101,8 @@ class Plan:
     variants: dict[tuple[bool, ...], tuple[str, int]] = field(default_factory=dict)
     locks: list[TableUse] = field(default_factory=list)
     """Tables whose rows FOR UPDATE locks: their addresses follow the visible columns."""
+    locators: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """LOB columns of locked rows: the position in the result, the number of the lock, and the column's name."""
 
 
 def quoted(text: str) -> str:

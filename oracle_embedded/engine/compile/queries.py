@@ -246,7 +246,10 @@ def _select(
         check_grouped(state, node, order, scope)
     columns = [OutputColumn(name, value.type, value.nullable) for name, value, _ in items]
     order_text = _order(state, order, node, items, columns, scope) if order else ""
-    locks = _locks(state, node, for_update, scope, grouped) if for_update is not None else ""
+    locks = ""
+    if for_update is not None:
+        values = [value for _, value, _ in items]
+        locks = _locks(state, node, for_update, scope, grouped, values)
     selected = ", ".join(
         f"{value.text} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
     )
@@ -360,7 +363,12 @@ def _order(
 
 
 def _locks(
-    state: Compilation, node: ast.Select, for_update: ast.ForUpdate, scope: Scope, grouped: bool
+    state: Compilation,
+    node: ast.Select,
+    for_update: ast.ForUpdate,
+    scope: Scope,
+    grouped: bool,
+    values: list[Sql],
 ) -> str:
     if grouped or node.distinct:
         raise OracleError(2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc.")
@@ -382,6 +390,10 @@ def _locks(
     text = ""
     for source in wanted:
         assert source.use is not None
+        names = {column.text: name for name, column in source.columns.items()}
+        for at, value in enumerate(values):
+            if value.type.family in ("clob", "blob") and value.text in names:
+                state.plan.locators[at] = len(state.plan.locks), names[value.text]
         state.plan.locks.append(source.use)
         text += f", {source.rowid} AS l{len(state.plan.locks)}"
     return text

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
     EngineSession,
+    OraType,
     Outcome,
     Procedure,
     ResultRows,
@@ -24,13 +26,22 @@ from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.security import Security
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.storage.catalog import Definition
+from oracle_embedded.engine.storage.catalog import Definition, TableDef
 from oracle_embedded.engine.storage.rows import Shape
 from oracle_embedded.engine.storage.sequences import Sequences
 from oracle_embedded.engine.storage.store import Connection, Store
 from oracle_embedded.engine.storage.transactions import Transaction, Transactions
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LobPlace:
+    """Where a LOB is kept: a row's column."""
+
+    table: TableDef
+    column: str
+    rid: int
 
 
 class DatabaseState(Protocol):
@@ -148,6 +159,13 @@ class SessionState(EngineSession, Protocol):
         """While the block runs, a cancel interrupts this connection. Only for statements that read."""
 
     def with_handles(
-        self, rows: list[Sequence[Value]], positions: list[int], columns: Sequence[ColumnMeta]
+        self,
+        rows: list[Sequence[Value]],
+        positions: list[int],
+        columns: Sequence[ColumnMeta],
+        places: Sequence[Mapping[int, LobPlace]] = (),
     ) -> list[Sequence[Value]]:
-        """Rows with handles in place of LOB contents."""
+        """Rows with handles in place of LOB contents; ``places`` say, per row and position, where they are kept."""
+
+    def keep_lob(self, kind: OraType, content: bytes, place: LobPlace | None) -> bytes:
+        """A handle for a LOB's content. One whose place is told may be written while its row is locked."""

@@ -33,11 +33,12 @@ _CHECK_EVERY = 256
 
 @dataclass(slots=True)
 class Change:
-    """What one execution did: rows changed, the last one's ROWID, and what RETURNING gives per row."""
+    """What one execution did: rows changed, the last one's ROWID, and what RETURNING gives per row, with its address."""
 
     count: int = 0
     last: tuple[int, int] | None = None
     returned: list[tuple[Value, ...]] = field(default_factory=list)
+    addresses: list[int] = field(default_factory=list)
 
 
 class ChangeRunner:
@@ -224,6 +225,7 @@ class ChangeRunner:
         change.last = (self.table.data_object_id, rid)
         if self.plan.returning is not None:
             change.returned.append(self.over_row(self.plan.returning, rid, image))
+            change.addresses.append(rid)
 
     def over_row(self, plan: RowPlan, rid: int, image: Image) -> tuple[Any, ...]:
         """Evaluate expressions over one row."""

@@ -362,6 +362,18 @@ class Transactions:
             transaction.row_locks.add(key)
         self.lock_table(transaction, table.object_id, "RX")
 
+    def holds_row(self, transaction: Transaction | None, table: TableDef, rid: int) -> bool:
+        """Has a transaction locked or changed a row that is there?"""
+        if transaction is None:
+            return False
+        row = self.store.writer.sqlite.execute(
+            f"SELECT vf FROM t{table.object_id} WHERE rid = ?", (rid,)
+        ).fetchone()
+        if row is None:
+            return False
+        locked = self.row_locks.get((table.object_id, rid)) == transaction.number
+        return locked or row[0] == transaction.mark
+
     def lock_table(self, transaction: Transaction, oid: int, mode: str) -> None:
         """Take a table lock: RS, RX, S, SRX or X.
 

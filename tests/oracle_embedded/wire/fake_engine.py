@@ -145,6 +145,9 @@ class FakeSession:
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         return self.engine.lobs[handle]
 
+    def write_lob(self, handle: bytes, content: bytes) -> None:
+        raise OracleError(22920, "row containing the LOB value is not locked")
+
     def close(self) -> None:
         if self.open_transaction:
             self.rollback()
