@@ -103,6 +103,10 @@ class RedoUnavailableError(TerminalError):
     """Redo that a window needs is gone."""
 
 
+class TableStoppedError(TerminalError):
+    """One table failed and was stopped; the others go on."""
+
+
 class DecodeError(TerminalError):
     """A redo row cannot be turned into a change without guessing."""
 

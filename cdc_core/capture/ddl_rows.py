@@ -14,6 +14,7 @@ from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError, Un
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.evolution import judge, removes_rows
@@ -21,7 +22,6 @@ from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 
-_START_ANEW = "Capture the table anew: give the source (or this table in a source of its own) another name and take a snapshot."
 _TEXT_MAX = 300
 
 
@@ -41,30 +41,45 @@ def follow_ddl(
     rows: Sequence[DdlRow],
     history: SchemaHistory,
     configs: Sequence[TableConfig],
-) -> list[SchemaChange]:
-    """Add the new versions to ``history`` and return them, in the order of the redo.
+) -> tuple[list[SchemaChange], list[StreamEnd]]:
+    """Add the new versions to ``history``; return them in the order of the redo, and the tables that a DDL ends the stream of.
 
     A DDL from before the version that the snapshot saw is skipped, and so is one that leaves the captured columns and the
     key as they were (indexes, grants, comments, supplemental logging, other constraints).
-
-    Raises:
-        SchemaMismatchError: The table changed in a way that is not followed, or is gone.
     """
-    changes = []
+    changes: list[SchemaChange] = []
+    ends: dict[TableId, StreamEnd] = {}
     for row in rows:
         old = history.latest(row.table)
-        if row.scn is not None and row.scn <= old.scn_from:
+        if row.table in ends or (row.scn is not None and row.scn <= old.scn_from):
             continue
-        if removes_rows(row.text):
-            raise _refused(row, "rows were removed without redo for each")
-        new = _read(session, row, configs)
-        evolution = judge(old, new)
-        if evolution.refusal is not None:
-            raise _refused(row, evolution.refusal)
-        if evolution.is_new_version:
+        try:
+            new = _followed(session, row, old, configs)
+        except SchemaMismatchError as error:
+            ends[row.table] = _end(row, error)
+            continue
+        if new is not None:
             history.add(new)
             changes.append(SchemaChange(new.scn_from, row.ordinal, row.text, new))
-    return changes
+    return changes, list(ends.values())
+
+
+def _followed(
+    session: OracleSession, row: DdlRow, old: TableSchema, configs: Sequence[TableConfig]
+) -> TableSchema | None:
+    """The version that the DDL made; None if what is captured stayed as it was."""
+    if removes_rows(row.text):
+        raise _refused(row, "rows were removed without redo for each")
+    new = _read(session, row, configs)
+    evolution = judge(old, new)
+    if evolution.refusal is not None:
+        raise _refused(row, evolution.refusal)
+    return new if evolution.is_new_version else None
+
+
+def _end(row: DdlRow, error: SchemaMismatchError) -> StreamEnd:
+    scn = row.scn if row.scn is not None else row.row_scn
+    return StreamEnd(row.table, scn - 1, error.what_happened, error.hint)
 
 
 def _read(session: OracleSession, row: DdlRow, configs: Sequence[TableConfig]) -> TableSchema:
@@ -82,7 +97,7 @@ def _read(session: OracleSession, row: DdlRow, configs: Sequence[TableConfig]) -
 def _refused(row: DdlRow, reason: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"a DDL of a captured table cannot be followed: {reason}",
-        hint=_START_ANEW,
+        hint=f"`redolake table resnapshot {row.table}` takes the table in again as it is now.",
         table=row.table,
         scn=row.scn or row.row_scn,
         ddl=" ".join(row.text.split())[:_TEXT_MAX],

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.rows import MinedBatch
-from cdc_core.errors import RedoUnavailableError
 from cdc_core.landing.layout import TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
@@ -40,6 +39,7 @@ class TransactionLedger:
     """Open transactions while a window is read, and those that ended since they were last drained.
 
     ``committed``, ``rolled_back`` and ``tables_committed`` count transactions with captured rows that ended in the window.
+    ``ends`` names the tables of which a transaction without a beginning committed: the first one's XID and commit SCN.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class TransactionLedger:
         self.committed = 0
         self.rolled_back = 0
         self.tables_committed: set[str] = set()
+        self.ends: dict[str, tuple[str, int]] = {}
 
     def resolve(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Give rows of transactions that began before this LogMiner session their full XID.
@@ -89,11 +90,7 @@ class TransactionLedger:
         return self._watched.get(xid)
 
     def observe(self, batch: MinedBatch) -> None:
-        """Take notice of a batch, whose XIDs are resolved.
-
-        Raises:
-            RedoUnavailableError: A transaction with captured rows commits in the window and its start was never seen.
-        """
+        """Take notice of a batch, whose XIDs are resolved."""
         encoded = batch.rows.column("xid").dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         xids: list[str] = encoded.dictionary.to_pylist()
@@ -201,21 +198,16 @@ class TransactionLedger:
                 self._ended.append(_row(entry, "rollback", scn, ordinal, time))
                 continue
             if scn > self._window.scn_low:
-                _refuse_unknown_start(entry, scn)
+                self._end_incomplete(entry, scn)
                 self.committed += 1
                 self.tables_committed |= entry.tables
             self._ended.append(_row(entry, "commit", scn, ordinal, time))
 
-
-def _refuse_unknown_start(entry: _Entry, scn: int) -> None:
-    if entry.start_scn is None:
-        raise RedoUnavailableError(
-            "a transaction commits whose beginning was never seen, so its first changes may be missing",
-            hint="Start the source anew with a snapshot of all its tables; redo before the first window is not there.",
-            xid=entry.xid,
-            commit_scn=scn,
-            tables=", ".join(sorted(entry.tables)),
-        )
+    def _end_incomplete(self, entry: _Entry, scn: int) -> None:
+        """A transaction whose beginning was never seen may lack its first changes: its tables leave right before it."""
+        if entry.start_scn is None:
+            for table in sorted(entry.tables):
+                self.ends.setdefault(table, (entry.xid, scn))
 
 
 def _row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
+from cdc_core.capture.joining import JoiningRows
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
@@ -38,8 +39,10 @@ from cdc_core.landing.manifest import (
     window_manifest_bytes,
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
@@ -72,6 +75,7 @@ def capture_window(
     landing: LandingStore,
     rows: int,
     resetlogs_change: int | None = None,
+    joins: Mapping[TableId, Scn] | None = None,
 ) -> tuple[WindowManifest, list[OpenTransaction]]:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
@@ -87,6 +91,7 @@ def capture_window(
             for the first window.
         rows: Rows per batch.
         resetlogs_change: The incarnation that the source was snapshotted in; None does not check it.
+        joins: Tables that join with the window, each with the SCN above which its redo is read again.
 
     Returns:
         The manifest that was written, and the transactions that are open after the window.
@@ -94,7 +99,6 @@ def capture_window(
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
         RedoUnavailableError: Redo is gone, or the database was opened with RESETLOGS.
-        SchemaMismatchError: A DDL cannot be followed.
     """
     attempts = Retrying(
         retry=retry_if_exception(_may_pass),
@@ -109,7 +113,9 @@ def capture_window(
                 starts = read_log_starts(session)
             first_scns = {thread: start.first_change for thread, start in starts.items()}
             reading = Reading(record.mining_low, positions, first_scns)
-            window = _Window(source, record, tables, configs, ledger, reading, landing, rows)
+            window = _Window(
+                source, record, tables, configs, ledger, reading, landing, rows, joins or {}
+            )
             return window.capture(session, resetlogs_change)
     raise AssertionError("every attempt returns or raises")
 
@@ -147,30 +153,39 @@ class _Window:
         reading: Reading,
         landing: LandingStore,
         rows: int,
+        joins: Mapping[TableId, Scn],
     ) -> None:
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
         self._names = [str(schema.table) for schema in tables]
         self._reading = reading
         self._reader = RowReader(record.ordinal, tables, reading)
+        self._ids = {str(schema.table): schema.table for schema in tables}
         self._ledger = TransactionLedger(opened, record.window, self._names)
         self._counts = np.zeros(len(tables), dtype=np.int64)
         self._ddl: list[tuple[DdlRow, str]] = []
         self._folder = window_folder(source, record.window)
+        self._begins = [StreamBegin(table, low) for table, low in sorted(joins.items())]
+        self._joins = {table: low for table, low in joins.items() if low < record.mining_low}
+        self._ends: list[StreamEnd] = []
+        places = {schema.table: place for place, schema in enumerate(tables)}
+        lows = {places[table]: low for table, low in self._joins.items()}
+        self._joining = JoiningRows(lows, opened)
 
     def capture(
         self, session: OracleSession, incarnation: int | None
     ) -> tuple[WindowManifest, list[OpenTransaction]]:
         started = time.monotonic()
-        low, high = Scn(self._reading.mining_low), self._record.window.scn_high
+        high = self._record.window.scn_high
         with session.in_root():
             current = _check_incarnation(session, incarnation)
-            logs = _cover(session, low, high, current)
+            low, logs = self._reach(session, current)
             with mining(session, logs, low, high):
                 landed = self._land(session, high)
             _refuse_changed(session, logs, low, high, current)
         history = SchemaHistory(self._tables)
-        changes = follow_ddl(session, self._ddl_rows(), history, self._configs)
+        changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs)
+        self._ends += [*ends, *self._incomplete()]
         _check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, current, started)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
@@ -179,6 +194,33 @@ class _Window:
             manifest.window.key, sum(manifest.rows_by_table.values()), len(logs), manifest.seconds,
         )  # fmt: skip
         return manifest, self._ledger.open_transactions()
+
+    def _reach(self, session: OracleSession, incarnation: int) -> tuple[Scn, list[RedoLog]]:
+        """How far back redo is read, and the logs for it: for the joining tables as far as redo is there still."""
+        high = self._record.window.scn_high
+        for table, low in sorted(self._joins.items(), key=lambda join: join[1]):
+            self._reading.again_above = low
+            reach = Scn(self._reading.mining_low)
+            try:
+                return reach, _cover(session, reach, high, incarnation)
+            except RedoUnavailableError as error:
+                self._ends.append(_out_of_reach(table, low, self._record, error))
+        self._reading.again_above = None
+        low = Scn(self._reading.mining_low)
+        return low, _cover(session, low, high, incarnation)
+
+    def _incomplete(self) -> list[StreamEnd]:
+        return [
+            StreamEnd(
+                self._ids[name],
+                scn - 1,
+                "a transaction commits whose beginning was never seen, so its first changes may be missing "
+                f"(xid={xid}, commit_scn={scn})",
+                f"`redolake table resnapshot {name}` takes the table in again.",
+            )
+            for name, (xid, scn) in sorted(self._ledger.ends.items())
+            if name in self._ids
+        ]
 
     def _land(self, session: OracleSession, high: Scn) -> _Landed:
         self._landing.remove_unlanded(self._folder)
@@ -204,6 +246,9 @@ class _Window:
     def _take(self, batch: MinedBatch, redo: _RedoFiles) -> None:
         resolved = self._ledger.resolve(batch.rows)
         batch = MinedBatch(resolved, batch.ordinals, batch.operations, batch.tables)
+        if self._joins:
+            is_new = new_rows(batch.rows, self._reading.scn_low, self._reading.before)
+            batch = batch.filter(self._joining.keep(batch, is_new))
         self._note_ddl(batch)
         self._ledger.observe(batch)
         changed = batch.tables[batch.is_change]
@@ -258,6 +303,8 @@ class _Window:
             resetlogs_change=incarnation,
             seconds=time.monotonic() - started,
             positions=self._reading.after(),
+            joined=tuple(self._begins),
+            left=_first_ends(self._ends),
         )
 
 
@@ -286,6 +333,27 @@ class _RedoFiles:
             self._files.append(self._writer.close())
             self._writer, self._rows = None, 0
         return self._files
+
+
+def _first_ends(ends: Sequence[StreamEnd]) -> tuple[StreamEnd, ...]:
+    """One end per table, the first."""
+    first: dict[TableId, StreamEnd] = {}
+    for end in sorted(ends, key=lambda one: one.scn):
+        first.setdefault(end.table, end)
+    return tuple(first.values())
+
+
+def _out_of_reach(
+    table: TableId, reach: Scn, record: WindowRecord, error: RedoUnavailableError
+) -> StreamEnd:
+    return StreamEnd(
+        table,
+        record.window.scn_low,
+        "redo back to the oldest transaction that was open when the table joined is gone: "
+        + error.what_happened,
+        f"Wait until transactions that began before SCN {reach} have ended (V$TRANSACTION.START_SCN), then "
+        f"`redolake table resnapshot {table}`.",
+    )
 
 
 def _may_pass(error: BaseException) -> bool:

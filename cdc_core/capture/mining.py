@@ -53,7 +53,7 @@ SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA
   FROM V$LOGMNR_CONTENTS
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}
  AND OPERATION_CODE NOT IN ({ignored}){unread}
-   AND (OPERATION_CODE IN ({control}) OR {tables}{objects})"""
+   AND (OPERATION_CODE IN ({control}){tables}{objects})"""
 _UNREAD = """
    AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
 _ADD = "BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => :name, OPTIONS => SYS.DBMS_LOGMNR.{option}); END;"
@@ -114,7 +114,7 @@ def mined_batches(
     binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high}
     terms = []
     for number, schema in enumerate(tables):
-        terms.append(f"SEG_OWNER = :o{number} AND TABLE_NAME = :n{number}")
+        terms.append(f" OR SEG_OWNER = :o{number} AND TABLE_NAME = :n{number}")
         binds |= {f"o{number}": schema.table.owner, f"n{number}": schema.table.name}
     container = ""
     if session.is_cdb and session.container != ROOT:
@@ -128,7 +128,7 @@ def mined_batches(
         container=container,
         ignored=_codes(Operation.INTERNAL, Operation.SELECT_FOR_UPDATE),
         control=_codes(*CONTROL, Operation.MISSING_SCN),
-        tables=" OR ".join(terms),
+        tables="".join(terms),
         objects=objects,
     )
     return session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=MINED_SCHEMA)
@@ -140,7 +140,7 @@ def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
     Addresses are compared as texts of one length: padded with zeros, the one with more digits is the greater, since "x" sorts
     behind "0".
     """
-    if reading.mining_low == reading.scn_low:
+    if reading.mining_low == reading.scn_low or reading.again_above is not None:
         return "", {}
     threads = ""
     binds: dict[str, object] = {"window_low": reading.scn_low}

@@ -50,7 +50,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import DecodeError
-from cdc_core.model.operations import ENDS
+from cdc_core.model.operations import CONTROL, ENDS
 from cdc_core.model.redo_address import RedoAddress, ThreadPosition
 
 Mask = npt.NDArray[np.bool_]
@@ -63,6 +63,8 @@ class Reading:
         scn_low: Where the window's own redo begins (exclusive).
         before: The threads' positions after the window before; None where they were not kept.
         first_scns: Per open thread, FIRST_CHANGE# of the log that is CURRENT before LogMiner starts.
+        again_above: Rows above this SCN are handed on although they were read before, for tables that join with the window;
+            None for none.
     """
 
     def __init__(
@@ -70,7 +72,10 @@ class Reading:
         scn_low: int,
         before: Iterable[ThreadPosition] | None,
         first_scns: Mapping[int, int],
+        *,
+        again_above: int | None = None,
     ) -> None:
+        self.again_above = again_above
         self.scn_low = scn_low
         self.before = {one.thread: one for one in before or ()}
         self._first_scns = dict(first_scns)
@@ -78,11 +83,13 @@ class Reading:
 
     @property
     def mining_low(self) -> int:
-        """Where LogMiner has to start (exclusive) so that late redo is seen."""
-        return min([self.scn_low, *(_waiting_above(one) for one in self.before.values())])
+        """Where LogMiner has to start (exclusive) so that late redo is seen, and what joining tables lack."""
+        late = [_waiting_above(one) for one in self.before.values()]
+        again = [] if self.again_above is None else [self.again_above]
+        return min([self.scn_low, *late, *again])
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The new rows of a batch; all of them count for the marks.
+        """The new rows of a batch, and changes that are handed on again; all of them count for the marks.
 
         Args:
             rows: Columns ``scn, thread, rs_id, operation_code`` at least.
@@ -94,6 +101,9 @@ class Reading:
             known = self._highest.get(thread)
             self._highest[thread] = address if known is None else max(known, address)
         is_new = new_rows(rows, self.scn_low, self.before)
+        if self.again_above is not None:
+            is_change = ~np.isin(_ints(rows.column("operation_code")), CONTROL)
+            is_new |= is_change & (_ints(rows.column("scn")) > self.again_above)
         return rows if is_new.all() else rows.filter(pa.array(is_new))
 
     def after(self) -> tuple[ThreadPosition, ...]:

@@ -43,6 +43,13 @@ class MinedBatch:
         changes: npt.NDArray[np.bool_] = (self.tables != _NONE) & (self.operations != Operation.DDL)
         return changes
 
+    def filter(self, kept: npt.NDArray[np.bool_]) -> MinedBatch:
+        """The rows for which ``kept`` is true, under their numbers."""
+        if kept.all():
+            return self
+        rows = self.rows.filter(pa.array(kept))
+        return MinedBatch(rows, self.ordinals[kept], self.operations[kept], self.tables[kept])
+
     @property
     def ddl(self) -> npt.NDArray[np.int64]:
         """Positions of the DDL rows of captured tables that users sent."""

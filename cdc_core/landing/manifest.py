@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cdc_core.errors import LandingDamagedError
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.schema.table import TableSchema
 
 MANIFEST_NAME = "manifest.json"
@@ -58,7 +60,8 @@ class WindowManifest:
     ``mining_low < row SCN <= window.scn_high`` is the redo that was looked at, ``positions`` how far each thread was read when
     that was done: the next window begins there (None where a version that knew no positions captured it). ``tables_committed`` names the captured tables
     that transactions committed in this window touched, in this or earlier windows: the only ones that the lake must visit.
-    ``schemas`` are the versions valid at ``scn_high``; ``schema_changes`` the DDLs inside the window, in order.
+    ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
+    inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
     """
 
     source: str
@@ -78,6 +81,8 @@ class WindowManifest:
     resetlogs_change: int
     seconds: float
     positions: tuple[ThreadPosition, ...] | None = None
+    joined: tuple[StreamBegin, ...] = ()
+    left: tuple[StreamEnd, ...] = ()
 
     @property
     def facts(self) -> dict[str, int]:
@@ -153,6 +158,14 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                 "schema_changes": tuple(
                     SchemaChange(**{**change, "schema": TableSchema.from_json(change["schema"])})
                     for change in data["schema_changes"]
+                ),
+                "joined": tuple(
+                    StreamBegin(**{**one, "table": TableId(**one["table"])})
+                    for one in data.get("joined", ())
+                ),
+                "left": tuple(
+                    StreamEnd(**{**one, "table": TableId(**one["table"])})
+                    for one in data.get("left", ())
                 ),
             }
         )

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.streams import StreamEnd
 
 StepKind = Literal[
     "snapshot-planned", "chunk-landed", "chunk-applied", "windows-planned", "window-captured", "window-applied",
-    "window-replayed", "signal-taken", "signal-rejected",
+    "window-replayed", "signal-taken", "signal-rejected", "table-joined", "table-stopped", "table-resumed",
 ]  # fmt: skip
 
 
@@ -32,7 +33,8 @@ class TableApplied:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """One finished step. ``key`` is the window's or chunk's key; ``rows`` are redo rows or table rows; ``bytes`` landed."""
+    """One finished step. ``key`` is the window's or chunk's key; ``rows`` are redo rows or table rows; ``bytes`` landed;
+    ``stopped`` names tables that the step had to stop while the others went on."""
 
     kind: StepKind
     key: str
@@ -45,6 +47,7 @@ class StepReport:
     scn_high: int | None = None
     facts: dict[str, int] = field(default_factory=dict)
     repeated: bool = False
+    stopped: tuple[StreamEnd, ...] = ()
 
 
 Reporter = Callable[[StepReport], None]

@@ -52,10 +52,7 @@ class ChunkQueries:
     def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> None:
         """Add planned chunks, all or none. Those that are there already are left as they are."""
         with self._database.writing() as connection:
-            for chunk in chunks:
-                place = (chunk.source, chunk.table, chunk.snapshot_id, chunk.number)
-                if _chunk(connection, *place) is None:
-                    connection.execute(insert(CHUNKS).values(_values(chunk)))
+            add_chunks(connection, chunks)
 
     def move_chunk(
         self, source: str, table: TableId, snapshot_id: str, number: int, scn: Scn
@@ -139,6 +136,14 @@ class ChunkQueries:
         with self._database.writing() as connection:
             record = _known(connection, source, table, snapshot_id, number)
             _set(connection, record, last_error=text)
+
+
+def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
+    """Add planned chunks inside the caller's transaction."""
+    for chunk in chunks:
+        place = (chunk.source, chunk.table, chunk.snapshot_id, chunk.number)
+        if _chunk(connection, *place) is None:
+            connection.execute(insert(CHUNKS).values(_values(chunk)))
 
 
 def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> None:

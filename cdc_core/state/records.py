@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 
-TableState = Literal["new", "snapshotting", "ready", "failed"]
+TableState = Literal["new", "snapshotting", "ready", "paused", "failed", "removed"]
+AskedBy = Literal["command", "configuration"]
 WindowState = Literal["planned", "captured", "applied"]
 ChunkState = Literal["planned", "landed", "applied"]
 
@@ -34,10 +35,16 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """One captured table.
+    """One captured table and its fate.
 
-    ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk was
-    read, ``mirror_scn`` the upper end of the last window that its mirror took.
+    Its stream: ``first_ordinal`` is the first window that holds its redo; that window reads the table's redo again from above
+    ``mining_low`` where this is not None. ``stopped_scn`` is where the stream ended: later changes are not taken until the
+    table comes back. ``reason``, ``way_out`` and ``since`` say why and when it was stopped; ``asked_by`` who asked for that,
+    None where nobody did.
+
+    Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk
+    was read, ``mirror_scn`` the SCN of which its mirror is an image (None until the snapshot is complete). ``generation``
+    counts how often its Delta tables were begun.
     """
 
     source: str
@@ -48,6 +55,29 @@ class TableRecord:
     consistent_scn: Scn | None = None
     mirror_scn: Scn | None = None
     last_error: str | None = None
+    generation: int = 1
+    first_ordinal: int = 0
+    mining_low: Scn | None = None
+    stopped_scn: Scn | None = None
+    reason: str | None = None
+    way_out: str | None = None
+    since: datetime | None = None
+    asked_by: AskedBy | None = None
+
+    @property
+    def is_captured(self) -> bool:
+        """Does the table's redo land? Also that of a paused table, or of one that failed in the lake alone."""
+        return self.state not in {"new", "removed"} and self.stopped_scn is None
+
+    @property
+    def needs_above(self) -> int:
+        """The SCN above which the table still wants windows that have landed."""
+        position = self.mirror_scn if self.mirror_scn is not None else self.snapshot_scn
+        if self.is_captured:
+            return position or 0
+        if self.stopped_scn is not None and self.mirror_scn is not None:
+            return self.mirror_scn if self.mirror_scn < self.stopped_scn else SCN_MAX
+        return SCN_MAX
 
 
 @dataclass(frozen=True, slots=True)

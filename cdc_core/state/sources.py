@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.state.database import Database
+from cdc_core.model.scn import ScnWindow
+from cdc_core.state.database import Database, moment
 from cdc_core.state.records import SourceRecord, TableRecord
 from cdc_core.state.tables import CHUNKS, SOURCES, TABLES, WINDOWS
 
@@ -45,10 +45,10 @@ class SourceQueries:
     def save_table(self, record: TableRecord) -> None:
         """Write a table, new or not."""
         with self._database.writing() as connection:
-            _put_table(connection, record)
+            put_table(connection, record)
 
-    def finish_snapshot(self, source: str, table: TableId, mirror_scn: Scn) -> bool:
-        """Make a table ready for windows from ``mirror_scn`` on if all chunks of its first snapshot are applied.
+    def finish_snapshot(self, source: str, table: TableId) -> bool:
+        """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that snapshot are applied.
 
         Returns:
             Whether the table has become ready just now.
@@ -66,7 +66,7 @@ class SourceQueries:
             )
             if connection.execute(unfinished.limit(1)).first() is not None:
                 return False
-            ready = {"state": "ready", "mirror_scn": mirror_scn, "last_error": None}
+            ready = {"state": "ready", "mirror_scn": record.snapshot_scn, "last_error": None}
             connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
             return True
 
@@ -115,10 +115,10 @@ def table_row(connection: Connection, source: str, table: TableId) -> TableRecor
 def _table_from_row(row: Any) -> TableRecord:
     values = dict(row)
     table = TableId(values.pop("owner"), values.pop("name"))
-    return TableRecord(table=table, **values)
+    return TableRecord(table=table, **{**values, "since": moment(values["since"])})
 
 
-def _put_table(connection: Connection, record: TableRecord) -> None:
+def put_table(connection: Connection, record: TableRecord) -> None:
     connection.execute(delete(TABLES).where(is_table(record.source, record.table)))
     values = {
         column.name: getattr(record, column.name)
@@ -126,4 +126,5 @@ def _put_table(connection: Connection, record: TableRecord) -> None:
         if column.name not in {"owner", "name"}
     }
     values |= {"owner": record.table.owner, "name": record.table.name}
+    values["since"] = None if record.since is None else record.since.timestamp()
     connection.execute(insert(TABLES).values(values))

@@ -13,11 +13,13 @@ from cdc_core.state.ledger import LedgerQueries
 from cdc_core.state.schemas import SchemaQueries
 from cdc_core.state.signals import SignalQueries
 from cdc_core.state.sources import SourceQueries
+from cdc_core.state.streams import StreamQueries
 from cdc_core.state.windows import WindowQueries
 
 
 class Store(
     SourceQueries,
+    StreamQueries,
     WindowQueries,
     LedgerQueries,
     ChunkQueries,

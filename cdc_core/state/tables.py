@@ -45,6 +45,14 @@ TABLES = Table(
     Column("consistent_scn", BigInteger),
     Column("mirror_scn", BigInteger),
     Column("last_error", Text),
+    Column("generation", Integer, nullable=False),
+    Column("first_ordinal", BigInteger, nullable=False),
+    Column("mining_low", BigInteger),
+    Column("stopped_scn", BigInteger),
+    Column("reason", Text),
+    Column("way_out", Text),
+    Column("since", Float),
+    Column("asked_by", String(20)),
 )
 
 WINDOWS = Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.reports import TableApplied
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
@@ -33,6 +33,7 @@ from cdc_core.state.ledger import first_open_ordinal, replace_ledger, same_ledge
 from cdc_core.state.records import WindowRecord, WindowState
 from cdc_core.state.schemas import put_schema
 from cdc_core.state.sources import is_table, source_row, table_row
+from cdc_core.state.streams import end_stream
 from cdc_core.state.tables import TABLES, WINDOW_TABLES, WINDOWS
 
 _COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted")
@@ -61,6 +62,17 @@ class WindowQueries:
             query = query.where(WINDOWS.c.ordinal.between(ordinals.start, ordinals.stop - 1))
         with self._database.reading() as connection:
             return [_window_from_row(row) for row in connection.execute(query).mappings()]
+
+    def windows_after(
+        self, source: str, scn: Scn, *, until: Scn | None = None
+    ) -> list[WindowRecord]:
+        """Windows that end above ``scn`` and begin below ``until`` (None: all), in SCN order."""
+        query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.scn_high > scn)
+        if until is not None:
+            query = query.where(WINDOWS.c.scn_low < until)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(WINDOWS.c.ordinal)).mappings()
+            return [_window_from_row(row) for row in rows]
 
     def window(self, source: str, window: ScnWindow) -> WindowRecord | None:
         """One window; None if there is none with exactly these bounds."""
@@ -141,7 +153,8 @@ class WindowQueries:
         manifest_sha256: str,
         ledger: Sequence[OpenTransaction],
     ) -> None:
-        """Note that a window has landed: its state, the ledger after it, the schema versions that it saw. Repeatable.
+        """Note that a window has landed: its state, the ledger after it, the schema versions that it saw, the tables that
+        left with it. Repeatable.
 
         It is idle if captured tables have neither rows nor DDL in it and the ledger stays as it is.
 
@@ -165,6 +178,8 @@ class WindowQueries:
                 any(manifest.rows_by_table.values())
                 or manifest.tables_committed
                 or manifest.schema_changes
+                or manifest.joined
+                or manifest.left
             )
             files = (*manifest.redo_files, manifest.transactions_file)
             _set_window(
@@ -184,11 +199,11 @@ class WindowQueries:
             replace_ledger(connection, source, ledger)
             for change in manifest.schema_changes:
                 put_schema(connection, source, change.schema, change.ddl)
+            for end in manifest.left:
+                end_stream(connection, source, manifest.ordinal, end, self._database.now())
 
-    def record_applied(
-        self, source: str, window: ScnWindow, tables: Sequence[TableId], seconds: float
-    ) -> None:
-        """Note that all mirrors took a window: the window's state, and the position of ``tables``. Repeatable.
+    def record_applied(self, source: str, window: ScnWindow, seconds: float) -> None:
+        """Note that every table that goes on by itself has taken a window. Repeatable.
 
         Raises:
             WindowOrderError: The window is not captured, or the one before it is not applied.
@@ -202,8 +217,6 @@ class WindowQueries:
                     source=source,
                     window=window.key,
                 )
-            for table in tables:
-                _advance(connection, record, table)
             if record.state == "applied":
                 return
             _refuse_earlier(connection, record, not_in=("applied",))
@@ -216,37 +229,32 @@ class WindowQueries:
                 last_error=None,
             )
 
-    def mark_table_applied(
-        self, source: str, table: TableId, scn_high: Scn, applied: TableApplied | None = None
+    def advance_tables(
+        self,
+        source: str,
+        window: ScnWindow,
+        positions: Mapping[TableId, Scn],
+        applied: TableApplied | None = None,
     ) -> None:
-        """Move one table's position to the end of a window: one step forward, or none when it is there or further.
+        """Move positions forward inside one window, to its end or to where a table's stream ends; all or none.
 
-        ``applied`` is what the window brought to the table; what is known of it already stays.
+        A table that is there already, or further, is left alone. ``applied`` is what the window brought to a table;
+        what is known of it already stays.
 
         Raises:
-            WindowOrderError: The table has not taken the window before it, or no window ends there.
+            WindowOrderError: A table has not taken the window before this one, or a position is outside the window.
         """
         with self._database.writing() as connection:
-            query = select(WINDOWS).where(
-                WINDOWS.c.source == source, WINDOWS.c.scn_high == scn_high
-            )
-            row = connection.execute(query).mappings().first()
-            if row is None:
-                raise WindowOrderError(
-                    "no window ends at this SCN",
-                    hint="Positions move to the ends of planned windows only.",
-                    source=source,
-                    scn=scn_high,
-                )
-            record = _window_from_row(row)
-            _advance(connection, record, table)
+            record = _known_window(connection, source, window)
+            for table, scn in positions.items():
+                _advance(connection, record, table, scn)
             if applied is not None and applied.changes:
                 _keep_counts(connection, record, applied, self._database.now())
 
     def retire_windows(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
         """Forget windows that every table has taken: idle ones, and those that ended before a moment; return them.
 
-        The newest applied window stays, and so does every one from the first in which an open transaction has rows. While
+        A table that is paused, in its snapshot, or failed in the lake will take its windows later: they stay. The newest applied window stays, and so does every one from the first in which an open transaction has rows. While
         a window is captured and not applied, only idle ones go: it may hold the commit of rows that landed long before.
         """
         with self._database.writing() as connection:
@@ -270,6 +278,7 @@ class WindowQueries:
                 WINDOWS.c.source == source,
                 WINDOWS.c.state == "applied",
                 WINDOWS.c.ordinal < end,
+                WINDOWS.c.scn_high <= _needed_above(connection, source),
                 or_(WINDOWS.c.is_idle, old),
             )
             query = select(WINDOWS).where(retired).order_by(WINDOWS.c.ordinal)
@@ -342,28 +351,35 @@ def _refuse_earlier(
         )
 
 
-def _advance(connection: Connection, window: WindowRecord, table: TableId) -> None:
+def _needed_above(connection: Connection, source: str) -> int:
+    """The SCN above which some table still wants the windows."""
+    query = select(TABLES.c.owner, TABLES.c.name).where(TABLES.c.source == source)
+    rows = connection.execute(query).all()
+    records = [table_row(connection, source, TableId(owner, name)) for owner, name in rows]
+    return min((one.needs_above for one in records if one is not None), default=SCN_MAX)
+
+
+def _advance(connection: Connection, window: WindowRecord, table: TableId, scn: Scn) -> None:
     record = table_row(connection, window.source, table)
     if record is None:
         raise TerminalError(
             "this table is not in the metadata store", source=window.source, table=table
         )
-    if record.mirror_scn is not None:
-        if record.mirror_scn >= window.window.scn_high:
-            return
-        if record.mirror_scn < window.window.scn_low:
-            raise WindowOrderError(
-                "the table has not taken the window before this one",
-                hint="Apply the earlier windows first.",
-                source=window.source,
-                table=table,
-                position=record.mirror_scn,
-                window=window.window.key,
-            )
+    if record.mirror_scn is not None and record.mirror_scn >= scn:
+        return
+    bounds = window.window
+    behind = record.mirror_scn is not None and record.mirror_scn < bounds.scn_low
+    if behind or not bounds.scn_low < scn <= bounds.scn_high:
+        raise WindowOrderError(
+            "the table has not taken the window before this one",
+            hint="Apply the windows in order: redolake apply.",
+            source=window.source,
+            table=table,
+            position=record.mirror_scn,
+            window=bounds.key,
+        )
     connection.execute(
-        update(TABLES)
-        .where(is_table(window.source, table))
-        .values(mirror_scn=window.window.scn_high, last_error=None)
+        update(TABLES).where(is_table(window.source, table)).values(mirror_scn=scn, last_error=None)
     )
 
 

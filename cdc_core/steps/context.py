@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from cdc_core.config import SourceConfig
+from cdc_core.config import LakeConfig, SourceConfig
 from cdc_core.errors import (
     ConfigError,
     LandingDamagedError,
@@ -37,6 +37,9 @@ from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.state.store import Store
 
 T = TypeVar("T")
+OpenLake = Callable[[LakeConfig, str], Lake]
+"""How a source's lake is opened."""
+
 SESSION_ATTEMPTS = 3
 LOG = logging.getLogger("cdc_core.steps")
 
@@ -50,8 +53,10 @@ class Context:
         *,
         report: Reporter | None = None,
         on_statement: Callable[[str], None] | None = None,
+        open_lake: OpenLake = Lake.open,
     ) -> None:
         self.config = config
+        self._open_lake = open_lake
         self._report = report
         self._on_statement = on_statement
         self._lock = threading.RLock()
@@ -85,7 +90,7 @@ class Context:
         """The lake; starts Spark at its first use."""
         with self._lock:
             if self._lake is None:
-                self._lake = Lake.open(self.config.lake, self.source)
+                self._lake = self._open_lake(self.config.lake, self.source)
             return self._lake
 
     def close(self) -> None:

@@ -15,9 +15,12 @@ from itertools import groupby
 from queue import SimpleQueue
 from typing import TypeVar
 
+from cdc_core.errors import TableStoppedError
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import ScnWindow
+from cdc_core.model.streams import StreamEnd
 
 T = TypeVar("T")
 Key = TypeVar("Key", ChunkKey, ScnWindow)
@@ -44,6 +47,8 @@ def carry_chunks(
 ) -> Iterator[StepReport]:
     """Read and apply chunks, some tables side by side, reading one chunk of each ahead; yields each finished step.
 
+    A table that is stopped by its own trouble yields that, and the others go on.
+
     Raises:
         CdcError: A step failed: the first error, after the steps that were going on have ended.
     """
@@ -56,8 +61,12 @@ def carry_chunks(
     def lane() -> None:
         try:
             while waiting and not stop.is_set():
-                for report in _one_ahead(waiting.popleft(), read, apply, stop):
-                    finished.put(report)
+                keys = waiting.popleft()
+                try:
+                    for report in _one_ahead(keys, read, apply, stop):
+                        finished.put(report)
+                except TableStoppedError as error:
+                    finished.put(_stopped(keys[0].table, error))
         except IndexError:  # another lane took the last table
             return
         except BaseException:
@@ -75,6 +84,11 @@ def carry_chunks(
         stop.set()
     for ended in lanes:
         ended.result()
+
+
+def _stopped(table: TableId, error: TableStoppedError) -> StepReport:
+    end = StreamEnd(table, 0, error.message, error.hint)
+    return StepReport("table-stopped", str(table), 0.0, table=table, stopped=(end,))
 
 
 def _one_ahead(

@@ -15,11 +15,13 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import Reconciliation, Reporter, SourceStatus, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
-from cdc_core.state.records import WindowRecord
+from cdc_core.model.streams import StreamEnd
+from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.state.store import Store
 from cdc_core.steps import reconciling, signals
 from cdc_core.steps import status as source_status
-from cdc_core.steps.context import Context
+from cdc_core.steps import tables as table_fates
+from cdc_core.steps.context import Context, OpenLake
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
@@ -44,9 +46,10 @@ class Pipeline:
         *,
         report: Reporter | None = None,
         on_statement: Callable[[str], None] | None = None,
+        open_lake: OpenLake = Lake.open,
     ) -> None:
         self.config = config
-        self._ctx = Context(config, report=report, on_statement=on_statement)
+        self._ctx = Context(config, report=report, on_statement=on_statement, open_lake=open_lake)
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +94,7 @@ class Pipeline:
         signal_id: str | None = None,
     ) -> list[ChunkKey]:
         """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
+        table_fates.follow_configuration(self._ctx)
         limited = [] if condition is None else self._ctx.configured(tables)
         return snapshot_plan.start_snapshot(
             self._ctx,
@@ -115,6 +119,7 @@ class Pipeline:
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         """Cut windows up to the present (:func:`window_plan.plan_windows`)."""
+        table_fates.follow_configuration(self._ctx)
         return window_plan.plan_windows(self._ctx, until=until)
 
     def pending_windows(self) -> list[ScnWindow]:
@@ -140,6 +145,28 @@ class Pipeline:
     def retire_windows(self) -> list[WindowRecord]:
         """Forget windows that are not needed any more (:func:`window_retire.retire_windows`)."""
         return window_retire.retire_windows(self._ctx)
+
+    # -- the fates of tables ---------------------------------------------------------------------------------------
+
+    def add_tables(self, tables: list[TableId]) -> list[ChunkKey]:
+        """Take tables in (:func:`tables.add_tables`)."""
+        return table_fates.add_tables(self._ctx, tables)
+
+    def remove_tables(self, tables: list[TableId]) -> list[StreamEnd]:
+        """End tables' streams; their Delta tables stay (:func:`tables.remove_tables`)."""
+        return table_fates.remove_tables(self._ctx, tables)
+
+    def pause_tables(self, tables: list[TableId]) -> list[TableRecord]:
+        """Leave mirrors as they are (:func:`tables.pause_tables`)."""
+        return table_fates.pause_tables(self._ctx, tables)
+
+    def resume_tables(self, tables: list[TableId]) -> list[TableRecord]:
+        """Go on where tables stand (:func:`tables.resume_tables`)."""
+        return table_fates.resume_tables(self._ctx, tables)
+
+    def resnapshot_tables(self, tables: list[TableId], *, fresh: bool = False) -> list[ChunkKey]:
+        """Read tables anew (:func:`tables.resnapshot_tables`)."""
+        return table_fates.resnapshot_tables(self._ctx, tables, fresh=fresh)
 
     # -- signals, proof, status ------------------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ class StandIn:
         self.store.record_chunk_applied(
             self.source, key.table, key.snapshot_id, key.number, seconds=0.1
         )
-        self.store.finish_snapshot(self.source, key.table, SNAPSHOT_SCN)
+        self.store.finish_snapshot(self.source, key.table)
         record = self.store.chunk(self.source, key.table, key.snapshot_id, key.number)
         assert record is not None
         return StepReport(
@@ -254,7 +254,7 @@ class StandIn:
                     hint="Apply in order.",
                     window=window.key,
                 )
-            self.store.mark_table_applied(self.source, table, window.scn_high)
+            self.store.advance_tables(self.source, window, {table: window.scn_high})
             done.append(
                 TableApplied(
                     table=table,
@@ -267,7 +267,7 @@ class StandIn:
             )
         states = [self.store.table(self.source, table) for table in self.tables]
         if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
-            self.store.record_applied(self.source, window, self.tables, 0.4)
+            self.store.record_applied(self.source, window, 0.4)
         return self._report("window-applied", window, done)
 
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:

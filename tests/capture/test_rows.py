@@ -215,12 +215,11 @@ def test_a_rolled_back_transaction_is_no_commit() -> None:
     assert (ledger.committed, ledger.rolled_back, ledger.tables_committed) == (0, 1, set())
 
 
-def test_a_commit_whose_start_was_never_seen_stops_the_window() -> None:
-    with pytest.raises(RedoUnavailableError, match="beginning was never seen"):
-        observe(batch(row(1), row(Operation.COMMIT)))
+def test_a_commit_whose_start_was_never_seen_ends_the_streams_of_its_tables() -> None:
+    ledger = observe(batch(row(1), row(Operation.COMMIT, scn=150), row(1), row(Operation.COMMIT)))
+    assert ledger.ends == {"HR.EMP": (X1.lower(), 150)}
     unseen = OpenTransaction(X1.lower(), None, 0, False, ("HR.EMP",), 1)
-    with pytest.raises(RedoUnavailableError, match="beginning was never seen"):
-        observe(batch(row(Operation.COMMIT)), opened=(unseen,))
+    assert observe(batch(row(Operation.COMMIT)), opened=(unseen,)).ends.keys() == {"HR.EMP"}
 
 
 def test_a_commit_up_to_the_snapshot_needs_no_start_and_is_not_counted() -> None:

@@ -130,7 +130,7 @@ KILL_POINTS: dict[str, Callable[[Killer], None]] = {
     "window landed, not recorded": _on_store("record_captured"),
     "change log committed, mirror not": _between_deltas,
     "Spark in the middle of a MERGE": _in_merge,
-    "Delta committed, store not": _on_store("mark_table_applied"),
+    "Delta committed, store not": _on_store("advance_tables"),
     "window in the lake, not recorded": _on_store("record_applied"),
     "in the middle of a fetch": _in_fetch,
 }

@@ -269,31 +269,31 @@ def test_windows_planned_before_they_had_times_keep_their_keys(planned: Store, u
 
 def test_windows_are_applied_forward_in_order(planned: Store) -> None:
     with pytest.raises(WindowOrderError, match="not captured yet"):
-        planned.record_applied("src", window(100, 200), [EMP], 1.0)
+        planned.record_applied("src", window(100, 200), 1.0)
     planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
     planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
     with pytest.raises(WindowOrderError, match="earlier window is still captured"):
-        planned.record_applied("src", window(200, 300), [], 1.0)
-    planned.record_applied("src", window(100, 200), [EMP, DEPT], 1.0)
-    planned.record_applied("src", window(100, 200), [EMP, DEPT], 9.0)
-    planned.record_applied("src", window(200, 300), [EMP, DEPT], 1.0)
-    planned.record_applied("src", window(100, 200), [EMP, DEPT], 9.0)
+        planned.record_applied("src", window(200, 300), 1.0)
+    planned.record_applied("src", window(100, 200), 1.0)
+    planned.record_applied("src", window(100, 200), 9.0)
+    planned.record_applied("src", window(200, 300), 1.0)
     assert [one.state for one in planned.windows("src")] == ["applied", "applied"]
     assert [one.apply_seconds for one in planned.windows("src")] == [1.0, 1.0]
-    assert [one.mirror_scn for one in planned.tables("src")] == [300, 300]
 
 
 def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Store) -> None:
     planned.plan_windows("src", [window(300, 400)])
-    planned.mark_table_applied("src", EMP, Scn(200))
+    first, second, third = window(100, 200), window(200, 300), window(300, 400)
+    planned.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(150)})
     with pytest.raises(WindowOrderError, match="not taken the window before"):
-        planned.mark_table_applied("src", EMP, Scn(400))
-    planned.mark_table_applied("src", EMP, Scn(300))
-    planned.mark_table_applied("src", EMP, Scn(200))
-    with pytest.raises(WindowOrderError, match="no window ends"):
-        planned.mark_table_applied("src", EMP, Scn(350))
+        planned.advance_tables("src", third, {EMP: Scn(400)})
+    planned.advance_tables("src", second, {EMP: Scn(300)})
+    planned.advance_tables("src", first, {EMP: Scn(200)})
+    with pytest.raises(WindowOrderError, match="not taken the window before"):
+        planned.advance_tables("src", second, {EMP: Scn(350)})
     with pytest.raises(TerminalError, match="not in the metadata store"):
-        planned.mark_table_applied("src", TableId("HR", "GONE"), Scn(300))
+        planned.advance_tables("src", second, {TableId("HR", "GONE"): Scn(300)})
+    assert [one.mirror_scn for one in planned.tables("src")] == [150, 300]
     table = planned.table("src", EMP)
     assert table is not None
     assert table.mirror_scn == 300

@@ -14,6 +14,7 @@ from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.key_ranges import key_range
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+from cdc_core.steps.stopping import stops_table
 
 
 def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
@@ -21,10 +22,11 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
 
     Raises:
         WindowOrderError: The chunk has not landed.
+        TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
     with (
-        ctx.recorded(table=key.table),
+        stops_table(ctx, key.table),
         ctx.lease(f"table/{key.table}", wait_seconds=120) as lease,
     ):
         record = chunk_record(ctx, key)
@@ -44,7 +46,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
             manifest,
             paths,
             first=table.mirror_scn is None,
-            generation=ctx.source_record().generation,
+            generation=table.generation,
             deletes_in=key_range(
                 ChunkRange.from_json(record.range), manifest.schema, condition=manifest.condition
             ),
@@ -53,9 +55,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         ctx.store.record_chunk_applied(
             ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
         )
-        start = ctx.source_record().snapshot_scn
-        assert start is not None
-        ctx.store.finish_snapshot(ctx.source, key.table, start)
+        ctx.store.finish_snapshot(ctx.source, key.table)
         return ctx.reported(
             StepReport(
                 "chunk-applied",

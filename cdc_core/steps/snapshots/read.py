@@ -21,6 +21,7 @@ from cdc_core.snapshot.read import read_chunk
 from cdc_core.state.records import ChunkRecord
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+from cdc_core.steps.stopping import stops_table
 
 SNAPSHOT_ATTEMPTS = 3
 """How often a chunk is read, each time at a newer SCN, before ORA-01555 stops it."""
@@ -30,12 +31,12 @@ def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
     """Read one chunk from Oracle into landing, unless it has landed.
 
     Raises:
-        SnapshotTooOldError: Undo was gone at every attempt.
         LandingDamagedError: It has landed and is damaged.
+        TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
     folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
-    with ctx.recorded(table=key.table), ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30):
+    with stops_table(ctx, key.table), ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30):
         record = chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)
         if not repeated:
@@ -89,7 +90,7 @@ def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> N
     if versions and versions[-1].schema.key != key:
         raise SchemaMismatchError(
             "the table's key has changed since it was first captured",
-            hint="Capture the table as a source of its own; its mirror is identified by the old key.",
+            hint=f"`redolake table resnapshot {table} --fresh` puts it into new Delta tables.",
             table=table,
             key_before=", ".join(versions[-1].schema.key),
             key_now=", ".join(key),

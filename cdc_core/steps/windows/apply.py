@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.errors import RedoUnavailableError, WindowOrderError
+from cdc_core.errors import CdcError, LakeError, WindowOrderError
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
+from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.capture import verify_files
+from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
 from cdc_core.steps.windows.shared import captured_window, covered_scn, side_by_side, window_report
 
 
@@ -26,93 +30,132 @@ def apply_window(
 ) -> StepReport:
     """Put a captured window into change logs and mirrors, table by table; a table that has it already is left alone.
 
+    A table whose redo or whose Delta tables stop it fails by itself: the report names it, its mirror stays as it is, and the
+    others take the window. A table that must take an earlier window first is left for later.
+
     Raises:
-        WindowOrderError: The window is not captured, or a table has not taken the window before it.
+        WindowOrderError: The window is not captured, or all tables that want it must take an earlier one first.
     """
     started = time.monotonic()
     with ctx.recorded(window=window):
         record = captured_window(ctx, window)
         manifest, _ = ctx.window_manifest(window)
-        states = {table.table: table for table in ctx.store.tables(ctx.source)}
-        todo, repeated = [], True
-        for table in ctx.configured(tables):
-            position = _position(states, table, window)
-            if position < window.scn_high:
-                repeated = False
-                todo.append(table)
-        applied = side_by_side(ctx, todo, lambda table: _apply_table(ctx, record, manifest, table))
-        _finish_window(ctx, record, started)
-        return ctx.reported(
-            window_report("window-applied", window, started, applied, repeated=repeated)
+        parts = _parts(ctx, manifest, tables)
+        untouched = {
+            table: part.scn_high for table, part in parts.items() if not _touched(table, manifest)
+        }
+        ctx.store.advance_tables(ctx.source, window, untouched)
+        todo = [table for table in parts if table not in untouched]
+        done = side_by_side(
+            ctx, todo, lambda table: _apply_table(ctx, record, manifest, table, parts[table])
         )
+        stopped = _stop_failed(ctx, dict(zip(todo, done, strict=True)), manifest)
+        applied = [one for one in done if isinstance(one, TableApplied)]
+        applied += [TableApplied(table=table) for table in untouched]
+        _finish_windows(ctx, started)
+        report = window_report("window-applied", window, started, applied, repeated=not parts)
+        return ctx.reported(replace(report, stopped=stopped))
+
+
+def _parts(
+    ctx: Context, manifest: WindowManifest, tables: list[TableId] | None
+) -> dict[TableId, ScnWindow]:
+    """The tables that take the window now, each with its part."""
+    wanted = set(tables_in(manifest) if tables is None else tables)
+    wanting = [
+        (record, part)
+        for record in ctx.store.tables(ctx.source)
+        if record.table in wanted and (part := part_of(record, manifest)) is not None
+    ]
+    parts = {
+        record.table: part for record, part in wanting if not is_behind(record, manifest.window)
+    }
+    if wanting and not parts:
+        raise WindowOrderError(
+            "the mirrors have not taken the window before this one",
+            hint="Apply the windows in order (`redolake apply`).",
+            tables=", ".join(str(record.table) for record, _ in wanting),
+            window=manifest.window.key,
+            position=min(record.mirror_scn or 0 for record, _ in wanting),
+        )
+    return parts
+
+
+def _touched(table: TableId, manifest: WindowManifest) -> bool:
+    """Does the window change the table's rows or its definition?"""
+    return str(table) in manifest.tables_committed or any(
+        change.schema.table == table for change in manifest.schema_changes
+    )
 
 
 def _apply_table(
-    ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId
-) -> TableApplied:
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, part: ScnWindow
+) -> TableApplied | CdcError:
+    """Apply the table's part; an error that is about this table alone is handed back."""
     started = time.monotonic()
-    window = manifest.window
-    with (
-        ctx.recorded(table=table),
-        ctx.lease(f"table/{table}", wait_seconds=120) as lease,
-    ):
-        for change in manifest.schema_changes:
-            if change.schema.table == table:
-                ctx.lake.prepare_schema(change, fence=lease.check)
-        result = TableApplied(table=table)
-        if str(table) in manifest.tables_committed:
-            paths, transactions = _inputs(ctx, record, manifest, table)
-            state = ctx.table_record(table)
-            result = ctx.lake.apply_window(
-                manifest,
-                table,
-                _schema(manifest, table),
-                paths,
-                transactions,
-                generation=ctx.source_record().generation,
-                position=state.mirror_scn,
-                covered_scn=covered_scn(ctx, table),
-                earlier=[
-                    version.schema
-                    for version in ctx.store.schema_versions(ctx.source, table)
-                    if version.schema.scn_from <= window.scn_high
-                ],
-                fence=lease.check,
-            )
+    own = replace(manifest, window=part)
+    with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
+        state = ctx.table_record(table)
+        try:
+            for change in manifest.schema_changes:
+                if change.schema.table == table and change.scn <= part.scn_high:
+                    ctx.lake.prepare_schema(change, generation=state.generation, fence=lease.check)
+            result = TableApplied(table=table)
+            if str(table) in manifest.tables_committed:
+                paths, transactions = _inputs(ctx, record, manifest, state)
+                result = ctx.lake.apply_window(
+                    own,
+                    table,
+                    _schema(manifest, table),
+                    paths,
+                    transactions,
+                    generation=state.generation,
+                    position=state.mirror_scn,
+                    covered_scn=covered_scn(ctx, table),
+                    earlier=[
+                        version.schema
+                        for version in ctx.store.schema_versions(ctx.source, table)
+                        if version.schema.scn_from <= part.scn_high
+                    ],
+                    fence=lease.check,
+                )
+        except TABLE_ERRORS as error:
+            return error
         result = replace(result, seconds=seconds_since(started))
-        ctx.store.mark_table_applied(ctx.source, table, window.scn_high, result)
+        ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
         return result
 
 
-def _position(states: dict[TableId, TableRecord], table: TableId, window: ScnWindow) -> int:
-    """The mirror's position, if the window may come next or is behind it."""
-    state = states.get(table)
-    if state is None or state.state != "ready" or state.mirror_scn is None:
-        raise WindowOrderError(
-            "the table's first snapshot is not applied yet",
-            hint="Run `redolake snapshot`, which goes on where it stood.",
-            table=table,
-            window=window.key,
-        )
-    if state.mirror_scn < window.scn_low:
-        raise WindowOrderError(
-            "the mirror has not taken the window before this one",
-            hint="Apply the windows in order (`redolake apply`).",
-            table=table,
-            window=window.key,
-            position=state.mirror_scn,
-        )
-    return state.mirror_scn
+def _stop_failed(
+    ctx: Context, done: Mapping[TableId, TableApplied | CdcError], manifest: WindowManifest
+) -> tuple[StreamEnd, ...]:
+    """Stop the tables that an error was about. What stops all of several tables is not about one of them, and is raised."""
+    failed = {table: error for table, error in done.items() if isinstance(error, CdcError)}
+    if (
+        len(failed) > 1
+        and len(failed) == len(done)
+        and all(isinstance(error, LakeError) for error in failed.values())
+    ):
+        raise next(iter(failed.values()))
+    return tuple(
+        stop_table(ctx, table, error, scn=manifest.window.scn_low)
+        for table, error in failed.items()
+    )
 
 
 def _inputs(
-    ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, state: TableRecord
 ) -> tuple[list[str], list[str]]:
     """Redo files of this window and of every earlier one in which a transaction that commits here began and touched the
-    table, and this window's transactions file."""
+    table, and this window's transactions file.
+
+    Windows before the table's present stream are left out: the window in which it joined has read their rows again.
+    """
+    table = state.table
     folder = window_folder(ctx.source, manifest.window)
     transactions = ctx.landing.local_paths(folder, [manifest.transactions_file])
     first = _first_window(transactions[0], manifest.window, str(table), record.ordinal)
+    first = max(first, state.first_ordinal)
     paths: list[str] = []
     if first < record.ordinal:
         for earlier in ctx.store.windows(ctx.source, ordinals=range(first, record.ordinal)):
@@ -144,22 +187,16 @@ def _first_window(path: str, window: ScnWindow, table: str, ordinal: int) -> int
 
 
 def _schema(manifest: WindowManifest, table: TableId) -> TableSchema:
-    for schema in manifest.schemas:
-        if schema.table == table:
-            return schema
-    raise RedoUnavailableError(
-        "the landed window does not know this table",
-        hint="The table was added to the configuration later; capture it as a source of its own.",
-        table=table,
-        window=manifest.window.key,
-    )
+    return next(schema for schema in manifest.schemas if schema.table == table)
 
 
-def _finish_window(ctx: Context, record: WindowRecord, started: float) -> None:
-    """When every table has taken the window, it is applied."""
-    if record.state == "applied":
-        return
-    positions = {state.table: state.mirror_scn for state in ctx.store.tables(ctx.source)}
-    tables = [config.table for config in ctx.config.tables]
-    if all((positions.get(table) or 0) >= record.window.scn_high for table in tables):
-        ctx.store.record_applied(ctx.source, record.window, tables, seconds_since(started))
+def _finish_windows(ctx: Context, started: float) -> None:
+    """Record as applied, in order, the windows that every table that goes on by itself has taken."""
+    tables = ctx.store.tables(ctx.source)
+    for record in ctx.store.windows(ctx.source, states=("planned", "captured")):
+        if record.state == "planned":
+            return
+        manifest, _ = ctx.window_manifest(record.window)
+        if any(part_of(table, manifest) is not None for table in tables):
+            return
+        ctx.store.record_applied(ctx.source, record.window, seconds_since(started))

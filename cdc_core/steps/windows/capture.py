@@ -10,13 +10,17 @@ from cdc_core.errors import ConfigError, WindowOrderError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
 from cdc_core.model.reports import StepReport
-from cdc_core.model.scn import ScnWindow
-from cdc_core.state.records import WindowRecord
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.schema.table import TableSchema
+from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
 
 
 def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
     """Read a window's redo into landing, unless it has landed; record it and the open transactions after it.
+
+    A table whose redo cannot be followed leaves at the SCN where that begins: the report names it, and the window holds the
+    others' redo whole.
 
     Raises:
         WindowOrderError: The window before it is not captured.
@@ -26,7 +30,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
     with ctx.recorded(window=window), ctx.lease("capture", wait_seconds=120):
         record = ctx.window_record(window)
         repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
-        if not repeated:
+        if not repeated and record.state == "planned":
             _mine(ctx, record)
         manifest, sha256 = ctx.window_manifest(window)
         verify_files(ctx, manifest)
@@ -45,6 +49,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
                 scn_high=window.scn_high,
                 facts=manifest.facts,
                 repeated=repeated,
+                stopped=manifest.left,
             )
         )
 
@@ -66,29 +71,43 @@ def _mine(ctx: Context, record: WindowRecord) -> None:
             before=before[0].window.key,
         )
     source = ctx.source_record()
-    versions = {
-        config.table: ctx.store.schema_at(ctx.source, config.table, record.window.scn_low)
-        for config in ctx.config.tables
-    }
-    missing = [table for table, schema in versions.items() if schema is None]
-    if missing:
-        raise ConfigError(
-            "the schema history has no version of these tables for the window",
-            hint="Run `redolake snapshot` for them first.",
-            tables=", ".join(map(str, missing)),
-            window=record.window.key,
-        )
+    streams = [table for table in ctx.store.tables(ctx.source) if _belongs(ctx, table, record)]
     ctx.with_oracle(
         lambda session: mine_window(
             session,
             source=ctx.source,
             record=record,
-            tables=[schema for schema in versions.values() if schema is not None],
+            tables=[_schema(ctx, table, record) for table in streams],
             configs=ctx.config.tables,
             ledger=ctx.store.open_transactions(ctx.source),
             positions=before[0].positions if before else (),
             landing=ctx.landing,
             rows=ctx.config.oracle.fetch_rows,
             resetlogs_change=source.resetlogs_change,
+            joins={
+                table.table: table.mining_low or record.mining_low
+                for table in streams
+                if table.first_ordinal == record.ordinal
+            },
         )
     )
+
+
+def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:
+    """Does the window hold the table's redo?"""
+    configured = any(config.table == table.table for config in ctx.config.tables)
+    return configured and table.is_captured and table.first_ordinal <= record.ordinal
+
+
+def _schema(ctx: Context, table: TableRecord, record: WindowRecord) -> TableSchema:
+    """The definition at the window's lower end; of a table that joins with it, the one that its snapshot reads."""
+    at = max(record.window.scn_low, table.snapshot_scn or Scn(0))
+    schema = ctx.store.schema_at(ctx.source, table.table, at)
+    if schema is None:
+        raise ConfigError(
+            "the schema history has no version of this table for the window",
+            hint=f"`redolake table resnapshot {table.table}` takes the table in again.",
+            table=table.table,
+            window=record.window.key,
+        )
+    return schema

@@ -8,18 +8,18 @@ from cdc_core.capture.logs import read_logs
 from cdc_core.capture.positions import upper_bound
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
-from cdc_core.errors import WindowOrderError
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.state.records import WindowRecord
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.windows.parts import goes_on
 
 
 def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
     """Cut windows from the last planned one to the present (or to ``until``) and record them; return the new ones.
 
-    An idle database gives a window too, so that the position never ages out. Nothing is planned while the first snapshot
-    has not been applied.
+    An idle database gives a window too, so that the position never ages out. Windows wait for no table: one that is still in
+    its snapshot, or paused, takes them later.
 
     Raises:
         RedoUnavailableError: Redo behind the position is gone; names the tables that need a snapshot.
@@ -28,13 +28,6 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
     started = time.monotonic()
     with ctx.lease("window-plan", wait_seconds=30):
         source = ctx.source_record()
-        unready = _unready(ctx)
-        if unready:
-            raise WindowOrderError(
-                "windows begin when the first snapshot has been applied",
-                hint="Run `redolake snapshot`, which goes on where it stood.",
-                tables=", ".join(map(str, unready)),
-            )
         last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
         assert low is not None
@@ -64,12 +57,15 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
 
 
 def pending_windows(ctx: Context) -> list[ScnWindow]:
-    """Windows that are planned or captured and not applied, in order."""
-    return [
-        record.window for record in ctx.store.windows(ctx.source, states=("planned", "captured"))
+    """Windows that are not captured, or that a table wants and has not taken, in order."""
+    positions = [
+        table.mirror_scn
+        for table in ctx.store.tables(ctx.source)
+        if table.mirror_scn is not None and goes_on(table)
     ]
-
-
-def _unready(ctx: Context) -> list[TableId]:
-    states = {record.table: record.state for record in ctx.store.tables(ctx.source)}
-    return [config.table for config in ctx.config.tables if states.get(config.table) != "ready"]
+    open_states = ctx.store.windows(ctx.source, states=("planned", "captured"))
+    backlog: list[WindowRecord] = []
+    if positions:
+        end = open_states[0].window.scn_low if open_states else None
+        backlog = ctx.store.windows_after(ctx.source, min(positions), until=end)
+    return [record.window for record in (*backlog, *open_states)]

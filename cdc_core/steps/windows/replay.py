@@ -9,8 +9,9 @@ from cdc_core.errors import WindowOrderError
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport, TableApplied
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.windows.parts import stream_end, tables_in
 from cdc_core.steps.windows.shared import captured_window, covered_scn, side_by_side, window_report
 
 
@@ -25,31 +26,38 @@ def replay_window(
     started = time.monotonic()
     captured_window(ctx, window)
     manifest, _ = ctx.window_manifest(window)
-    states = {table.table: table for table in ctx.store.tables(ctx.source)}
-    wanted = ctx.configured(tables)
-    for table in wanted:
-        state = states.get(table)
-        if state is None or state.mirror_scn is None or state.mirror_scn < window.scn_high:
-            raise WindowOrderError(
-                "only a window that was applied can be replayed",
-                hint="Run `redolake run` (or materialize the window) first.",
-                window=window.key,
-                table=table,
-            )
-    touched = [table for table in wanted if str(table) in manifest.tables_committed]
-    applied = side_by_side(ctx, touched, lambda table: _replay_table(ctx, manifest, table))
+    wanted = set(tables_in(manifest) if tables is None else tables)
+    ends = {
+        state.table: end
+        for state in ctx.store.tables(ctx.source)
+        if state.table in wanted and (end := stream_end(state, manifest)) is not None
+    }
+    positions = {state.table: state.mirror_scn or 0 for state in ctx.store.tables(ctx.source)}
+    missing = [table for table, end in ends.items() if positions[table] < end]
+    if missing:
+        raise WindowOrderError(
+            "only a window that was applied can be replayed",
+            hint="Run `redolake run` (or materialize the window) first.",
+            window=window.key,
+            tables=", ".join(map(str, missing)),
+        )
+    touched = [table for table in ends if str(table) in manifest.tables_committed]
+    applied = side_by_side(
+        ctx, touched, lambda table: _replay_table(ctx, manifest, table, ends[table])
+    )
     return ctx.reported(window_report("window-replayed", window, started, applied, repeated=True))
 
 
-def _replay_table(ctx: Context, manifest: WindowManifest, table: TableId) -> TableApplied:
+def _replay_table(ctx: Context, manifest: WindowManifest, table: TableId, end: Scn) -> TableApplied:
     started = time.monotonic()
+    own = replace(manifest, window=ScnWindow(manifest.window.scn_low, end))
     with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
         latest = ctx.store.schema_versions(ctx.source, table)[-1].schema
         done = ctx.lake.replay_window(
-            manifest,
+            own,
             table,
             latest,
-            generation=ctx.source_record().generation,
+            generation=ctx.table_record(table).generation,
             covered_scn=covered_scn(ctx, table),
             fence=lease.check,
         )

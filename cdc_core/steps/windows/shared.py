@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from cdc_core.errors import WindowOrderError
 from cdc_core.model.identifiers import TableId
@@ -11,6 +12,8 @@ from cdc_core.model.reports import StepKind, StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.state.records import ChunkRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
+
+T = TypeVar("T")
 
 
 def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
@@ -24,9 +27,7 @@ def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
     return record
 
 
-def side_by_side(
-    ctx: Context, tables: Sequence[TableId], work: Callable[[TableId], TableApplied]
-) -> list[TableApplied]:
+def side_by_side(ctx: Context, tables: Sequence[TableId], work: Callable[[TableId], T]) -> list[T]:
     """Run the tables' work in a few threads; the first error is raised after all have ended."""
     with ThreadPoolExecutor(max_workers=ctx.config.lake.tables_at_once) as pool:
         futures = [pool.submit(work, table) for table in tables]

@@ -1,0 +1,176 @@
+"""How does a table's stream begin, pause and end?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from sqlalchemy import Connection, and_, delete
+
+from cdc_core.errors import ConfigError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
+from cdc_core.schema.table import TableSchema
+from cdc_core.state.chunks import add_chunks
+from cdc_core.state.database import Database, moment
+from cdc_core.state.records import AskedBy, ChunkRecord, TableRecord
+from cdc_core.state.schemas import put_schema
+from cdc_core.state.sources import put_table, table_row
+from cdc_core.state.tables import CHUNKS
+
+
+class StreamQueries:
+    """The fates of tables."""
+
+    _database: Database
+
+    def begin_stream(self, record: TableRecord, schema: TableSchema) -> None:
+        """Let a table join, for the first time or again: its redo is captured from ``record.first_ordinal`` on.
+
+        Chunks of an earlier snapshot that were not applied are forgotten, and the definition that the snapshot reads is kept.
+        """
+        with self._database.writing() as connection:
+            _forget_chunks(connection, record)
+            put_schema(connection, record.source, schema, None)
+            put_table(
+                connection,
+                replace(
+                    record, state="snapshotting", mirror_scn=None, stopped_scn=None, reason=None,
+                    way_out=None, since=moment(self._database.now()), asked_by=None, last_error=None,
+                ),
+            )  # fmt: skip
+
+    def plan_stream_chunks(
+        self, record: TableRecord, schema: TableSchema, chunks: Sequence[ChunkRecord]
+    ) -> None:
+        """Plan the chunks of a joining table, read as of ``record.snapshot_scn``, all or none."""
+        with self._database.writing() as connection:
+            put_schema(connection, record.source, schema, None)
+            add_chunks(connection, chunks)
+            put_table(connection, record)
+
+    def stop_table(
+        self,
+        source: str,
+        table: TableId,
+        *,
+        reason: str,
+        way_out: str,
+        scn: Scn | None = None,
+        state: Literal["failed", "removed"] = "failed",
+        asked_by: AskedBy | None = None,
+    ) -> None:
+        """Stop a table: at ``scn`` its stream ends; without it, its redo is still captured, and it can be resumed.
+
+        Does nothing for a table that has left already.
+        """
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is not None and (record.is_captured or state == "removed"):
+                self._stop(connection, record, reason, way_out, scn, state, asked_by)
+
+    def refuse_table(self, record: TableRecord, *, reason: str, way_out: str, scn: Scn) -> None:
+        """Note that a table could not join: it has no stream."""
+        with self._database.writing() as connection:
+            self._stop(connection, record, reason, way_out, scn, "failed", None)
+
+    def pause_table(self, source: str, table: TableId, *, reason: str, way_out: str) -> TableRecord:
+        """Keep a table's mirror as it is while its redo goes on being captured.
+
+        Raises:
+            ConfigError: The table is not captured any more.
+        """
+        with self._database.writing() as connection:
+            record = _captured(connection, source, table, "paused")
+            paused = replace(
+                record, state="paused", reason=reason, way_out=way_out, asked_by="command",
+                since=moment(self._database.now()),
+            )  # fmt: skip
+            put_table(connection, paused)
+            return paused
+
+    def resume_table(self, source: str, table: TableId) -> TableRecord:
+        """Let a paused or failed table go on where its mirror or its snapshot stands.
+
+        Raises:
+            ConfigError: The table's stream has ended, so there is nothing that it could go on with.
+        """
+        with self._database.writing() as connection:
+            record = _captured(connection, source, table, "resumed")
+            resumed = replace(
+                record, state="snapshotting" if record.mirror_scn is None else "ready", reason=None,
+                way_out=None, asked_by=None, last_error=None, since=moment(self._database.now()),
+            )  # fmt: skip
+            put_table(connection, resumed)
+            return resumed
+
+    def readmit_table(self, source: str, table: TableId) -> None:
+        """Make a removed table new again, so that it joins with the next snapshot."""
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is not None and record.state == "removed":
+                put_table(
+                    connection,
+                    replace(record, state="new", asked_by=None, reason=None, way_out=None),
+                )
+
+    def _stop(
+        self,
+        connection: Connection,
+        record: TableRecord,
+        reason: str,
+        way_out: str,
+        scn: Scn | None,
+        state: Literal["failed", "removed"],
+        asked_by: AskedBy | None,
+    ) -> None:
+        put_table(
+            connection,
+            replace(
+                record, state=state, reason=reason, way_out=way_out, stopped_scn=scn,
+                since=moment(self._database.now()), asked_by=asked_by,
+            ),
+        )  # fmt: skip
+
+
+def end_stream(
+    connection: Connection, source: str, ordinal: int, end: StreamEnd, now: float
+) -> None:
+    """Note inside the caller's transaction that a table left with a window of its present stream."""
+    record = table_row(connection, source, end.table)
+    if record is not None and record.is_captured and record.first_ordinal <= ordinal:
+        put_table(
+            connection,
+            replace(
+                record, state="failed", reason=end.reason, way_out=end.way_out,
+                stopped_scn=Scn(end.scn), since=moment(now), asked_by=None,
+            ),
+        )  # fmt: skip
+
+
+def _captured(connection: Connection, source: str, table: TableId, wanted: str) -> TableRecord:
+    record = table_row(connection, source, table)
+    if record is None or not record.is_captured:
+        state = "not captured" if record is None else record.state
+        raise ConfigError(
+            f"a table whose stream has ended cannot be {wanted}",
+            hint=f"Take it in again with a snapshot: `redolake table resnapshot {table}`.",
+            table=table,
+            state=state,
+        )
+    return record
+
+
+def _forget_chunks(connection: Connection, record: TableRecord) -> None:
+    connection.execute(
+        delete(CHUNKS).where(
+            and_(
+                CHUNKS.c.source == record.source,
+                CHUNKS.c.owner == record.table.owner,
+                CHUNKS.c.name == record.table.name,
+                CHUNKS.c.state != "applied",
+            )
+        )
+    )

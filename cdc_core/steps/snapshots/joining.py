@@ -1,0 +1,161 @@
+"""How does a table join the stream, for the first time or again, while windows of the others go on?
+
+The order of the steps is what makes it right. While no window can be planned, an SCN is read, then the oldest open
+transaction, then the SCN ``S`` of the snapshot; the table's stream begins with the window that is planned next. ``S`` is at or
+above that window's lower end, so what ended at or below it is in the snapshot, and what was open is read again from above
+``mining_low`` (:mod:`cdc_core.capture.joining`). A snapshot may later be read at a newer SCN: the redo from ``S`` on is
+there in any case, and the apply rule does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cdc_core.capture.positions import Start, current_scn, read_start
+from cdc_core.config import SourceConfig
+from cdc_core.errors import PreflightError, SnapshotTooOldError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn
+from cdc_core.oracle.preflight import check_source
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.snapshot.plan import plan_chunks
+from cdc_core.state.records import ChunkRecord, SourceRecord, TableRecord
+from cdc_core.steps.context import Context
+from cdc_core.steps.stopping import stopping_table
+
+PLAN_ATTEMPTS = 3
+"""How often the chunks of a table are planned, each time at a newer SCN, before ORA-01555 stops it."""
+
+
+def join_tables(
+    ctx: Context, session: OracleSession, tables: Sequence[TableId], *, fresh: bool = False
+) -> list[TableRecord]:
+    """Let tables join with the window that is planned next; return their records. Their chunks are planned afterwards.
+
+    A table that cannot join is recorded as failed, and does not keep the others from it.
+
+    Args:
+        tables: Of the configuration, and not captured.
+        fresh: Put the rows into new Delta tables and move the old ones aside.
+
+    Raises:
+        PreflightError: The source is new, and something is missing.
+    """
+    if not tables:
+        return []
+    is_new = ctx.store.source(ctx.source) is None
+    if is_new:
+        preflight(session, ctx.config)
+    able = list(tables) if is_new else _able(ctx, session, tables)
+    if not able:
+        return []
+    with ctx.lease("window-plan", wait_seconds=60):
+        start = read_start(session, tables=able)
+        if is_new:
+            _begin_source(ctx, start)
+        last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+        joined = []
+        for table in able:
+            record = _joining(ctx, table, start.snapshot_scn, fresh=fresh)
+            if last:
+                record = replace(
+                    record, first_ordinal=last[0].ordinal + 1, mining_low=start.mining_low
+                )
+            with stopping_table(ctx, record):
+                schema = read_table_schema(session, ctx.config.table(table), scn=start.snapshot_scn)
+                ctx.store.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
+                joined.append(record)
+                ctx.reported(StepReport("table-joined", str(table), 0.0, table=table))
+        return joined
+
+
+def plan_joining(ctx: Context, session: OracleSession, record: TableRecord) -> list[ChunkRecord]:
+    """Plan the chunks of a table that has joined, unless they are planned; a table that they cannot be planned for fails.
+
+    Where Oracle has no undo for the snapshot's SCN any more, the snapshot begins anew at a newer one.
+    """
+    known = ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
+    if known:
+        return known
+    with stopping_table(ctx, record):
+        for attempt in range(PLAN_ATTEMPTS):
+            try:
+                return _plan_chunks(ctx, session, record)
+            except SnapshotTooOldError:
+                if attempt + 1 == PLAN_ATTEMPTS:
+                    raise
+                record = _at(ctx, record, current_scn(session))
+    return []
+
+
+def preflight(session: OracleSession, config: SourceConfig) -> None:
+    """Check database, tables and set-up at once.
+
+    Raises:
+        PreflightError: Names every problem and what mends it.
+    """
+    findings = [finding for finding in check_source(session, config) if finding.is_problem]
+    if findings:
+        raise PreflightError(
+            "this source cannot be captured yet",
+            hint="Have these fixed, then run the command again. `redolake doctor` shows what is left.",
+            source=config.name,
+        ).listing([f"{finding.problem}: {finding.remedy}" for finding in findings])
+
+
+def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> list[TableId]:
+    """Those of the tables that can be captured; the others are recorded as failed."""
+    able = []
+    for table in tables:
+        own = ctx.config.model_copy(update={"tables": (ctx.config.table(table),)})
+        record = ctx.store.table(ctx.source, table) or TableRecord(ctx.source, table)
+        with stopping_table(ctx, record):
+            preflight(session, own)
+            able.append(table)
+    return able
+
+
+def _begin_source(ctx: Context, start: Start) -> None:
+    ctx.store.save_source(
+        SourceRecord(
+            ctx.source,
+            snapshot_scn=start.snapshot_scn,
+            mining_low=start.mining_low,
+            resetlogs_change=start.resetlogs_change,
+            database_name=start.database_name,
+            dbid=start.dbid,
+        )
+    )
+
+
+def _joining(ctx: Context, table: TableId, scn: Scn, *, fresh: bool) -> TableRecord:
+    before = ctx.store.table(ctx.source, table) or TableRecord(ctx.source, table)
+    record = _at(ctx, before, scn)
+    return replace(record, first_ordinal=0, mining_low=None, generation=before.generation + fresh)
+
+
+def _at(ctx: Context, record: TableRecord, scn: Scn) -> TableRecord:
+    """The record with a snapshot as of ``scn`` that has a name of its own."""
+    name = number = f"s{scn}"
+    again = 1
+    while ctx.store.chunks(ctx.source, record.table, snapshot_id=name):
+        again += 1
+        name = f"{number}-{again}"
+    return replace(record, snapshot_id=name, snapshot_scn=scn, consistent_scn=scn)
+
+
+def _plan_chunks(ctx: Context, session: OracleSession, record: TableRecord) -> list[ChunkRecord]:
+    scn, name = record.snapshot_scn, record.snapshot_id
+    assert scn is not None
+    assert name is not None
+    schema = read_table_schema(session, ctx.config.table(record.table), scn=scn)
+    ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
+    chunks = [
+        ChunkRecord(ctx.source, record.table, name, number, scn, part.as_json())
+        for number, part in enumerate(ranges)
+    ]
+    ctx.store.plan_stream_chunks(record, replace(schema, scn_from=scn), chunks)
+    return chunks

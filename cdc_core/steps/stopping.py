@@ -1,0 +1,89 @@
+"""Which errors are about one table, and how does it stop by itself?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    DecodeError,
+    LakeError,
+    OracleError,
+    PreflightError,
+    SchemaMismatchError,
+    SnapshotTooOldError,
+    TableStoppedError,
+    UnsupportedTypeError,
+)
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
+from cdc_core.state.records import TableRecord
+from cdc_core.steps.context import Context
+
+_LOG = logging.getLogger(__name__)
+
+TABLE_ERRORS = (DecodeError, SchemaMismatchError, UnsupportedTypeError, LakeError)
+"""What one table's rows, definition or Delta tables may raise. Everything else (the database, landing, the metadata store or
+Spark out of reach, redo gone, a lost lease) is about the source, and stops all tables."""
+
+READING_ERRORS = (*TABLE_ERRORS, ConfigError, PreflightError, OracleError, SnapshotTooOldError)
+"""What reading one table's definition or rows may raise on top of that."""
+
+
+def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> StreamEnd:
+    """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured."""
+    way_out = (
+        f"{error.hint} Then `redolake table resume {table}` goes on where the table stands; "
+        f"`redolake table resnapshot {table}` reads it anew."
+    ).strip()
+    ctx.store.stop_table(ctx.source, table, reason=error.what_happened, way_out=way_out)
+    end = StreamEnd(table, scn, error.what_happened, way_out)
+    _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
+    return end
+
+
+@contextmanager
+def stopping_table(ctx: Context, record: TableRecord) -> Iterator[None]:
+    """Let a table fail whose snapshot meets an error that is about it alone, and go on with the others."""
+    try:
+        yield
+    except READING_ERRORS as error:
+        if not record.is_captured:
+            _refuse_joining(ctx, record, error)
+            return
+        end = stop_table(ctx, record.table, error, scn=record.snapshot_scn or 0)
+        ctx.reported(
+            StepReport("table-stopped", str(record.table), 0.0, table=record.table, stopped=(end,))
+        )
+
+
+@contextmanager
+def stops_table(ctx: Context, table: TableId) -> Iterator[None]:
+    """Let a table fail whose chunk meets an error that is about it alone.
+
+    Raises:
+        TableStoppedError: It failed; the caller goes on with other tables.
+    """
+    try:
+        yield
+    except READING_ERRORS as error:
+        record = ctx.table_record(table)
+        end = stop_table(ctx, table, error, scn=record.mirror_scn or record.snapshot_scn or 0)
+        raise TableStoppedError(end.reason, hint=end.way_out, table=table) from error
+
+
+def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> None:
+    """A table that cannot join has no stream that it could go on with."""
+    way_out = f"{error.hint} Then `redolake table add {record.table}` takes it in.".strip()
+    scn = record.stopped_scn or Scn(0)
+    ctx.store.refuse_table(record, reason=error.what_happened, way_out=way_out, scn=scn)
+    end = StreamEnd(record.table, scn, error.what_happened, way_out)
+    _LOG.warning("table cannot join table=%s reason=%s", record.table, error.message)
+    ctx.reported(
+        StepReport("table-stopped", str(record.table), 0.0, table=record.table, stopped=(end,))
+    )

@@ -1,0 +1,168 @@
+"""What can an operator ask of one table, and what has the configuration changed since the last run?
+
+Tables are taken in, paused, resumed and taken out one by one, at any time, while the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from cdc_core.errors import ConfigError
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
+from cdc_core.state.records import AskedBy, TableRecord
+from cdc_core.steps.context import Context
+from cdc_core.steps.snapshots.joining import join_tables
+from cdc_core.steps.snapshots.plan import start_snapshot
+
+_LOG = logging.getLogger(__name__)
+
+
+def add_tables(ctx: Context, tables: Sequence[TableId]) -> list[ChunkKey]:
+    """Take in tables of the configuration that are new, were removed, or could not join; return their chunks.
+
+    Raises:
+        ConfigError: A table is not configured, or is captured already.
+    """
+    wanted = ctx.configured(list(tables))
+    captured = [record.table for record in _records(ctx, wanted) if record.is_captured]
+    if captured:
+        raise ConfigError(
+            "these tables are captured already",
+            hint=f"`redolake table resnapshot {captured[0]}` reads one anew.",
+            tables=", ".join(map(str, captured)),
+        )
+    return _join(ctx, wanted, fresh=False)
+
+
+def resnapshot_tables(
+    ctx: Context, tables: Sequence[TableId], *, fresh: bool = False
+) -> list[ChunkKey]:
+    """Read tables anew and let them go on from there, whatever they met; return the chunks of the snapshot.
+
+    A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc snapshot.
+
+    Args:
+        fresh: Begin new Delta tables and move the old ones aside.
+
+    Raises:
+        ConfigError: A table is not configured.
+    """
+    wanted = ctx.configured(list(tables))
+    ready = {record.table for record in _records(ctx, wanted) if record.state == "ready"}
+    joining = [table for table in wanted if fresh or table not in ready]
+    keys = _join(ctx, joining, fresh=fresh) if joining else []
+    again = [table for table in wanted if table not in joining]
+    return keys + (start_snapshot(ctx, again) if again else [])
+
+
+def pause_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
+    """Leave mirrors as they are while redo goes on being captured.
+
+    Raises:
+        ConfigError: A table is not captured.
+    """
+    return [
+        ctx.store.pause_table(
+            ctx.source,
+            table,
+            reason="paused by an operator",
+            way_out=f"`redolake table resume {table}` takes the windows that were captured meanwhile.",
+        )
+        for table in _known(ctx, tables)
+    ]
+
+
+def resume_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
+    """Let paused tables, and tables that failed in the lake, go on where they stand.
+
+    Raises:
+        ConfigError: A table is not captured, or its stream has ended.
+    """
+    resumed = []
+    for table in _known(ctx, tables):
+        ctx.store.resume_table(ctx.source, table)
+        record = ctx.table_record(table)
+        if record.snapshot_id and ctx.store.chunks(
+            ctx.source, table, snapshot_id=record.snapshot_id
+        ):
+            ctx.store.finish_snapshot(ctx.source, table)
+        resumed.append(ctx.table_record(table))
+        ctx.reported(StepReport("table-resumed", str(table), 0.0, table=table))
+    return resumed
+
+
+def remove_tables(
+    ctx: Context, tables: Sequence[TableId], *, asked_by: AskedBy = "command"
+) -> list[StreamEnd]:
+    """End the streams of tables with the last captured window; their Delta tables stay.
+
+    Raises:
+        ConfigError: A table is not captured.
+    """
+    ends = []
+    with ctx.lease("capture", wait_seconds=120):
+        for table in _known(ctx, tables):
+            end = _removal(ctx, table, asked_by)
+            ctx.store.stop_table(
+                ctx.source,
+                table,
+                reason=end.reason,
+                way_out=end.way_out,
+                scn=Scn(end.scn),
+                state="removed",
+                asked_by=asked_by,
+            )
+            ctx.reported(StepReport("table-stopped", str(table), 0.0, table=table, stopped=(end,)))
+            ends.append(end)
+    return ends
+
+
+def follow_configuration(ctx: Context) -> list[StreamEnd]:
+    """Carry out what the configuration says of tables now: tables that it does not name any more are removed, and those that
+    it names again are new. (What is new joins with the next snapshot.)"""
+    if ctx.store.source(ctx.source) is None:
+        return []
+    named = {config.table for config in ctx.config.tables}
+    records = ctx.store.tables(ctx.source)
+    for record in records:
+        if record.table in named and record.asked_by == "configuration":
+            _LOG.info("table is configured again table=%s", record.table)
+            ctx.store.readmit_table(ctx.source, record.table)
+    gone = [record.table for record in records if record.table not in named]
+    ended = {record.table for record in records if record.state == "removed"}
+    leaving = [table for table in gone if table not in ended]
+    for table in leaving:
+        _LOG.warning("table was taken out of the configuration table=%s", table)
+    return remove_tables(ctx, leaving, asked_by="configuration") if leaving else []
+
+
+def _join(ctx: Context, tables: Sequence[TableId], *, fresh: bool) -> list[ChunkKey]:
+    with ctx.lease("snapshot-plan", wait_seconds=30), ctx.oracle() as session:
+        join_tables(ctx, session, tables, fresh=fresh)
+    joined = [record.table for record in _records(ctx, tables) if record.state == "snapshotting"]
+    return start_snapshot(ctx, joined) if joined else []
+
+
+def _removal(ctx: Context, table: TableId, asked_by: AskedBy) -> StreamEnd:
+    last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
+    scn = last[0].window.scn_high if last else (ctx.source_record().snapshot_scn or 0)
+    if asked_by == "configuration":
+        reason = "the table was taken out of the configuration"
+        way_out = "Name it there again to take it in with a snapshot."
+    else:
+        reason = "removed by an operator"
+        way_out = f"`redolake table add {table}` takes it in again with a snapshot."
+    return StreamEnd(table, scn, reason, way_out)
+
+
+def _known(ctx: Context, tables: Sequence[TableId]) -> list[TableId]:
+    return [ctx.table_record(table).table for table in tables]
+
+
+def _records(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
+    return [record for record in ctx.store.tables(ctx.source) if record.table in tables]

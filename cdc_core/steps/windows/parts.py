@@ -1,0 +1,53 @@
+"""Which part of a landed window does a table take?
+
+A window belongs to the tables whose redo it holds. A table takes what committed after the SCN of which its mirror is an image:
+all of the window, or what follows its snapshot, or what precedes the end of its stream.
+"""
+
+from __future__ import annotations
+
+from cdc_core.landing.manifest import WindowManifest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.state.records import TableRecord
+
+
+def part_of(table: TableRecord, manifest: WindowManifest) -> ScnWindow | None:
+    """The part that is still to be taken; None if there is none, or if the table waits (paused, or in its snapshot).
+
+    A table that left the stream takes what belongs to it; one that failed in the lake takes nothing before it is resumed.
+    """
+    end = stream_end(table, manifest)
+    if end is None or not goes_on(table) or table.mirror_scn is None or table.mirror_scn >= end:
+        return None
+    return ScnWindow(Scn(max(table.mirror_scn, manifest.window.scn_low)), end)
+
+
+def goes_on(table: TableRecord) -> bool:
+    """Does the table take windows by itself: as long as it is ready, or until the end of its stream?"""
+    if table.stopped_scn is not None:
+        return (table.mirror_scn or table.stopped_scn) < table.stopped_scn
+    return table.state == "ready"
+
+
+def stream_end(table: TableRecord, manifest: WindowManifest) -> Scn | None:
+    """The SCN up to which the window holds redo of the table's present stream; None if it holds none."""
+    belongs = any(schema.table == table.table for schema in manifest.schemas)
+    if not belongs or manifest.ordinal < table.first_ordinal:
+        return None
+    ends = [int(manifest.window.scn_high)]
+    ends += [end.scn for end in manifest.left if end.table == table.table]
+    if table.stopped_scn is not None:
+        ends.append(table.stopped_scn)
+    end = min(ends)
+    return Scn(end) if end > manifest.window.scn_low else None
+
+
+def is_behind(table: TableRecord, window: ScnWindow) -> bool:
+    """Must the table take an earlier window first?"""
+    return table.mirror_scn is not None and table.mirror_scn < window.scn_low
+
+
+def tables_in(manifest: WindowManifest) -> list[TableId]:
+    """The tables whose redo the window holds."""
+    return [schema.table for schema in manifest.schemas]

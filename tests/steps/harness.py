@@ -1,0 +1,122 @@
+"""A whole source for tests of the steps: the embedded Oracle through the real driver, and a lake in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport, TableStatus
+from cdc_core.model.scn import ScnWindow
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.snapshot.plan import ChunkRange
+from cdc_core.snapshot.read import chunk_query
+from cdc_core.state.records import TableRecord
+from cdc_core.steps import Pipeline
+from tests.oracle.embedded import OWNER, Oracle
+from tests.steps.memory_lake import MemoryLake
+
+
+def table_id(name: str) -> TableId:
+    """A table of the test's schema owner."""
+    return TableId(OWNER, name)
+
+
+@dataclass
+class Source:
+    """A source on the embedded Oracle, whose pipeline can be closed and opened again, also with another configuration."""
+
+    oracle: Oracle
+    path: Path
+    tables: list[dict[str, Any]]
+    lake: MemoryLake = field(default_factory=MemoryLake)
+    more: dict[str, Any] = field(default_factory=dict)
+    reports: list[StepReport] = field(default_factory=list)
+    _pipeline: Pipeline | None = None
+
+    @classmethod
+    def of(cls, oracle: Oracle, path: Path, *names: str, **more: Any) -> Source:
+        """A source of the named tables."""
+        return cls(oracle, path, [{"name": f"{OWNER}.{name}"} for name in names], more=more)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The open pipeline."""
+        if self._pipeline is None:
+            config = self.oracle.config(self.path, **{**self.more, "tables": self.tables})
+            self._pipeline = Pipeline(config, report=self.reports.append, open_lake=self.lake.open)
+        return self._pipeline
+
+    def configure(self, *tables: str | dict[str, Any]) -> None:
+        """Go on under a configuration with these tables (a name, or a table's attributes)."""
+        self.close()
+        self.tables = [
+            {"name": f"{OWNER}.{one}"}
+            if isinstance(one, str)
+            else {**one, "name": f"{OWNER}.{one['name']}"}
+            for one in tables
+        ]
+
+    def close(self) -> None:
+        """End the process, so to speak."""
+        if self._pipeline is not None:
+            self._pipeline.close()
+        self._pipeline = None
+
+    def run(self) -> list[StepReport]:
+        """All that there is to do now."""
+        return list(self.pipeline.run_once())
+
+    def windows(self) -> list[ScnWindow]:
+        """Windows up to the present, captured and applied."""
+        return [
+            ScnWindow.parse(report.key)
+            for report in self.pipeline.run_windows()
+            if report.kind == "window-applied"
+        ]
+
+    def record(self, name: str) -> TableRecord:
+        """What the metadata store has of a table."""
+        found = self.pipeline.store.table("src", table_id(name))
+        assert found is not None
+        return found
+
+    def status(self, name: str) -> TableStatus:
+        """What `redolake status` shows of a table."""
+        [found] = [one for one in self.pipeline.status().tables if one.table == f"{OWNER}.{name}"]
+        return found
+
+    def oracle_rows(self, name: str, scn: int) -> list[tuple[Any, ...]]:
+        """The table in Oracle AS OF SCN, as :meth:`MemoryLake.image` gives the mirror."""
+        config = self.pipeline.config
+        with self.pipeline._ctx.oracle() as session:
+            schema = read_table_schema(session, config.table(table_id(name)), scn=scn)  # type: ignore[arg-type]
+            sql, binds = chunk_query(schema, ChunkRange.whole(), scn, None)  # type: ignore[arg-type]
+            return sorted(session.fetch_all(sql, binds), key=repr)
+
+    def check_exact(self, *names: str) -> None:
+        """Every named table stands at one position and equals Oracle there."""
+        for name in names:
+            position = self.record(name).mirror_scn
+            assert position is not None, name
+            assert self.lake.image(table_id(name)) == self.oracle_rows(name, position), name
+
+    def check_current(self, *names: str) -> None:
+        """Every named table has the last window, and equals Oracle there."""
+        [last] = self.pipeline.store.windows("src", newest_first=True, limit=1)
+        for name in names:
+            assert self.record(name).mirror_scn == last.window.scn_high, name
+        self.check_exact(*names)
+
+
+@contextmanager
+def source_of(oracle: Oracle, path: Path, *names: str, **more: Any) -> Iterator[Source]:
+    """A source for the block."""
+    source = Source.of(oracle, path, *names, **more)
+    try:
+        yield source
+    finally:
+        source.close()

@@ -1,0 +1,244 @@
+"""A lake in memory: what the steps ask of :class:`cdc_core.lake.lake.Lake`, without a JVM.
+
+It decodes landed redo with the same pure functions that run inside Spark, keeps change logs and mirrors as Python values, and
+is as strict about order and repetition as Delta is. ``fail`` makes the next calls for a table raise; ``calls`` is what was
+asked, in order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdc_core.config import LakeConfig
+from cdc_core.errors import CdcError, LakeError, WindowOrderError
+from cdc_core.lake import spark
+from cdc_core.lake.decoding import ChangeDecoder
+from cdc_core.lake.lake import Lake
+from cdc_core.lake.rollback import surviving
+from cdc_core.lake.work import DeltaPosition
+from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import ScnWindow
+from cdc_core.schema.table import TableSchema
+
+Key = tuple[Any, ...]
+CHUNK_ORDINAL = 2**63 - 1
+
+
+@dataclass
+class MemoryTable:
+    """Change log and mirror of one table. ``rows`` maps a key to (values, commit SCN, ordinal)."""
+
+    rows: dict[Key, tuple[dict[str, Any], int, int]] = field(default_factory=dict)
+    touched: dict[Key, int] = field(default_factory=dict)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    transactions: dict[str, int] = field(default_factory=dict)
+    schema: TableSchema | None = None
+
+
+@dataclass
+class MemoryLake:
+    """The tables of one source."""
+
+    tables: dict[TableId, MemoryTable] = field(default_factory=lambda: defaultdict(MemoryTable))
+    calls: list[tuple[str, str, str]] = field(default_factory=list)
+    failures: dict[TableId, list[CdcError]] = field(default_factory=lambda: defaultdict(list))
+    before: Callable[[str, TableId], None] = lambda _call, _table: None
+
+    def open(self, _config: LakeConfig, _source: str) -> Lake:
+        """What a pipeline is given as ``open_lake``: every pipeline opens the same tables."""
+        return cast("Lake", self)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def fail(self, table: TableId, error: CdcError, *, times: int = 1) -> None:
+        """Let the next calls for the table raise."""
+        self.failures[table] += [error] * times
+
+    def image(self, table: TableId) -> list[tuple[Any, ...]]:
+        """The mirror's rows as sorted tuples of all columns, in the table's order."""
+        found = self.tables[table]
+        names = found.schema.column_names if found.schema else ()
+        rows = [tuple(values.get(name) for name in names) for values, _, _ in found.rows.values()]
+        return sorted(rows, key=repr)
+
+    # -- what the steps call -----------------------------------------------------------------------------------------
+
+    def prepare_schema(
+        self, change: SchemaChange | TableSchema, generation: int = 0, *, fence: Any = None
+    ) -> None:
+        schema = change.schema if isinstance(change, SchemaChange) else change
+        self._enter("prepare_schema", schema.table, str(generation), fence)
+        self.tables[schema.table].schema = schema
+
+    def apply_window(
+        self,
+        manifest: WindowManifest,
+        table: TableId,
+        schema: TableSchema,
+        redo_paths: Sequence[str],
+        transactions_paths: Sequence[str],
+        generation: int = 0,
+        *,
+        position: int | None = None,
+        covered_scn: int = 0,
+        fence: Any = None,
+    ) -> TableApplied:
+        found, window = self.tables[table], manifest.window
+        app = f"{generation}"
+        done = found.transactions.get(app)
+        if done is not None and done >= window.scn_high:
+            return TableApplied(table=table, skipped=True)
+        if (done is not None and done > window.scn_low) or (
+            position is not None and position < window.scn_low
+        ):
+            raise WindowOrderError("windows of a table are out of order", table=table)
+        rows = _committed_rows(table, window, redo_paths, transactions_paths)
+        changes = _decoded(rows, schema, window)
+        self._enter("apply_window", table, window.key, fence)
+        found.schema = schema
+        for change in changes:
+            found.changes.append(change)
+            _take(found, schema, change, covered_scn)
+        found.transactions[app] = window.scn_high
+        return TableApplied(table=table, changes=len(changes))
+
+    def apply_chunk(
+        self,
+        manifest: ChunkManifest,
+        paths: Sequence[str],
+        *,
+        generation: int = 0,
+        fence: Any = None,
+        **_options: Any,
+    ) -> TableApplied:
+        table = manifest.schema.table
+        found = self.tables[table]
+        app = f"{generation}/chunk/{manifest.snapshot_id}/{manifest.number}"
+        if app in found.transactions:
+            return TableApplied(table=table, skipped=True)
+        self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
+        found.schema = found.schema or manifest.schema
+        rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
+        keys = set()
+        for row in rows:
+            key = _key(manifest.schema, row)
+            keys.add(key)
+            if found.touched.get(key, -1) <= manifest.scn:
+                found.rows[key] = (row, manifest.scn, CHUNK_ORDINAL)
+        if manifest.condition is None and manifest.number == 0:
+            # The harness reads small tables, each in one chunk: what the chunk lacks is gone.
+            for key, (_, scn, _) in list(found.rows.items()):
+                if key not in keys and scn <= manifest.scn:
+                    del found.rows[key]
+        found.transactions[app] = 1
+        return TableApplied(table=table, changes=len(rows), rows_inserted=len(rows))
+
+    def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
+        """By the transaction identifiers."""
+        done = self.tables[table].transactions.get(f"{generation}")
+        return DeltaPosition(done, done)
+
+    def _enter(self, call: str, table: TableId, what: str, fence: Any) -> None:
+        self.before(call, table)
+        if self.failures[table]:
+            raise self.failures[table].pop(0)
+        if fence is not None:
+            fence()
+        self.calls.append((call, table.name, what))
+
+
+def _committed_rows(
+    table: TableId, window: ScnWindow, redo: Sequence[str], transactions: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Redo rows of the table's transactions that commit in the window, without what these took back."""
+    committed = {
+        row["xid"]: row
+        for path in transactions
+        for row in pq.read_table(path).to_pylist()
+        if row["state"] == "commit" and window.scn_low < row["commit_scn"] <= window.scn_high
+    }
+    rows = []
+    for path in redo:
+        for row in pq.read_table(path).to_pylist():
+            own = committed.get(row["xid"])
+            if (
+                own is not None
+                and (row["seg_owner"], row["table_name"]) == (table.owner, table.name)
+                and row["operation_code"] != 5
+                and own["first_ordinal"] <= row["ordinal"] < own["commit_ordinal"]
+            ):
+                extra = ("commit_scn", "commit_timestamp", "username", "commit_ordinal")
+                rows.append(row | {name: own[name] for name in extra} | {"problem": None})
+    places = [(row["xid"], row["ordinal"]) for row in rows]
+    if len(set(places)) != len(places):
+        raise LakeError("a landed row was read twice", table=table)
+    rows.sort(key=lambda row: (row["commit_scn"], row["commit_ordinal"], row["ordinal"]))
+    return _surviving(rows)
+
+
+def _surviving(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["xid"], row["row_id"]].append(row)
+    kept = {
+        id(row)
+        for group in groups.values()
+        for row, stays in zip(group, surviving([row["rollback"] for row in group]), strict=True)
+        if stays
+    }
+    return [row for row in rows if id(row) in kept]
+
+
+def _decoded(
+    rows: list[dict[str, Any]], schema: TableSchema, window: ScnWindow
+) -> list[dict[str, Any]]:
+    if not rows:
+        return []
+    batch = pa.RecordBatch.from_pylist(rows)
+    codes = batch["operation_code"].cast(pa.int32())
+    batch = batch.set_column(
+        batch.schema.get_field_index("operation_code"), "operation_code", codes
+    )
+    problem = pa.nulls(batch.num_rows, pa.string())
+    batch = batch.set_column(batch.schema.get_field_index("problem"), "problem", problem)
+    try:
+        decoded = list(ChangeDecoder(schema, window.scn_high)(iter([batch])))
+    except RuntimeError as error:
+        ours = spark._unpacked_error(str(error))
+        raise error if ours is None else ours from None
+    return [row for batch in decoded for row in batch.to_pylist()]
+
+
+def _take(
+    found: MemoryTable, schema: TableSchema, change: dict[str, Any], covered_scn: int
+) -> None:
+    place = (change["_cdc_commit_scn"], change["_cdc_ordinal"])
+    before, after = change["before"], change["after"]
+    old = None if before is None else _key(schema, before)
+    new = None if after is None else _key(schema, after)
+    known: dict[str, Any] = {}
+    if old is not None:
+        found.touched[old] = max(found.touched.get(old, -1), place[0])
+        values, scn, ordinal = found.rows.get(old, ({}, -1, -1))
+        known = values
+        if place > (scn, ordinal) and old != new:
+            found.rows.pop(old, None)
+    if new is not None and after is not None:
+        found.touched[new] = max(found.touched.get(new, -1), place[0])
+        values, scn, ordinal = found.rows.get(new, ({}, -1, -1))
+        if (place > (scn, ordinal)) and (scn >= 0 or place[0] > covered_scn or old is not None):
+            kept = {name: (values or known).get(name) for name in change["_cdc_absent"]}
+            found.rows[new] = ({**after, **kept}, *place)
+
+
+def _key(schema: TableSchema, row: dict[str, Any]) -> Key:
+    return tuple(row[name] for name in schema.key)

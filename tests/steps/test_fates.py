@@ -1,0 +1,147 @@
+"""Each table has its own fate: what one table meets stops that table, and never delays or damages the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.errors import DecodeError, LakeError, StoreUnavailableError
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            *(
+                f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
+                for name in ("ONE", "TWO", "LATE")
+            ),
+            *(f"INSERT INTO {name} VALUES (1, 'first')" for name in ("ONE", "TWO", "LATE")),
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    """ONE and TWO, snapshotted, with one window."""
+    with source_of(oracle, tmp_path, "ONE", "TWO") as opened:
+        opened.run()
+        yield opened
+
+
+def test_the_harness_mirrors_oracle(oracle: Oracle, source: Source) -> None:
+    oracle.run(
+        "INSERT INTO ONE VALUES (2, 'second')",
+        "UPDATE ONE SET ID = 3, V = NULL WHERE ID = 1",
+        "DELETE FROM TWO WHERE ID = 1",
+    )
+    source.windows()
+    source.check_current("ONE", "TWO")
+    assert source.lake.image(table_id("ONE")) == [(2, "second"), (3, None)]
+
+
+def test_a_ddl_that_is_not_followed_ends_one_stream_and_no_other(
+    oracle: Oracle, source: Source
+) -> None:
+    """What committed before the DDL still arrives: a dropped table cannot be read again."""
+    oracle.run("INSERT INTO ONE VALUES (2, 'last')", "INSERT INTO TWO VALUES (2, 'x')")
+    oracle.run("DROP TABLE ONE PURGE")
+    oracle.run("INSERT INTO TWO VALUES (3, 'y')")
+    source.windows()
+    source.check_current("TWO")
+    one = source.record("ONE")
+    assert (one.state, one.mirror_scn) == ("failed", one.stopped_scn)
+    assert "redolake table resnapshot DEMO.ONE" in (one.way_out or "")
+    assert one.since is not None
+    assert source.lake.image(table_id("ONE")) == [(1, "first"), (2, "last")]
+    oracle.run("INSERT INTO TWO VALUES (4, 'z')")
+    source.windows()
+    source.check_current("TWO")
+
+
+def test_a_truncated_table_leaves_right_before_it(oracle: Oracle, source: Source) -> None:
+    oracle.run("INSERT INTO ONE VALUES (2, 'gone soon')")
+    oracle.run("TRUNCATE TABLE ONE")
+    oracle.run("INSERT INTO ONE VALUES (3, 'after')", "INSERT INTO TWO VALUES (2, 'x')")
+    [report] = [one for one in source.pipeline.run_windows() if one.kind == "window-captured"]
+    assert [end.table.name for end in report.stopped] == ["ONE"]
+    source.check_current("TWO")
+    assert source.record("ONE").state == "failed"
+    assert source.lake.image(table_id("ONE")) == [(1, "first"), (2, "gone soon")]
+
+
+def test_a_row_that_cannot_be_applied_stops_its_table_alone(oracle: Oracle, source: Source) -> None:
+    oracle.run("INSERT INTO ONE VALUES (2, 'a')", "INSERT INTO TWO VALUES (2, 'a')")
+    source.lake.fail(table_id("ONE"), DecodeError("a row is not understood", hint="Report it."))
+    before = source.record("ONE").mirror_scn
+    reports = [one for one in source.pipeline.run_windows() if one.kind == "window-applied"]
+    assert [end.table.name for report in reports for end in report.stopped] == ["ONE"]
+    source.check_current("TWO")
+    one = source.record("ONE")
+    assert (one.state, one.mirror_scn, one.stopped_scn) == ("failed", before, None)
+    oracle.run("INSERT INTO ONE VALUES (3, 'b')", "INSERT INTO TWO VALUES (3, 'b')")
+    source.windows()
+    source.check_current("TWO")
+    source.check_exact("TWO")
+    assert source.record("ONE").mirror_scn == before
+
+
+def test_a_table_that_failed_in_the_lake_goes_on_from_landing(
+    oracle: Oracle, source: Source
+) -> None:
+    """Its redo was captured all the time: no row needs to be read from Oracle again."""
+    for number in (2, 3):
+        oracle.run(f"INSERT INTO ONE VALUES ({number}, 'a')")
+        if number == 2:
+            source.lake.fail(table_id("ONE"), LakeError("no space"))
+        source.windows()
+    source.pipeline.resume_tables([table_id("ONE")])
+    source.windows()
+    source.check_current("ONE", "TWO")
+
+
+def test_what_is_not_about_a_table_stops_all(oracle: Oracle, source: Source) -> None:
+    oracle.run("INSERT INTO ONE VALUES (2, 'a')")
+    source.lake.fail(table_id("ONE"), StoreUnavailableError("the store is down"))
+    with pytest.raises(StoreUnavailableError):
+        source.windows()
+    assert source.record("ONE").state == "ready"
+    source.windows()
+    source.check_current("ONE", "TWO")
+
+
+def test_what_stops_every_table_of_a_window_is_not_about_a_table(
+    oracle: Oracle, source: Source
+) -> None:
+    """A full disk does not make every table fail."""
+    oracle.run("INSERT INTO ONE VALUES (2, 'a')", "INSERT INTO TWO VALUES (2, 'a')")
+    for name in ("ONE", "TWO"):
+        source.lake.fail(table_id(name), LakeError("no space left on device"))
+    with pytest.raises(LakeError):
+        source.windows()
+    assert {source.record(name).state for name in ("ONE", "TWO")} == {"ready"}
+    source.windows()
+    source.check_current("ONE", "TWO")
+
+
+def test_a_paused_table_is_captured_and_takes_its_backlog_when_resumed(
+    oracle: Oracle, source: Source
+) -> None:
+    source.pipeline.pause_tables([table_id("ONE")])
+    before = source.record("ONE").mirror_scn
+    for number in (2, 3):
+        oracle.run(
+            f"INSERT INTO ONE VALUES ({number}, 'a')", f"INSERT INTO TWO VALUES ({number}, 'a')"
+        )
+        source.windows()
+        source.check_current("TWO")
+    assert source.record("ONE").mirror_scn == before
+    assert source.pipeline.pending_windows() == []
+    source.pipeline.resume_tables([table_id("ONE")])
+    assert len(source.pipeline.pending_windows()) == 2
+    source.windows()
+    source.check_current("ONE", "TWO")
