@@ -178,7 +178,6 @@ class WindowQueries:
                 any(manifest.rows_by_table.values())
                 or manifest.tables_committed
                 or manifest.schema_changes
-                or manifest.joined
                 or manifest.left
             )
             files = (*manifest.redo_files, manifest.transactions_file)

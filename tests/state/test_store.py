@@ -240,10 +240,10 @@ def test_a_window_keeps_its_time_its_key_and_its_counts(planned: Store) -> None:
         bounds = window(high - 100, high)
         planned.record_captured("src", manifest_of(bounds, number), "a" * 64, [])
         did = TableApplied(table=EMP, changes=5, rows_inserted=3, rows_updated=1, rows_deleted=1)
-        planned.mark_table_applied("src", EMP, bounds.scn_high, did)
+        planned.advance_tables("src", bounds, {EMP: bounds.scn_high}, did)
         again = TableApplied(table=EMP, changes=9)
-        planned.mark_table_applied("src", EMP, bounds.scn_high, again)
-        planned.mark_table_applied("src", DEPT, bounds.scn_high, TableApplied(table=DEPT))
+        planned.advance_tables("src", bounds, {EMP: bounds.scn_high}, again)
+        planned.advance_tables("src", bounds, {DEPT: bounds.scn_high}, TableApplied(table=DEPT))
     found = planned.window("src", record.window)
     assert found is not None
     assert (found.key, found.ended, found.bytes) == (record.key, ended, 1)

@@ -90,6 +90,7 @@ class MemoryLake:
         *,
         position: int | None = None,
         covered_scn: int = 0,
+        earlier: Sequence[TableSchema] = (),
         fence: Any = None,
     ) -> TableApplied:
         found, window = self.tables[table], manifest.window
@@ -102,7 +103,7 @@ class MemoryLake:
         ):
             raise WindowOrderError("windows of a table are out of order", table=table)
         rows = _committed_rows(table, window, redo_paths, transactions_paths)
-        changes = _decoded(rows, schema, window)
+        changes = _decoded(rows, schema, window, earlier)
         self._enter("apply_window", table, window.key, fence)
         found.schema = schema
         for change in changes:
@@ -199,7 +200,10 @@ def _surviving(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _decoded(
-    rows: list[dict[str, Any]], schema: TableSchema, window: ScnWindow
+    rows: list[dict[str, Any]],
+    schema: TableSchema,
+    window: ScnWindow,
+    earlier: Sequence[TableSchema],
 ) -> list[dict[str, Any]]:
     if not rows:
         return []
@@ -211,7 +215,9 @@ def _decoded(
     problem = pa.nulls(batch.num_rows, pa.string())
     batch = batch.set_column(batch.schema.get_field_index("problem"), "problem", problem)
     try:
-        decoded = list(ChangeDecoder(schema, window.scn_high)(iter([batch])))
+        decoded = list(
+            ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier))(iter([batch]))
+        )
     except RuntimeError as error:
         ours = spark._unpacked_error(str(error))
         raise error if ours is None else ours from None

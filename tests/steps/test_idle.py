@@ -136,15 +136,18 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
 
     for record in store.windows("src", states=("planned",)):
         store.record_captured("src", manifest_of(record.window, record.ordinal), "0" * 64, [])
-    store.record_applied("src", bounds[0], [EMP], 0.1)
-    store.record_applied("src", bounds[1], [EMP], 0.1)
+    store.record_applied("src", bounds[0], 0.1)
+    store.record_applied("src", bounds[1], 0.1)
     week_ago = datetime.now(UTC) - timedelta(days=7)
     kept = [one.window for one in store.windows("src") if not one.is_idle]
     store.retire_windows("src", before=week_ago)
     assert [one.window for one in store.windows("src")] == kept, "one is captured, not applied"
-    store.record_applied("src", bounds[2], [EMP], 0.1)
+    store.record_applied("src", bounds[2], 0.1)
     store.retire_windows("src", before=None)
     assert [one.window for one in store.windows("src")] == kept
+    assert store.retire_windows("src", before=week_ago) == [], "a table still wants them"
+    for one in bounds:
+        store.advance_tables("src", one, {EMP: one.scn_high})
     retired = store.retire_windows("src", before=week_ago)
     assert [one.window for one in retired] == bounds[:2]
     assert [one.window for one in store.windows("src")] == bounds[2:]
