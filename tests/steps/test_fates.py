@@ -145,3 +145,139 @@ def test_a_paused_table_is_captured_and_takes_its_backlog_when_resumed(
     assert len(source.pipeline.pending_windows()) == 2
     source.windows()
     source.check_current("ONE", "TWO")
+
+
+# --- joining ------------------------------------------------------------------------------------
+
+
+def test_a_table_joins_late_while_windows_go_on(oracle: Oracle, source: Source) -> None:
+    """A transaction that was open when it joined, with rows from before, is whole; nothing is doubled."""
+    with oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO LATE VALUES (10, 'open since long')")
+        cursor.execute("INSERT INTO ONE VALUES (10, 'the same transaction')")
+        for number in (2, 3):
+            oracle.run(
+                f"INSERT INTO LATE VALUES ({number}, 'unseen')",
+                f"INSERT INTO ONE VALUES ({number}, 'x')",
+            )
+            source.windows()
+        cursor.execute("UPDATE LATE SET V = 'still open' WHERE ID = 10")
+        source.configure("ONE", "TWO", "LATE")
+        source.pipeline.start_snapshot()
+        assert source.record("LATE").state == "snapshotting"
+        oracle.run("INSERT INTO LATE VALUES (4, 'after the snapshot')")
+        source.windows()
+        source.check_current("ONE", "TWO")
+        cursor.execute("INSERT INTO LATE VALUES (11, 'and on')")
+        connection.commit()
+    source.windows()
+    assert source.record("LATE").mirror_scn is None
+    source.run()
+    source.check_current("ONE", "TWO", "LATE")
+    assert (10, "still open") in source.lake.image(table_id("LATE"))
+    rows = [
+        change
+        for change in source.lake.tables[table_id("LATE")].changes
+        if change["_cdc_op"] == "c"
+    ]
+    assert sorted(change["after"]["ID"] for change in rows) == [4, 10, 11]
+
+
+def test_what_ended_before_the_snapshot_is_not_read_again(oracle: Oracle, source: Source) -> None:
+    """A transaction that ended, and one that was rolled back, between the oldest open one and the snapshot."""
+    with oracle.owner() as old:
+        old.cursor().execute("INSERT INTO ONE VALUES (10, 'keeps mining_low low')")
+        oracle.run("INSERT INTO LATE VALUES (2, 'committed before')")
+        with oracle.owner() as undone:
+            undone.cursor().execute("INSERT INTO LATE VALUES (3, 'rolled back')")
+            undone.rollback()
+        source.windows()
+        source.configure("ONE", "TWO", "LATE")
+        source.run()
+        old.commit()
+    source.windows()
+    source.check_current("ONE", "TWO", "LATE")
+    assert source.lake.tables[table_id("LATE")].changes == []
+
+
+def test_a_table_comes_back_into_its_delta_tables(oracle: Oracle, source: Source) -> None:
+    """Rows of the transaction that was open all the time are taken once, although they landed twice."""
+    with oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO ONE VALUES (10, 'open all the time')")
+        source.windows()
+        oracle.run("INSERT INTO ONE VALUES (2, 'before')")
+        source.windows()
+        source.pipeline.remove_tables([table_id("ONE")])
+        oracle.run("INSERT INTO ONE VALUES (3, 'missed')", "DELETE FROM ONE WHERE ID = 2")
+        source.windows()
+        assert source.record("ONE").state == "removed"
+        source.pipeline.add_tables([table_id("ONE")])
+        source.run()
+        source.check_current("ONE", "TWO")
+        connection.commit()
+    source.windows()
+    source.check_current("ONE", "TWO")
+    assert sorted(key for (key,) in source.lake.tables[table_id("ONE")].rows) == [1, 3, 10]
+
+
+def test_one_command_brings_a_truncated_table_back(oracle: Oracle, source: Source) -> None:
+    oracle.run("TRUNCATE TABLE ONE")
+    oracle.run("INSERT INTO ONE VALUES (5, 'new')")
+    source.windows()
+    assert source.record("ONE").state == "failed"
+    source.pipeline.resnapshot_tables([table_id("ONE")])
+    source.run()
+    source.check_current("ONE", "TWO")
+    assert source.record("ONE").reason is None
+
+
+def test_a_table_that_cannot_join_keeps_nobody_from_it(oracle: Oracle, source: Source) -> None:
+    """One without key, one that is not there, and a good one; the mended one is added by one command."""
+    oracle.run("CREATE TABLE KEYLESS (A NUMBER(9))")
+    source.configure("ONE", "TWO", "KEYLESS", "NOWHERE", "LATE")
+    reports = source.run()
+    source.check_current("ONE", "TWO", "LATE")
+    stopped = {end.table.name for report in source.reports for end in report.stopped}
+    assert stopped == {"KEYLESS", "NOWHERE"}
+    assert reports
+    assert "redolake table add DEMO.KEYLESS" in (source.record("KEYLESS").way_out or "")
+    oracle.run("ALTER TABLE KEYLESS ADD PRIMARY KEY (A)")
+    source.pipeline.add_tables([table_id("KEYLESS")])
+    source.run()
+    source.check_current("ONE", "TWO", "LATE", "KEYLESS")
+
+
+def test_the_configuration_takes_tables_out_and_in(oracle: Oracle, source: Source) -> None:
+    source.configure("ONE")
+    oracle.run("INSERT INTO TWO VALUES (2, 'x')", "INSERT INTO ONE VALUES (2, 'x')")
+    source.run()
+    two = source.record("TWO")
+    assert (two.state, two.asked_by) == ("removed", "configuration")
+    source.check_current("ONE")
+    assert source.lake.image(table_id("TWO")) == [(1, "first")]
+    source.configure("ONE", "TWO")
+    source.run()
+    source.check_current("ONE", "TWO")
+
+
+def test_what_an_operator_removed_stays_removed(oracle: Oracle, source: Source) -> None:
+    source.pipeline.remove_tables([table_id("TWO")])
+    source.run()
+    assert source.record("TWO").state == "removed"
+    source.configure("ONE", "TWO")
+    source.run()
+    assert source.record("TWO").state == "removed"
+
+
+def test_a_snapshot_goes_on_where_its_trouble_stopped_it(oracle: Oracle, source: Source) -> None:
+    source.configure("ONE", "TWO", "LATE")
+    source.lake.fail(table_id("LATE"), LakeError("a column name is refused"))
+    source.run()
+    assert source.record("LATE").state == "failed"
+    source.check_current("ONE", "TWO")
+    source.pipeline.resume_tables([table_id("LATE")])
+    assert source.record("LATE").state == "snapshotting"
+    source.run()
+    source.check_current("ONE", "TWO", "LATE")
