@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands import data, host, inspect
+from pipelines.commands import data, host, inspect, tables
 from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
 
 app = typer.Typer(
@@ -24,6 +24,11 @@ signals = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Ask a running pipeline for something, through its metadata store.",
+)
+table = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Take tables in, pause, resume and take them out, one by one, while the others go on.",
 )
 oracle = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trying things."
@@ -72,9 +77,17 @@ for command, short_help in SHORT_HELP.items():
     app.command(short_help=short_help)(command)
 signals.command("execute-snapshot")(data.execute_snapshot)
 signals.callback()(lambda: None)
+table.command("list", short_help="Every table's state, and the way out.")(tables.list_tables)
+table.command("add", short_help="Take in tables with a snapshot.")(tables.add)
+table.command("remove", short_help="Stop capturing tables.")(tables.remove)
+table.command("pause", short_help="Capture, but do not apply.")(tables.pause)
+table.command("resume", short_help="Go on where tables stand.")(tables.resume)
+table.command("resnapshot", short_help="Read tables anew.")(tables.resnapshot)
+table.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
+app.add_typer(table, name="table", short_help="Take single tables in and out, pause, resume.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 
 

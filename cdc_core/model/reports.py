@@ -56,7 +56,8 @@ Reporter = Callable[[StepReport], None]
 @dataclass(frozen=True, slots=True)
 class TableStatus:
     """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None before the snapshot is done;
-    ``consistent_from`` the SCN that the position must reach after an ad hoc snapshot before that is true again."""
+    ``consistent_from`` the SCN that the position must reach after an ad hoc snapshot before that is true again. ``reason``, ``way_out`` and ``since``
+    (ISO 8601) say why and since when it does not go on by itself; ``stopped_scn`` is where its stream ended."""
 
     table: str
     state: str
@@ -69,6 +70,10 @@ class TableStatus:
     chunks_planned: int
     last_window: str | None
     last_error: str | None
+    reason: str | None = None
+    way_out: str | None = None
+    since: str | None = None
+    stopped_scn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

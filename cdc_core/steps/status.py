@@ -22,10 +22,11 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
     records = {record.table: record for record in ctx.store.tables(ctx.source)}
     tables = []
-    for config in ctx.config.tables:
-        record = records.get(config.table)
+    named = [config.table for config in ctx.config.tables]
+    for table in [*named, *(table for table in records if table not in named)]:
+        record = records.get(table)
         chunks = (
-            ctx.store.chunks(ctx.source, config.table, snapshot_id=record.snapshot_id)
+            ctx.store.chunks(ctx.source, table, snapshot_id=record.snapshot_id)
             if record is not None and record.snapshot_id is not None
             else []
         )
@@ -36,7 +37,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         )
         tables.append(
             TableStatus(
-                table=str(config.table),
+                table=str(table),
                 state=record.state if record else "new",
                 position=position,
                 consistent_from=record.consistent_scn if record and ahead else None,
@@ -48,6 +49,12 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 last_window=taken.window.key if taken else None,
                 last_error=(record.last_error if record else None)
                 or next((w.last_error for w in reversed(windows) if w.last_error), None),
+                reason=record.reason if record else None,
+                way_out=record.way_out if record else None,
+                since=record.since.isoformat(timespec="seconds")
+                if record and record.since
+                else None,
+                stopped_scn=record.stopped_scn if record else None,
             )
         )
     return SourceStatus(

@@ -83,6 +83,8 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "resetlogs_change": "Incarnation of the database.",
     "positions": "How far each redo thread was read: the next pass takes redo that entered the log late from there.",
     "seconds": "Time that capture took.",
+    "joined": "Tables whose stream begins with the window, each with the SCN above which its redo was read again.",
+    "left": "Tables whose stream ends in the window: up to which SCN, why, and the way out.",
 }
 CHUNK_MANIFEST: Mapping[str, str] = {
     "source": "Name of the source.",

@@ -16,6 +16,7 @@ from cdc_core.snapshot.conditions import checked_condition
 from pipelines.commands.shared import (
     ConfigOption,
     TablesOption,
+    exit_if_tables_failed,
     opened,
     out,
     print_error,
@@ -54,6 +55,7 @@ def snapshot(
             if chunks
             else "Nothing to read: the first snapshot is done. Name a --table to read it again."
         )
+        exit_if_tables_failed(pipeline)
 
 
 def capture(
@@ -68,14 +70,17 @@ def capture(
         windows = _windows(pipeline, "planned")
         rows = sum(pipeline.capture_window(window).rows for window in windows)
         out().print(f"{len(windows)} windows with {rows:,} redo rows captured")
+        exit_if_tables_failed(pipeline)
 
 
 def apply(config: ConfigOption = None) -> None:
     """Put captured windows into change logs and mirrors, in order. Needs no Oracle."""
     with opened(config, oracle=False) as pipeline:
-        windows = _windows(pipeline, "captured")
+        planned = set(_windows(pipeline, "planned"))
+        windows = [window for window in pipeline.pending_windows() if window not in planned]
         changes = sum(pipeline.apply_window(window).rows for window in windows)
         out().print(f"{len(windows)} windows with {changes:,} changes applied")
+        exit_if_tables_failed(pipeline)
 
 
 def run(
@@ -88,7 +93,8 @@ def run(
     """Do everything there is to do now: first snapshot, waiting signals, windows up to the present.
 
     With --loop it stays in one process with one Spark session, and waits out what goes away by itself (a database that is
-    down, redo that is not archived yet).
+    down, redo that is not archived yet). A table that fails stops by itself and the others go on; without --loop the exit code
+    is then 1, as long as a table is failed.
     """
     with opened(config) as pipeline:
         failures = 0
@@ -104,6 +110,7 @@ def run(
             else:
                 out().print(f"{steps} steps done")
             if not loop:
+                exit_if_tables_failed(pipeline)
                 return
             time.sleep(min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX)))
 

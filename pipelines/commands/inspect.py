@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cdc_core.model.reports import Reconciliation, SourceStatus, TableStatus
 from pipelines.commands.shared import (
+    STATE_COLOURS,
     ConfigOption,
     JsonOption,
     TablesOption,
@@ -22,7 +23,6 @@ from pipelines.commands.shared import (
 )
 
 EXIT_DIFFERENT = 1
-STATE_COLOURS = {"ready": "green", "failed": "red", "snapshotting": "yellow"}
 
 
 def status(config: ConfigOption = None, json: JsonOption = False) -> None:
@@ -31,7 +31,8 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
     windows_planned, windows_captured, windows_applied, open_transactions, oldest_open_scn, signals_pending, and tables, a
     list of {table, state, position, consistent_from, lag_scns, lag_seconds, snapshot_id, chunks_applied, chunks_planned,
-    last_window, last_error}. The position is the SCN of which a mirror is an exact image.
+    last_window, last_error, reason, way_out, since, stopped_scn}. The position is the SCN of which a mirror is an exact image;
+    reason, way_out and since say why a table is stopped, stopped_scn where its stream ended.
     """
     with opened(config) as pipeline:
         found = pipeline.status()
@@ -97,7 +98,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
         )
     console.print(table)
     for one in found.tables:
-        if one.last_error:
+        if one.reason:
+            console.print(
+                f"[red]{one.table}[/] {one.state} since {one.since}: {escape(one.reason)}"
+            )
+            console.print(f"  {escape(one.way_out or '')}")
+        elif one.last_error:
             console.print(f"[red]{one.table}[/]: {escape(one.last_error)}")
 
 

@@ -24,7 +24,15 @@ from pipelines.config_file import config_path, is_demo, load_config
 if TYPE_CHECKING:
     from cdc_core.steps import Pipeline
 
+EXIT_TABLES_FAILED = 1
 EXIT_ERROR = 2
+STATE_COLOURS = {
+    "ready": "green",
+    "failed": "red",
+    "snapshotting": "yellow",
+    "paused": "yellow",
+    "removed": "bright_black",
+}
 
 ConfigOption = Annotated[
     Path | None,
@@ -108,6 +116,24 @@ def tables_of(names: list[str] | None) -> list[TableId] | None:
         ConfigError: A name is no table name.
     """
     return [TableId.parse(name) for name in names] if names else None
+
+
+def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = None) -> None:
+    """Print every failed table (or those of ``tables``) with its way out, and end the command with exit code 1 if there is one.
+
+    The work that the command was asked for is done: what one table meets does not stop the others.
+    """
+    failed = [
+        record
+        for record in pipeline.store.tables(pipeline.config.name)
+        if record.state == "failed" and (tables is None or record.table in tables)
+    ]
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    for record in failed:
+        console.print(f"[bold red]{record.table} has failed:[/] {escape(record.reason or '')}")
+        console.print(f"[bold]What to do:[/] {escape(record.way_out or '')}")
+    if failed:
+        raise typer.Exit(EXIT_TABLES_FAILED)
 
 
 def print_json(value: Any) -> None:

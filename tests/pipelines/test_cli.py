@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.reports import SourceStatus, StepReport, TableStatus
 from pipelines.cli import app
-from pipelines.commands import data, inspect
+from pipelines.commands import data, inspect, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn
 
 COMMANDS = [
@@ -31,6 +31,12 @@ COMMANDS = [
     "reconcile",
     "replay",
     "signal execute-snapshot",
+    "table list",
+    "table add",
+    "table remove",
+    "table pause",
+    "table resume",
+    "table resnapshot",
     "oracle serve",
 ]
 
@@ -44,7 +50,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]
     def opened(_: Path | None, *, oracle: bool = True) -> Iterator[StandIn]:
         yield made
 
-    for module in (data, inspect):
+    for module in (data, inspect, tables):
         monkeypatch.setattr(module, "opened", opened)
     yield made
     made.store.close()
@@ -247,3 +253,33 @@ def test_doctor_json_is_json_and_exit_1_says_that_something_is_missing(
     found = json.loads(result.stdout)
     assert set(found) == {"ok", "checks"}
     assert result.exit_code == (0 if found["ok"] else 1)
+
+
+def test_a_failed_table_is_told_with_its_way_out_and_ends_a_run_with_one(source: StandIn) -> None:
+    source.snapshotted()
+    source.store.stop_table(
+        "hr", JOBS, reason="its rows were truncated", way_out="`redolake table resnapshot HR.JOBS`"
+    )
+    ended = redolake("capture")
+    assert ended.exit_code == 1
+    for text in (
+        "HR.JOBS has failed: its rows were truncated",
+        "redolake table resnapshot HR.JOBS",
+    ):
+        assert text in ended.stderr
+
+
+def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = TableStatus(
+        "HR.JOBS", "failed", 1000, None, None, None, "s1000", 1, 1, None, None,
+        "its rows were truncated", "`redolake table resnapshot HR.JOBS`", "2026-01-02T03:04:05+00:00", 1000,
+    )  # fmt: skip
+    found = SourceStatus("hr", None, 0, 0, 0, 0, None, 0, (jobs,))
+    monkeypatch.setattr(source, "status", lambda **_: found)
+    shown = redolake("table", "list").stdout
+    for text in ("failed", "truncated", "2026-01-02", "redolake table resnapshot HR.JOBS"):
+        assert text in shown
+    [one] = json.loads(redolake("table", "list", "--json").stdout)
+    assert (one["table"], one["state"], one["stopped_scn"]) == ("HR.JOBS", "failed", 1000)

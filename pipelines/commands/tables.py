@@ -1,0 +1,114 @@
+"""Commands about single tables: list, add, remove, pause, resume, resnapshot."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableStatus
+from pipelines.commands.shared import (
+    STATE_COLOURS,
+    ConfigOption,
+    JsonOption,
+    exit_if_tables_failed,
+    opened,
+    out,
+    print_json,
+)
+
+NamesArgument = Annotated[
+    list[str], typer.Argument(metavar="OWNER.TABLE...", help="One table or several.")
+]
+
+
+def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Show every table's state, since when, why, and the way out.
+
+    --json prints a list with the keys of the tables of `redolake status --json`.
+    """
+    with opened(config, oracle=False) as pipeline:
+        found = pipeline.status(ask_oracle=False).tables
+    if json:
+        print_json([asdict(one) for one in found])
+    else:
+        show_tables(found, out())
+
+
+def add(tables: NamesArgument, config: ConfigOption = None) -> None:
+    """Take in tables that were removed, or that could not join, and read their rows while windows go on.
+
+    A table that the configuration does not name yet is added there; the next `redolake run` then takes it in by itself.
+    """
+    with opened(config) as pipeline:
+        chunks = pipeline.add_tables(_ids(tables))
+        out().print(f"{len(chunks)} chunks planned; `redolake run` reads and applies them")
+        exit_if_tables_failed(pipeline, _ids(tables))
+
+
+def remove(tables: NamesArgument, config: ConfigOption = None) -> None:
+    """Stop capturing tables after the last captured window. Their Delta tables stay as they are.
+
+    A table stays removed until `redolake table add`, whatever the configuration says.
+    """
+    with opened(config, oracle=False) as pipeline:
+        for end in pipeline.remove_tables(_ids(tables)):
+            out().print(f"{end.table} leaves at SCN {end.scn}; its Delta tables stay")
+
+
+def pause(tables: NamesArgument, config: ConfigOption = None) -> None:
+    """Leave the Delta tables of some tables as they are, while their redo goes on being captured."""
+    with opened(config, oracle=False) as pipeline:
+        for record in pipeline.pause_tables(_ids(tables)):
+            out().print(f"{record.table} is paused at SCN {record.mirror_scn or '–'}")
+
+
+def resume(tables: NamesArgument, config: ConfigOption = None) -> None:
+    """Let tables go on that were paused, or that failed while their redo was captured. The next run takes their backlog."""
+    with opened(config, oracle=False) as pipeline:
+        for record in pipeline.resume_tables(_ids(tables)):
+            out().print(f"{record.table} goes on from SCN {record.mirror_scn or '–'}")
+
+
+def resnapshot(
+    tables: NamesArgument,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Begin new Delta tables, and move the old ones aside."),
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Read tables anew and let them go on from there, whatever stopped them. The others go on meanwhile."""
+    with opened(config) as pipeline:
+        chunks = pipeline.resnapshot_tables(_ids(tables), fresh=fresh)
+        out().print(f"{len(chunks)} chunks planned; `redolake run` reads and applies them")
+        exit_if_tables_failed(pipeline, _ids(tables))
+
+
+def show_tables(found: tuple[TableStatus, ...], console: Console) -> None:
+    """Print the tables' states for people."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("table", "state", "position", "since", "why"):
+        table.add_column(column, justify="left", overflow="fold")
+    for one in found:
+        colour = STATE_COLOURS.get(one.state, "default")
+        table.add_row(
+            one.table,
+            f"[{colour}]{one.state}[/]",
+            "–" if one.position is None else str(one.position),
+            one.since or "–",
+            escape(one.reason or ""),
+        )
+    console.print(table)
+    for one in found:
+        if one.way_out:
+            console.print(f"[bold]{one.table}[/]: {escape(one.way_out)}")
+
+
+def _ids(names: list[str]) -> list[TableId]:
+    return [TableId.parse(name) for name in names]
