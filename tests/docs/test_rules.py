@@ -1,0 +1,36 @@
+"""Each rule of the architecture names its home and its tests, and they exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def _rules() -> list[str]:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    section = text.split("## 1. Rules")[1].split("\n## ")[0]
+    return re.split(r"^(?=\d+\. )", section, flags=re.MULTILINE)[1:]
+
+
+def test_the_rules_are_numbered_without_a_gap() -> None:
+    numbers = [int(rule.split(".")[0]) for rule in _rules()]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= 12
+
+
+@pytest.mark.parametrize("rule", _rules(), ids=lambda rule: f"rule-{rule.split('.')[0]}")
+def test_a_rule_names_files_that_exist(rule: str) -> None:
+    home = re.search(r"Home: (.*?) Test: ", rule, re.DOTALL)
+    tests = re.search(r"Test: (.*)", rule, re.DOTALL)
+    assert home, "the rule names no home"
+    assert tests, "the rule names no test"
+    for part, folder in ((home[1], "cdc_core/"), (tests[1], "tests/")):
+        paths = re.findall(r"`([^`]+)`", part)
+        assert paths
+        for path in paths:
+            assert path.startswith(folder)
+            assert (ROOT / path).is_file(), path

@@ -1,0 +1,78 @@
+"""Marked passwords and marked row values are nowhere but in the data itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from cdc_core.errors import CdcError
+from cdc_core.steps import Pipeline
+from oracle_embedded.database import CAPTURE
+from tests.oracle.embedded import PASSWORDS, running_oracle
+
+pytestmark = pytest.mark.spark
+
+SECRET = "Pw9Marked"
+MARKED = "Zq7Marked"
+
+
+def _texts(path: Path) -> Iterator[tuple[str, str]]:
+    """Everything that the pipeline writes beside rows: manifests, the metadata store, what Delta's commits say."""
+    for manifest in path.glob("landing/**/manifest.json"):
+        yield str(manifest), manifest.read_text()
+    with sqlite3.connect(path / "state.db") as store:
+        yield "metadata store", "\n".join(store.iterdump())
+    for commit in path.glob("lake/**/_delta_log/*.json"):
+        for line in commit.read_text().splitlines():
+            action = json.loads(line)
+            # An added file's statistics belong to the data: Delta keeps the least and greatest values there.
+            if "add" not in action:
+                yield str(commit), line
+
+
+def test_values_and_passwords_stay_out_of_everything_beside_the_rows(
+    tmp_path: Path,
+    spark_process: None,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="cdc_core")
+    monkeypatch.setitem(PASSWORDS, CAPTURE, SECRET)
+    said: list[str] = []
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(40))",
+            f"INSERT INTO T VALUES (1, '{MARKED}')",
+        )
+        config = oracle.config(tmp_path, "T")
+        config = config.model_copy(
+            update={
+                "oracle": config.oracle.model_copy(update={"password": SecretStr(SECRET)}),
+                "lake": config.lake.model_copy(update={"driver_memory": "1g"}),
+            }
+        )
+        with Pipeline(config, report=lambda report: said.append(repr(report))) as pipeline:
+            list(pipeline.run_once())
+            oracle.run(
+                f"INSERT INTO T VALUES (2, '{MARKED}2')",
+                f"UPDATE T SET NAME = '{MARKED}3' WHERE ID = 1",
+            )
+            list(pipeline.run_once())
+            said.append(repr(asdict(pipeline.status())))
+            oracle.run(f"INSERT INTO T VALUES (3, '{MARKED}4')", "ALTER TABLE T DROP COLUMN NAME")
+            try:
+                list(pipeline.run_once())
+            except CdcError as error:
+                said.append(f"{error} {error.facts!r}")
+            said.append(repr(asdict(pipeline.status())))
+    texts = [*_texts(tmp_path), *(("said", text) for text in said), ("log", caplog.text)]
+    assert len(texts) > 20
+    for marked in (MARKED, SECRET):
+        assert [where for where, text in texts if marked in text] == []
