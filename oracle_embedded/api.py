@@ -304,7 +304,7 @@ class StoredColumn:
 class TableVersion:
     """One version of a table's definition: valid from ``scn_from`` until the next version.
 
-    ``object_id`` stays; ``data_object_id`` changes with TRUNCATE; ``object_version`` counts DDLs.
+    ``object_id`` stays; ``data_object_id`` changes with TRUNCATE; ``object_version`` counts the DDLs that changed columns.
     ``key_columns`` is the primary key. ``supplemental_all`` and ``supplemental_primary_key`` are the table's own log
     groups.
     """

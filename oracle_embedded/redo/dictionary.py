@@ -33,8 +33,8 @@ def resolve(
     """Look a row's table up as the session's options say.
 
     Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on Oracle: it knows only the
-    newest definition, so a row of a table whose columns have changed since shows ``COL n`` and stored bytes, and one of a
-    dropped table has no owner and no name either, only SEG_NAME ``OBJ# n``.
+    newest definition, so a row of a table whose columns have been changed since, were it back again, shows ``COL n`` and
+    stored bytes, and one of a dropped table has no owner and no name either, only SEG_NAME ``OBJ# n``.
 
     Source:
         Measured on 23ai (rows before a bare ADD COLUMN; rows into a segment that was dropped later). Oracle Database
@@ -53,7 +53,7 @@ def resolve(
     if current is None:
         return Resolved(nameless, STATUS_INVALID, MISMATCH, raw=True, segment=nameless.name)
     named = replace(row_version, owner=current.owner, name=current.name)
-    if current.columns == row_version.columns:
+    if current.object_version == row_version.object_version:
         return Resolved(named)
     return Resolved(_numbered(named), STATUS_INVALID, MISMATCH, raw=True)
 

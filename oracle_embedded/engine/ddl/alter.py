@@ -18,9 +18,8 @@ from oracle_embedded.engine.run.constraints import check_new_type, check_rows, c
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import TableDef
 
-_STRUCTURAL = frozenset(
-    {"add column", "modify column", "drop column", "rename column", "add constraint"}
-)
+_COLUMNS = frozenset({"add column", "modify column", "drop column", "rename column"})
+_STRUCTURAL = _COLUMNS | {"add constraint"}
 
 
 def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
@@ -29,15 +28,17 @@ def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
     before = run.table(node.name, "ALTER ANY TABLE")
     database.transactions.check_no_locks(before.object_id, run.session.transaction)
     table = before
-    structural = False
     for verb, argument in node.actions:
         table = _apply(run, table, verb, argument)
-        structural = structural or verb in _STRUCTURAL
+    verbs = {verb for verb, _ in node.actions}
     table = replace(
-        table, object_version=table.object_version + 1, changed=run.now, scn_from=run.scn
+        table,
+        object_version=table.object_version + 1,
+        column_version=table.column_version + bool(verbs & _COLUMNS),
+        structure_scn=run.scn if verbs & _STRUCTURAL else table.structure_scn,
+        changed=run.now,
+        scn_from=run.scn,
     )
-    if structural:
-        table = replace(table, structure_scn=run.scn)
     run.put(table)
     run.about(table.owner, table.name, table.object_id)
 

@@ -113,7 +113,7 @@ class LogGroup:
 
 @dataclass(frozen=True)
 class TableDef:
-    """One version of a table."""
+    """One version of a table; ``column_version`` counts the DDLs that changed its columns."""
 
     object_id: int
     data_object_id: int
@@ -131,6 +131,7 @@ class TableDef:
     scn_from: int = 0
     next_internal_id: int = 1
     temporary: bool = False
+    column_version: int = 1
 
     @cached_property
     def by_name(self) -> dict[str, ColumnDef]:
@@ -192,7 +193,7 @@ class TableDef:
         return TableVersion(
             self.object_id,
             self.data_object_id,
-            self.object_version,
+            self.column_version,
             self.owner,
             self.name,
             tuple(column.stored for column in self.columns),

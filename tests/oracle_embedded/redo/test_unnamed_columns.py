@@ -55,6 +55,11 @@ def test_rows_from_before_a_ddl_have_numbers_for_names(odd: Live, ddl: str) -> N
     assert {(row["SEG_OWNER"], row["TABLE_NAME"]) for row in rows} == {("DEMO", "T")}
 
 
+def test_columns_that_are_as_they_were_do_not_bring_the_names_back(odd: Live) -> None:
+    run(odd.connect(), "alter table t add (extra number)", "alter table t drop column extra")
+    assert [row["STATUS"] for row in changes(odd, object_id(odd))] == [2, 2, 2]
+
+
 @pytest.mark.parametrize(
     "ddl",
     [
@@ -93,6 +98,7 @@ def test_object_numbers_stay_and_data_object_numbers_follow_the_segment(odd: Liv
     rows = changes(odd, object_id(odd))
     assert len(rows) == 4
     assert rows[-1]["DATA_OBJD#"] != rows[0]["DATA_OBJD#"] == rows[0]["DATA_OBJ#"]
+    assert {row["DATA_OBJV#"] for row in rows} == {1}
 
 
 def test_rows_of_a_dropped_table_have_no_owner_and_no_name(odd: Live) -> None:
