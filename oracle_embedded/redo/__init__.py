@@ -2,7 +2,8 @@
 
 Where it knowingly differs from Oracle:
 
-* One redo thread; tables and functions have room for more.
+* Sessions are assigned to redo threads by hand; V$SESSION and V$INSTANCE know one instance only.
+* The last log of a closed thread is ended and archived at once.
 * Which oddities of a real LogMiner it shows is a setting: :class:`Wart`.
 * Redo that waits in a strand outlives a killed process; on Oracle it is lost, and the transaction with it.
 * Unique and foreign key supplemental logging add no columns that the statement did not change.

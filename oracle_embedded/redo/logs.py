@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -18,7 +18,6 @@ NEXT_CHANGE_OPEN = 18446744073709551615
 BLOCK_BYTES = 512
 BLOCK_HEADER_BYTES = 16
 _BLOCK_USABLE = BLOCK_BYTES - BLOCK_HEADER_BYTES
-_THREAD = 1
 
 
 def resetlogs_id(resetlogs_time: int) -> int:
@@ -38,59 +37,66 @@ def blocks_from_bytes(bytes_used: int) -> int:
     return -(-bytes_used // _BLOCK_USABLE) + 1
 
 
-class LogWriter:
-    """The end of the redo: current log, position in it, last SCN. All methods run in the writer's block.
+@dataclass(slots=True)
+class Shared:
+    """What the writers of all threads have in common.
 
     Attributes:
-        log_id: The current log's id in ``redo_log``.
-        position: Bytes already in it.
         next_id: Id of the next record.
-        scn: The highest SCN of all records, which is not the last one's when redo was bound late.
         archiver_held: Whether ended logs stay unarchived as long as an online file holds them.
     """
 
-    def __init__(self, database: DatabaseView, settings: RedoSettings) -> None:
+    next_id: int = 1
+    archiver_held: bool = False
+
+
+class LogWriter:
+    """The end of one thread's redo: current log, position in it, last SCN. All methods run in the writer's block.
+
+    Attributes:
+        thread: The thread's number.
+        is_open: Is there a log to write into?
+        log_id: The current log's id in ``redo_log``.
+        position: Bytes already in it.
+        scn: The highest SCN of all records, which is not the last one's when redo was bound late.
+    """
+
+    def __init__(
+        self, database: DatabaseView, settings: RedoSettings, shared: Shared, thread: int
+    ) -> None:
         self._database = database
         self._settings = settings
+        self._shared = shared
+        self.thread = thread
+        self.is_open = False
         self.log_id = 0
         self.position = 0
-        self.next_id = 1
         self.scn = 0
-        self.archiver_held = False
+        self.load()
 
     @property
     def connection(self) -> sqlite3.Connection:
         """The storage's one writing connection."""
         return self._database.connection()
 
-    def now(self) -> int:
-        """Seconds since 1970."""
+    def _now(self) -> int:
         return int(self._settings.clock())
 
-    def open(self) -> None:
-        """Make tables, the incarnation and the first log where there are none, then load the end of the redo."""
-        store.create_tables(self.connection)
-        if not store.read_meta(self.connection):
-            self._create()
-        self.load()
-
     def load(self) -> None:
-        """Read the end of the redo back, as after an opening or a rollback in SQLite."""
-        current = self.current()
-        self.log_id = current.log_id
-        self.position = current.bytes_used
-        self.scn = current.last_change or current.first_change
-        (last_id,) = self.connection.execute(
-            "SELECT coalesce(max(id), 0) FROM redo_record"
-        ).fetchone()
-        self.next_id = max(last_id + 1, current.first_id)
+        """Read the end of the thread's redo, as after an opening or a rollback in SQLite."""
+        newest = self.newest()
+        self.is_open = newest is not None and newest.next_change is None
+        if newest is not None:
+            self.log_id = newest.log_id
+            self.position = newest.bytes_used
+            self.scn = newest.last_change or newest.first_change
 
-    def current(self) -> store.Log:
-        """The log that is being written."""
+    def newest(self) -> store.Log | None:
+        """The thread's log with the highest sequence: the current one while the thread is open."""
         row = self.connection.execute(
-            "SELECT * FROM redo_log WHERE thread = ? ORDER BY log_id DESC LIMIT 1", (_THREAD,)
+            "SELECT * FROM redo_log WHERE thread = ? ORDER BY log_id DESC LIMIT 1", (self.thread,)
         ).fetchone()
-        return store.log_from(row)
+        return None if row is None else store.log_from(row)
 
     def save(self) -> None:
         """Note the position."""
@@ -99,17 +105,34 @@ class LogWriter:
             (self.position, self.scn, self.log_id),
         )
 
+    def open(self, first_change: int) -> None:
+        """Begin the thread's next sequence."""
+        newest = self.newest()
+        sequence = 1 if newest is None else newest.sequence + 1
+        self._begin(sequence, first_change, store.read_meta(self.connection), opens=True)
+
+    def close(self, next_change: int) -> None:
+        """End the current log, and begin no other."""
+        self._end(next_change, closes=True)
+        self.is_open = False
+        self.archive()
+
     def switch(self, next_change: int) -> None:
         """End the current log at ``next_change``, begin the next sequence there, and archive."""
-        self.connection.execute(
-            "UPDATE redo_log SET next_change = ?, next_time = ?, bytes_used = ? WHERE log_id = ?",
-            (next_change, self.now(), self.position, self.log_id),
-        )
-        sequence = self.current().sequence + 1
-        self._begin(sequence, next_change, store.read_meta(self.connection))
-        self.scn = max(self.scn, next_change)
+        newest = self._end(next_change)
+        self._begin(newest.sequence + 1, next_change, store.read_meta(self.connection))
         self.archive()
         self._forget_overwritten()
+
+    def _end(self, next_change: int, *, closes: bool = False) -> store.Log:
+        self.connection.execute(
+            "UPDATE redo_log SET next_change = ?, next_time = ?, bytes_used = ?, closes = ?"
+            " WHERE log_id = ?",
+            (next_change, self._now(), self.position, closes, self.log_id),
+        )
+        newest = self.newest()
+        assert newest is not None
+        return newest
 
     def archive(self) -> None:
         """Archive what has ended; while the archiver is held, only what is about to be written over."""
@@ -119,20 +142,17 @@ class LogWriter:
         online = store.online_logs(logs)
         for log in logs:
             pending = log.next_change is not None and not log.archived
-            if pending and not (self.archiver_held and log.log_id in online):
+            if pending and not (self._shared.archiver_held and log.log_id in online):
                 self.connection.execute(
                     "UPDATE redo_log SET archived = 1, name = ?, completed = ? WHERE log_id = ?",
-                    (self._archived_name(log), self.now(), log.log_id),
+                    (self._archived_name(log), self._now(), log.log_id),
                 )
 
     def reset(self, scn: int) -> None:
         """Begin a new incarnation at ``scn``: sequences start again, as ALTER DATABASE OPEN RESETLOGS has it."""
-        self.archiver_held = False
-        self.switch(scn)
-        self.connection.execute("DELETE FROM redo_log WHERE log_id = ?", (self.log_id,))
-        facts = {"resetlogs_change": scn, "resetlogs_time": self.now()}
-        store.write_meta(self.connection, facts)
-        self._begin(1, scn, facts)
+        self._end(scn)
+        self.archive()
+        self._begin(1, scn, store.read_meta(self.connection))
         self._forget_overwritten()
 
     def mark_dictionary(self) -> None:
@@ -169,7 +189,7 @@ class LogWriter:
         row = self.connection.execute(
             "SELECT * FROM redo_log WHERE thread = ? AND sequence = ? AND name IS NOT NULL"
             " AND gone = 0 ORDER BY log_id DESC",
-            (_THREAD, sequence),
+            (self.thread, sequence),
         ).fetchone()
         if row is None:
             raise OracleError(308, f"cannot open archived log of sequence {sequence}")
@@ -182,57 +202,53 @@ class LogWriter:
         for log in logs:
             if (log.name is None or log.gone) and log.log_id not in online:
                 self.connection.execute(
-                    "DELETE FROM redo_record WHERE log_id = ? AND id >= ?"
-                    " AND id < (SELECT first_id FROM redo_log WHERE log_id = ?)",
-                    (log.log_id, log.first_id, log.log_id + 1),
+                    "DELETE FROM redo_record WHERE log_id = ? AND id >= ? AND id < coalesce("
+                    "(SELECT min(first_id) FROM redo_log WHERE thread = ? AND log_id > ?), ?)",
+                    (log.log_id, log.first_id, log.thread, log.log_id, self._shared.next_id),
                 )
 
-    def _create(self) -> None:
-        now = self.now()
-        scn = self._database.current_scn()
-        facts: dict[str, Any] = {
-            "dbid": zlib.crc32(self._database.database_name.encode()),
-            "created": now,
-            "resetlogs_change": scn,
-            "resetlogs_time": now,
-            "log_mode": "ARCHIVELOG" if self._settings.archivelog else "NOARCHIVELOG",
-            "supplemental": [],
-        }
-        store.write_meta(self.connection, facts)
-        self._begin(1, scn, facts)
-
-    def _begin(self, sequence: int, first_change: int, meta: Mapping[str, Any]) -> None:
-        group = (sequence - 1) % self._settings.groups + 1
+    def _begin(
+        self, sequence: int, first_change: int, meta: Mapping[str, Any], *, opens: bool = False
+    ) -> None:
+        group = group_of(self.thread, sequence, self._settings)
         cursor = self.connection.execute(
             "INSERT INTO redo_log (thread, sequence, group_number, resetlogs_change, resetlogs_time,"
-            " first_change, first_time, first_id, bytes_used, member) VALUES (?,?,?,?,?,?,?,?,0,?)",
+            " first_change, first_time, first_id, bytes_used, member, opens)"
+            " VALUES (?,?,?,?,?,?,?,?,0,?,?)",
             (
-                _THREAD,
+                self.thread,
                 sequence,
                 group,
                 meta["resetlogs_change"],
                 meta["resetlogs_time"],
                 first_change,
-                self.now(),
-                self.next_id,
-                self.member_name(group),
+                self._now(),
+                self._shared.next_id,
+                member_name(group, self._settings, self._database),
+                opens,
             ),
         )
         self.log_id = cast(int, cursor.lastrowid)
         self.position = 0
-
-    def member_name(self, group: int) -> str:
-        """The online file of a group."""
-        return f"{self._directory()}/redo{group:02d}.log"
+        self.is_open = True
+        self.scn = max(self.scn, first_change)
 
     def _archived_name(self, log: store.Log) -> str:
         """As LOG_ARCHIVE_FORMAT ``%t_%s_%r.arc`` names it."""
-        incarnation = resetlogs_id(log.resetlogs_time)
-        return f"{self.archive_directory()}/{log.thread}_{log.sequence}_{incarnation}.arc"
+        directory = archive_directory(self._settings, self._database)
+        return f"{directory}/{log.thread}_{log.sequence}_{resetlogs_id(log.resetlogs_time)}.arc"
 
-    def archive_directory(self) -> str:
-        """Where LOG_ARCHIVE_DEST_1 points."""
-        return f"{self._directory()}/archive"
 
-    def _directory(self) -> str:
-        return f"{self._settings.directory}/{self._database.database_name}"
+def group_of(thread: int, sequence: int, settings: RedoSettings) -> int:
+    """The log group that holds a sequence; each thread has groups of its own."""
+    return (thread - 1) * settings.groups + (sequence - 1) % settings.groups + 1
+
+
+def member_name(group: int, settings: RedoSettings, database: DatabaseView) -> str:
+    """The online file of a group."""
+    return f"{settings.directory}/{database.database_name}/redo{group:02d}.log"
+
+
+def archive_directory(settings: RedoSettings, database: DatabaseView) -> str:
+    """Where LOG_ARCHIVE_DEST_1 points."""
+    return f"{settings.directory}/{database.database_name}/archive"

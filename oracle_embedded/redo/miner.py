@@ -359,6 +359,8 @@ def _range(
     """
     if start < 0 or end < 0 or (end and end < start):
         raise OracleError(1281, "SCN range specified is invalid")
+    if start and start < min(added.log.first_change for added in logs):
+        raise OracleError(1291, "missing log file")
     covered: list[tuple[int, int]] = []
     for thread in sorted({added.log.thread for added in logs}):
         own = [added.log for added in logs if added.log.thread == thread]
@@ -375,9 +377,12 @@ def _range(
 
 
 def _covered(logs: list[store.Log], start: int, end: int) -> tuple[int, int]:
+    """What one thread's logs cover: they go on without a gap, but where the thread was closed."""
     low = max((log.first_change for log in logs if log.first_change <= start), default=None)
     if start and low is None:
-        raise OracleError(1291, "missing log file")
+        if not logs[0].opens:
+            raise OracleError(1291, "missing log file")
+        low = logs[0].first_change
     needed = [
         log
         for log in logs
@@ -387,11 +392,12 @@ def _covered(logs: list[store.Log], start: int, end: int) -> tuple[int, int]:
     for earlier, later in pairwise(needed):
         if later.sequence != earlier.sequence + 1:
             raise OracleError(1291, "missing log file")
-    last = needed[-1].next_change if needed else None
-    high = NEXT_CHANGE_OPEN if last is None else last
+    last = needed[-1] if needed else None
+    is_ended = last is not None and last.next_change is not None and not last.closes
+    high = cast(int, last.next_change) if last is not None and is_ended else NEXT_CHANGE_OPEN
     if max(start, end) > high:
         raise OracleError(1291, "missing log file")
-    return needed[0].first_change, high
+    return (needed or logs)[0].first_change, high
 
 
 def _after(when: int | None, start_time: datetime) -> bool:

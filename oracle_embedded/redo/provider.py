@@ -18,6 +18,7 @@ from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 from oracle_embedded.redo.supplemental import register_hooks
 from oracle_embedded.redo.testing import set_wart, testing_procedures
+from oracle_embedded.redo.threads import FIRST
 from oracle_embedded.redo.view_facts import Facts
 from oracle_embedded.redo.views import contents_tables, fact_tables
 
@@ -32,15 +33,15 @@ class Redo:
     procedures: Sequence[Procedure]
     constants: Sequence[PackageConstant]
 
-    def switch_log(self) -> int:
-        """Switch the log; returns the first SCN of the new one."""
+    def switch_log(self, *threads: int) -> int:
+        """Switch the logs of these threads, of the first when none is named; returns the first SCN of the new ones."""
         with self.database.writing():
-            return self.sink.switch()
+            return self.sink.writer.switch(*(threads or (FIRST,)))
 
     def hold_archiver(self, *, held: bool) -> None:
         """Stop archiving, or catch up with it; meanwhile ended logs stand in V$LOG only."""
         with self.database.writing():
-            self.sink.hold_archiver(held=held)
+            self.sink.writer.hold_archiver(held=held)
 
     def open_resetlogs(self) -> int:
         """Begin a new incarnation, as after an incomplete recovery; returns its first SCN.
@@ -55,23 +56,23 @@ class Redo:
         """Show an oddity from now on, or no longer; redo that waits in strands is bound when it is not to wait any more."""
         set_wart(self.database, self.sink, wart, shown=shown)
 
-    def delete_archived_log(self, sequence: int) -> None:
+    def delete_archived_log(self, sequence: int, *, thread: int = FIRST) -> None:
         """Delete an archived log, as RMAN or a full disk's administrator does.
 
         Raises:
             OracleError: ORA-00308 when there is none of that sequence.
         """
         with self.database.writing():
-            self.sink.delete_archived(sequence)
+            self.sink.writer.delete_archived(sequence, thread)
 
-    def remove_archived_log(self, sequence: int) -> None:
+    def remove_archived_log(self, sequence: int, *, thread: int = FIRST) -> None:
         """Remove the file of an archived log behind the control file's back, as ``rm`` does.
 
         Raises:
             OracleError: ORA-00308 when there is none of that sequence.
         """
         with self.database.writing():
-            self.sink.remove_archived(sequence)
+            self.sink.writer.remove_archived(sequence, thread)
 
 
 def open_redo(
@@ -88,11 +89,12 @@ def open_redo(
         sink.open()
     miner = Miner(database, sink)
     facts = Facts(database, sink, miner, settings, faults)
+    contents = Contents(database, sink, miner, settings, faults)
     register_hooks(database, sink)
     return Redo(
         database,
         sink,
-        (*fact_tables(facts), *contents_tables(Contents(database, sink, miner, settings, faults))),
+        (*fact_tables(facts), *contents_tables(contents, facts)),
         (*miner.procedures(), *testing_procedures(database, sink)),
         tuple(miner.constants()),
     )

@@ -28,13 +28,18 @@ CREATE TABLE IF NOT EXISTS redo_log (
     dictionary_end INTEGER NOT NULL DEFAULT 0, member TEXT NOT NULL, name TEXT,
     archived INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, completed INTEGER,
     last_change INTEGER NOT NULL DEFAULT 0, gone INTEGER NOT NULL DEFAULT 0,
+    opens INTEGER NOT NULL DEFAULT 0, closes INTEGER NOT NULL DEFAULT 0,
     UNIQUE (thread, sequence, resetlogs_change));
+CREATE TABLE IF NOT EXISTS redo_thread (
+    thread INTEGER PRIMARY KEY, enabled TEXT NOT NULL, is_open INTEGER NOT NULL,
+    enable_change INTEGER NOT NULL, enable_time INTEGER NOT NULL, disable_change INTEGER NOT NULL,
+    disable_time INTEGER, open_time INTEGER NOT NULL, close_change INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS redo_transaction (
     tx INTEGER PRIMARY KEY, xid BLOB NOT NULL, session_id INTEGER NOT NULL, serial INTEGER NOT NULL,
     username TEXT NOT NULL, client_id TEXT, start_scn INTEGER NOT NULL, start_time INTEGER NOT NULL,
     first_id INTEGER NOT NULL, end_scn INTEGER, end_time INTEGER, last_id INTEGER,
     committed INTEGER,
-    ddl INTEGER NOT NULL DEFAULT 0, undone INTEGER NOT NULL DEFAULT 0);
+    ddl INTEGER NOT NULL DEFAULT 0, undone INTEGER NOT NULL DEFAULT 0, thread INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS redo_transaction_end ON redo_transaction (last_id) WHERE committed = 1;
 CREATE TABLE IF NOT EXISTS redo_object (
     object INTEGER PRIMARY KEY, object_id INTEGER NOT NULL, definition BLOB NOT NULL);
@@ -43,7 +48,7 @@ CREATE TABLE IF NOT EXISTS redo_record (
     time INTEGER NOT NULL, tx INTEGER, op INTEGER NOT NULL, flags INTEGER NOT NULL, object INTEGER,
     row_id BLOB, before BLOB, after BLOB);
 CREATE TABLE IF NOT EXISTS redo_strand (
-    seq INTEGER PRIMARY KEY, size INTEGER NOT NULL, scn INTEGER NOT NULL, time INTEGER NOT NULL,
+    seq INTEGER PRIMARY KEY, thread INTEGER NOT NULL, size INTEGER NOT NULL, scn INTEGER NOT NULL, time INTEGER NOT NULL,
     tx INTEGER NOT NULL, op INTEGER NOT NULL, flags INTEGER NOT NULL, object INTEGER,
     row_id BLOB, before BLOB, after BLOB);
 CREATE TABLE IF NOT EXISTS redo_mark (id INTEGER PRIMARY KEY, scn INTEGER NOT NULL, floor INTEGER NOT NULL);
@@ -54,17 +59,18 @@ CREATE INDEX IF NOT EXISTS redo_mark_floor ON redo_mark (floor);
 RECORD_INSERT = "INSERT INTO redo_record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 RECORD_COLUMNS = "id, log_id, position, scn, time, tx, op, flags, object, row_id, before, after"
 STRAND_INSERT = (
-    "INSERT INTO redo_strand (size, scn, time, tx, op, flags, object, row_id, before, after)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO redo_strand (thread, size, scn, time, tx, op, flags, object, row_id, before, after)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-STRAND_QUERY = "SELECT size, scn, time, tx, op, flags, object, row_id, before, after FROM redo_strand ORDER BY seq"
+STRAND_QUERY = "SELECT thread, size, scn, time, tx, op, flags, object, row_id, before, after FROM redo_strand ORDER BY seq"
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
     """One sequence of one thread. ``member`` is its online file, ``name`` its archived one (None: not archived, or
     deleted). ``first_id`` is the id of the first record that it may hold, ``last_change`` the highest SCN of its records,
-    0 while it has none. ``gone`` is 1 when the archived file was removed behind the control file's back. Times are seconds since 1970."""
+    0 while it has none. ``gone`` is 1 when the archived file was removed behind the control file's back. ``opens`` and ``closes``
+    say that the thread was opened or closed with it. Times are seconds since 1970."""
 
     log_id: int
     thread: int
@@ -87,6 +93,8 @@ class Log:
     completed: int | None
     last_change: int
     gone: int
+    opens: int
+    closes: int
 
     def is_in(self, file: str, online: Mapping[int, Log]) -> bool:
         """Does a file hold this log? ``online`` is what :func:`online_logs` gives."""
@@ -116,6 +124,7 @@ class Transaction:
     committed: int | None
     ddl: int
     undone: int
+    thread: int
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

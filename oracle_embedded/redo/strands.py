@@ -43,7 +43,7 @@ class Strand:
 
 
 class Strands:
-    """The strands of all open transactions, by their number; used in the writer's block only.
+    """The strands of one thread's open transactions, by their number; used in the writer's block only.
 
     Args:
         records_max: Records that fill a strand.
@@ -88,23 +88,18 @@ class Strands:
         """The lowest SCN of each strand."""
         return (strand.records[0][1][0] for strand in self._strands.values())
 
-    def save(self, connection: sqlite3.Connection) -> None:
+    def save(self, connection: sqlite3.Connection, thread: int) -> None:
         """Write what SQLite does not hold yet, so that a killed process loses nothing."""
         for strand in self._strands.values():
             connection.executemany(
                 store.STRAND_INSERT,
-                [(size, *record) for size, record in strand.records[strand.saved :]],
+                [(thread, size, *record) for size, record in strand.records[strand.saved :]],
             )
             strand.saved = len(strand.records)
 
-    def load(self, connection: sqlite3.Connection) -> None:
-        """Go back to what SQLite holds."""
-        self._strands.clear()
-        self.size = 0
-        for size, *record in connection.execute(store.STRAND_QUERY):
-            held: Held = tuple(record)
-            tx = held[2]
-            assert tx is not None
-            self.hold(tx, size, held)
-        for strand in self._strands.values():
-            strand.saved = len(strand.records)
+    def restore(self, size: int, record: Held) -> None:
+        """Hold a record that SQLite has."""
+        tx = record[2]
+        assert tx is not None
+        self.hold(tx, size, record)
+        self._strands[tx].saved += 1

@@ -18,9 +18,13 @@ from oracle_embedded.api import (
 from oracle_embedded.faults import PACKAGE
 from oracle_embedded.redo.settings import Wart
 from oracle_embedded.redo.sink import Sink
+from oracle_embedded.redo.threads import FIRST
 
 Arguments = Mapping[str, object]
+Run = Callable[[EngineSession, Arguments], None]
 _SEQUENCE = Parameter("SEQUENCE", OraType.NUMBER)
+_THREAD = Parameter("THREAD", OraType.NUMBER)
+_OF_THREAD = Parameter("THREAD", OraType.NUMBER, required=False, default=FIRST)
 _SHOWN = Parameter("SHOWN", OraType.NUMBER, required=False, default=1)
 _HELD = Parameter("HELD", OraType.NUMBER, required=False, default=1)
 
@@ -32,30 +36,54 @@ def set_wart(database: DatabaseView, sink: Sink, wart: Wart, *, shown: bool) -> 
 
 
 def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
-    """``SET_WART(wart, shown)``, ``DELETE_ARCHIVED_LOG(sequence)`` as RMAN does, ``REMOVE_ARCHIVED_LOG(sequence)`` as ``rm``
-    does, ``HOLD_ARCHIVER(held)``; ``shown`` and ``held`` are 1 or 0."""
+    """What the package offers:
 
-    def wart(arguments: Arguments) -> None:
-        set_wart(database, sink, _wart(arguments["WART"]), shown=_is_yes(arguments["SHOWN"]))
+    * ``SET_WART(wart, shown)``;
+    * ``DELETE_ARCHIVED_LOG(sequence, thread)`` as RMAN does, ``REMOVE_ARCHIVED_LOG(sequence, thread)`` as ``rm`` does,
+      ``HOLD_ARCHIVER(held)``;
+    * ``OPEN_THREAD(thread)`` and ``CLOSE_THREAD(thread)``: start and stop an instance;
+    * ``USE_THREAD(thread)``: the session is one of that instance from its next transaction on.
 
-    def procedure(name: str, run: Callable[[Arguments], None], *parameters: Parameter) -> Procedure:
-        def call(_session: EngineSession, arguments: Arguments) -> None:
+    ``shown`` and ``held`` are 1 or 0.
+    """
+    writer = sink.writer
+
+    def wart(_session: EngineSession, given: Arguments) -> None:
+        set_wart(database, sink, _wart(given["WART"]), shown=_is_yes(given["SHOWN"]))
+
+    def delete(_session: EngineSession, given: Arguments) -> None:
+        writer.delete_archived(_number(given, "SEQUENCE"), _number(given, "THREAD"))
+
+    def remove(_session: EngineSession, given: Arguments) -> None:
+        writer.remove_archived(_number(given, "SEQUENCE"), _number(given, "THREAD"))
+
+    def hold(_session: EngineSession, given: Arguments) -> None:
+        writer.hold_archiver(held=_is_yes(given["HELD"]))
+
+    def start(_session: EngineSession, given: Arguments) -> None:
+        writer.open_thread(_number(given, "THREAD"))
+
+    def stop(_session: EngineSession, given: Arguments) -> None:
+        sink.close_thread(_number(given, "THREAD"))
+
+    def use(session: EngineSession, given: Arguments) -> None:
+        sink.connect_session(session.session_id, _number(given, "THREAD"))
+
+    def procedure(name: str, run: Run, *parameters: Parameter) -> Procedure:
+        def call(session: EngineSession, arguments: Arguments) -> None:
             with database.writing():
-                run(arguments)
+                run(session, arguments)
 
         return Procedure(PACKAGE, name, parameters, call)
 
     return [
         procedure("SET_WART", wart, Parameter("WART", OraType.VARCHAR), _SHOWN),
-        procedure(
-            "DELETE_ARCHIVED_LOG", lambda given: sink.delete_archived(_sequence(given)), _SEQUENCE
-        ),
-        procedure(
-            "REMOVE_ARCHIVED_LOG", lambda given: sink.remove_archived(_sequence(given)), _SEQUENCE
-        ),
-        procedure(
-            "HOLD_ARCHIVER", lambda given: sink.hold_archiver(held=_is_yes(given["HELD"])), _HELD
-        ),
+        procedure("DELETE_ARCHIVED_LOG", delete, _SEQUENCE, _OF_THREAD),
+        procedure("REMOVE_ARCHIVED_LOG", remove, _SEQUENCE, _OF_THREAD),
+        procedure("HOLD_ARCHIVER", hold, _HELD),
+        procedure("OPEN_THREAD", start, _THREAD),
+        procedure("CLOSE_THREAD", stop, _THREAD),
+        procedure("USE_THREAD", use, _THREAD),
     ]
 
 
@@ -70,5 +98,5 @@ def _is_yes(value: object) -> bool:
     return str(value) != "0"
 
 
-def _sequence(arguments: Arguments) -> int:
-    return int(str(arguments["SEQUENCE"]))
+def _number(arguments: Arguments, name: str) -> int:
+    return int(str(arguments[name]))

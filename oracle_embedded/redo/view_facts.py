@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import resource
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
 from oracle_embedded.faults import FaultEvent, FaultKind, FaultRegistry
-from oracle_embedded.redo import store
+from oracle_embedded.redo import store, threads
 from oracle_embedded.redo.logs import (
     BLOCK_BYTES,
     NEXT_CHANGE_OPEN,
+    archive_directory,
     blocks_from_bytes,
+    group_of,
+    member_name,
     resetlogs_id,
 )
 from oracle_embedded.redo.miner import Miner
@@ -37,7 +40,10 @@ _ACTIVE_SEQUENCES = 1
 
 
 class Facts:
-    """All views but V$LOGMNR_CONTENTS as facts by column name; what a view does not name is NULL."""
+    """All views but V$LOGMNR_CONTENTS as facts by column name; what a view does not name is NULL.
+
+    A row with ``INST_ID`` belongs to one instance; one without is of the control file, which every instance shows.
+    """
 
     def __init__(
         self,
@@ -154,22 +160,31 @@ class Facts:
 
     # --- logs --------------------------------------------------------------------------------------------------------
 
+    def _groups(self) -> Iterator[tuple[int, int]]:
+        """Each log group with its thread."""
+        with self._reading() as connection:
+            known = threads.read_threads(connection)
+        for thread in known:
+            for sequence in range(1, self._settings.groups + 1):
+                yield group_of(thread.thread, sequence, self._settings), thread.thread
+
     def _log_facts(self, _session: EngineSession) -> Iterator[Row]:
         logs = self._logs()
         if FaultKind.SWITCH_IN_PROGRESS in self._faults.shown(FaultEvent.LOGS):
             logs = logs[:-1]
         held = {log.group_number: log for log in store.online_logs(logs).values()}
-        for group in range(1, self._settings.groups + 1):
+        newest = {log.thread: log.sequence for log in logs}
+        for group, thread in self._groups():
             log = held.get(group)
             yield {
                 "GROUP#": group,
-                "THREAD#": 1,
+                "THREAD#": thread,
                 "SEQUENCE#": log.sequence if log else 0,
                 "BYTES": self._settings.log_bytes,
                 "BLOCKSIZE": BLOCK_BYTES,
                 "MEMBERS": 1,
                 "ARCHIVED": "YES" if log is None or log.archived else "NO",
-                "STATUS": _log_status(log, logs),
+                "STATUS": _log_status(log, newest),
                 "FIRST_CHANGE#": log.first_change if log else 0,
                 "FIRST_TIME": log.first_time if log else None,
                 "NEXT_CHANGE#": (log.next_change or NEXT_CHANGE_OPEN) if log else 0,
@@ -178,11 +193,11 @@ class Facts:
             }
 
     def _logfiles(self, _session: EngineSession) -> Iterator[Row]:
-        for group in range(1, self._settings.groups + 1):
+        for group, _thread in self._groups():
             yield {
                 "GROUP#": group,
                 "TYPE": "ONLINE",
-                "MEMBER": self._sink.member_name(group),
+                "MEMBER": member_name(group, self._settings, self._database),
                 "IS_RECOVERY_DEST_FILE": "NO",
                 "CON_ID": 0,
             }
@@ -235,7 +250,7 @@ class Facts:
                 "TARGET": "PRIMARY",
                 "ARCHIVER": "ARCH",
                 "SCHEDULE": "ACTIVE" if valid else "INACTIVE",
-                "DESTINATION": self._sink.archive_directory() if valid else None,
+                "DESTINATION": self._archive_directory() if valid else None,
                 "LOG_SEQUENCE": max(
                     (log.sequence for log in self._logs() if log.archived), default=0
                 )
@@ -256,7 +271,7 @@ class Facts:
                 "DATABASE_MODE": "OPEN" if valid else "UNKNOWN",
                 "RECOVERY_MODE": "IDLE",
                 "PROTECTION_MODE": "MAXIMUM PERFORMANCE",
-                "DESTINATION": self._sink.archive_directory() if valid else None,
+                "DESTINATION": self._archive_directory() if valid else None,
                 "ARCHIVED_THREAD#": 1 if valid and newest else 0,
                 "ARCHIVED_SEQ#": newest if valid else 0,
                 "APPLIED_THREAD#": 0,
@@ -267,40 +282,71 @@ class Facts:
                 "SYNCHRONIZED": "NO",
             }
 
+    def _archive_directory(self) -> str:
+        return archive_directory(self._settings, self._database)
+
     def _threads(self, _session: EngineSession) -> Iterator[Row]:
         self._sink.keep_alive()
         with self._reading() as connection:
-            meta = store.read_meta(connection)
-            current = store.read_logs(connection)[-1]
-            (time,) = connection.execute(
-                "SELECT time FROM redo_record ORDER BY id DESC LIMIT 1"
-            ).fetchone() or (current.first_time,)
-        yield {
-            "THREAD#": 1,
-            "STATUS": "OPEN",
-            "ENABLED": "PUBLIC",
+            for thread in threads.read_threads(connection):
+                yield self._thread_facts(thread, connection)
+
+    def _thread_facts(self, thread: threads.Thread, connection: sqlite3.Connection) -> Row:
+        logs = [log for log in store.read_logs(connection) if log.thread == thread.thread]
+        facts: Row = {
+            "THREAD#": thread.thread,
+            "STATUS": "OPEN" if thread.is_open else "CLOSED",
+            "ENABLED": thread.enabled,
             "GROUPS": self._settings.groups,
-            "INSTANCE": self._database.instance_name,
-            "OPEN_TIME": meta["created"],
-            "CURRENT_GROUP#": current.group_number,
-            "SEQUENCE#": current.sequence,
-            "CHECKPOINT_CHANGE#": current.first_change,
-            "CHECKPOINT_TIME": current.first_time,
-            "ENABLE_CHANGE#": meta["resetlogs_change"],
-            "ENABLE_TIME": meta["resetlogs_time"],
-            "DISABLE_CHANGE#": 0,
-            "LAST_REDO_SEQUENCE#": current.sequence,
-            "LAST_REDO_BLOCK": blocks_from_bytes(current.bytes_used),
-            "LAST_REDO_CHANGE#": current.last_change or current.first_change,
-            "LAST_REDO_TIME": time,
+            "INSTANCE": self._instance_name(thread.thread),
+            "OPEN_TIME": thread.open_time,
+            "ENABLE_CHANGE#": thread.enable_change,
+            "ENABLE_TIME": thread.enable_time,
+            "DISABLE_CHANGE#": thread.disable_change,
+            "DISABLE_TIME": thread.disable_time,
             "CON_ID": 0,
         }
+        if not logs:
+            return facts
+        newest = logs[-1]
+        (time,) = connection.execute(
+            "SELECT time FROM redo_record WHERE log_id = ? AND id >= ? ORDER BY id DESC LIMIT 1",
+            (newest.log_id, newest.first_id),
+        ).fetchone() or (newest.first_time,)
+        return {
+            **facts,
+            "CURRENT_GROUP#": newest.group_number,
+            "SEQUENCE#": newest.sequence,
+            "CHECKPOINT_CHANGE#": newest.first_change if thread.is_open else thread.close_change,
+            "CHECKPOINT_TIME": newest.first_time,
+            "LAST_REDO_SEQUENCE#": newest.sequence,
+            "LAST_REDO_BLOCK": blocks_from_bytes(newest.bytes_used),
+            "LAST_REDO_CHANGE#": newest.last_change or newest.first_change,
+            "LAST_REDO_TIME": time,
+        }
+
+    def _instance_name(self, thread: int) -> str:
+        name = self._database.instance_name
+        return name if thread == threads.FIRST else f"{name}{thread}"
+
+    # --- instances ---------------------------------------------------------------------------------------------------
+
+    def instances(self) -> list[int]:
+        """Numbers of the running instances: each writes the thread of its number."""
+        with self._reading() as connection:
+            return [found.thread for found in threads.read_threads(connection) if found.is_open]
+
+    def instance_of(self, session: EngineSession) -> int:
+        """The instance to which a session is connected."""
+        return self._sink.thread_of(session.session_id)
 
     # --- sessions ----------------------------------------------------------------------------------------------------
 
     def _transactions(self, _session: EngineSession) -> Iterator[Row]:
         for transaction in self._database.open_transactions():
-            yield _transaction_facts(transaction)
+            yield _transaction_facts(transaction) | {
+                "INST_ID": self._sink.thread_of_transaction(transaction)
+            }
 
     def _logmnr_logs(self, session: EngineSession) -> Iterator[Row]:
         with self._reading() as connection:
@@ -360,12 +406,13 @@ class Facts:
             yield {"SID": session.session_id, "STATISTIC#": number, "VALUE": used, "CON_ID": 0}
 
 
-def _log_status(log: store.Log | None, logs: list[store.Log]) -> str:
+def _log_status(log: store.Log | None, newest: Mapping[int, int]) -> str:
+    """STATUS in V$LOG; ``newest`` is the highest sequence of each thread."""
     if log is None:
         return "UNUSED"
     if log.next_change is None:
         return "CURRENT"
-    behind = logs[-1].sequence - log.sequence
+    behind = newest[log.thread] - log.sequence
     return "ACTIVE" if behind <= _ACTIVE_SEQUENCES else "INACTIVE"
 
 

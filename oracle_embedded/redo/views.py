@@ -12,7 +12,6 @@ from oracle_embedded.redo.view_columns import LAYOUTS
 from oracle_embedded.redo.view_facts import Fact, Facts, Row
 
 Constraints = Sequence[tuple[str, str, Value]]
-_INSTANCE = 1
 
 
 def fact_tables(facts: Facts) -> list[VirtualTable]:
@@ -20,17 +19,18 @@ def fact_tables(facts: Facts) -> list[VirtualTable]:
     return [
         table
         for name, source in facts.sources().items()
-        for table in _with_twin(name, LAYOUTS[name], source)
+        for table in _with_twin(name, LAYOUTS[name], source, facts)
     ]
 
 
-def contents_tables(contents: Contents) -> list[VirtualTable]:
+def contents_tables(contents: Contents, facts: Facts) -> list[VirtualTable]:
     """V$LOGMNR_CONTENTS and its GV$ twin."""
 
     def twin(
         session: EngineSession, constraints: Constraints, columns: frozenset[str] | None
     ) -> Iterator[Sequence[Value]]:
-        return ((NUMBERS[_INSTANCE], *row) for row in contents.rows(session, constraints, columns))
+        number = NUMBERS[facts.instance_of(session)]
+        return ((number, *row) for row in contents.rows(session, constraints, columns))
 
     return [
         VirtualTable("V$LOGMNR_CONTENTS", COLUMNS, contents.rows),
@@ -39,22 +39,29 @@ def contents_tables(contents: Contents) -> list[VirtualTable]:
 
 
 def _with_twin(
-    name: str, layout: str, source: Callable[[EngineSession], Iterable[Row]]
+    name: str, layout: str, source: Callable[[EngineSession], Iterable[Row]], facts: Facts
 ) -> Iterator[VirtualTable]:
+    """A V$ view of the session's instance, and its GV$ twin, which repeats the control file's rows for every instance."""
     pairs = [cast(tuple[str, str], tuple(word.rsplit(":", 1))) for word in layout.split()]
     columns = tuple(column_meta(column, kind) for column, kind in pairs)
+
+    def of_instance(session: EngineSession, instance: int) -> Iterator[Sequence[Value]]:
+        for row in source(session):
+            assert row.keys() <= {"INST_ID", *(column for column, _ in pairs)}, row.keys()
+            if row.get("INST_ID", instance) == instance:
+                yield tuple(_encode(kind, row.get(column)) for column, kind in pairs)
 
     def rows(
         session: EngineSession, _constraints: Constraints, _columns: frozenset[str] | None
     ) -> Iterator[Sequence[Value]]:
-        for facts in source(session):
-            assert facts.keys() <= {column for column, _ in pairs}, facts.keys()
-            yield tuple(_encode(kind, facts.get(column)) for column, kind in pairs)
+        return of_instance(session, facts.instance_of(session))
 
     def twin(
-        session: EngineSession, constraints: Constraints, wanted: frozenset[str] | None
+        session: EngineSession, _constraints: Constraints, _columns: frozenset[str] | None
     ) -> Iterator[Sequence[Value]]:
-        return ((NUMBERS[_INSTANCE], *row) for row in rows(session, constraints, wanted))
+        for instance in facts.instances():
+            for row in of_instance(session, instance):
+                yield (NUMBERS[instance], *row)
 
     yield VirtualTable(name, columns, rows)
     yield VirtualTable(f"G{name}", (column_meta("INST_ID", "N"), *columns), twin)

@@ -98,7 +98,10 @@ def live(path: Path, *warts: Wart, **settings: Any) -> Iterator[Live]:
     try:
         with EmbeddedServer(opened.engine, faults=opened.faults) as server:
             running = Live(opened, server)
-            running.admin("alter database add supplemental log data (all) columns")
+            running.admin(
+                "alter database add supplemental log data (all) columns",
+                "grant execute on sys.dbms_redolake_faults to public",
+            )
             yield running
             for connection in running.connections:
                 connection.close()

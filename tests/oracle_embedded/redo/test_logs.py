@@ -177,7 +177,7 @@ def test_redo_of_a_killed_process_ends_with_its_last_sqlite_commit(
     scn = world.db.scn
     world.db._connection.execute("BEGIN IMMEDIATE")
     late = world.db.next_scn()
-    world.redo.sink.switch()
+    world.redo.sink.writer.switch(1)
     world.redo.sink.flush()
     assert late
     world.db._connection.close()  # uncommitted work is lost, as when the process dies

@@ -1,0 +1,338 @@
+"""Where in the log does a record go?
+
+Records are collected in memory and written many at a time, always before the engine commits SQLite. A record gets its
+address when it enters the log of its thread: at once, or, where redo comes late, when its transaction's strand is bound.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from oracle_embedded.api import DatabaseView, OracleError
+from oracle_embedded.redo import store, threads
+from oracle_embedded.redo.logs import LogWriter, Shared, capacity_of
+from oracle_embedded.redo.settings import RedoSettings
+from oracle_embedded.redo.strands import Held, Strands
+
+_BATCH_ROWS = 1000
+_MARK_ROWS = 1000
+_RECORD_BYTES = 128
+"""Estimated redo of a record's headers, and the least distance of two records in a log."""
+
+Row = tuple[
+    int,  # id
+    int,  # log_id
+    int,  # position
+    int,  # scn
+    int,  # time
+    int | None,  # tx
+    int,  # op
+    int,  # flags
+    int | None,  # object
+    bytes | None,  # row_id
+    bytes | None,  # before
+    bytes | None,  # after
+]
+
+
+@dataclass(slots=True)
+class RedoThread:
+    """A thread that is written: its log, and the strands of its open transactions."""
+
+    logs: LogWriter
+    strands: Strands
+
+
+class RedoWriter:
+    """Takes records in the order of their SCNs and puts each into a thread's log; used in the writer's block only.
+
+    Attributes:
+        late: Does redo of open transactions wait in strands?
+        scn: The highest SCN taken.
+        last_time: When the last record was taken, in seconds since 1970.
+    """
+
+    def __init__(self, database: DatabaseView, settings: RedoSettings, *, late: bool) -> None:
+        self._database = database
+        self._settings = settings
+        self._clock = settings.clock
+        self._log_bytes = capacity_of(settings.log_bytes)
+        self._shared = Shared()
+        self._threads: dict[int, RedoThread] = {}
+        self._rows: list[Row] = []
+        self._marked_id = 0
+        self._flushed_scn = 0
+        self.late = late
+        self.scn = 0
+        self.last_time = 0.0
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The writing connection."""
+        return self._database.connection()
+
+    @property
+    def next_id(self) -> int:
+        """Id of the next record that enters a log."""
+        return self._shared.next_id
+
+    @property
+    def open_threads(self) -> list[int]:
+        """Threads that an instance writes."""
+        return [number for number, thread in self._threads.items() if thread.logs.is_open]
+
+    # --- opening -----------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Make tables, the incarnation and the first thread where there are none, then load the end of the redo."""
+        store.create_tables(self.connection)
+        if not store.read_meta(self.connection):
+            self._create()
+        self.load()
+
+    def _create(self) -> None:
+        scn, now = self._database.current_scn(), self._now()
+        facts: dict[str, Any] = {
+            "dbid": zlib.crc32(self._database.database_name.encode()),
+            "created": now,
+            "resetlogs_change": scn,
+            "resetlogs_time": now,
+            "log_mode": "ARCHIVELOG" if self._settings.archivelog else "NOARCHIVELOG",
+            "supplemental": [],
+        }
+        store.write_meta(self.connection, facts)
+        threads.enable(self.connection, threads.FIRST, threads.PUBLIC, scn, now)
+        threads.mark_open(self.connection, threads.FIRST, now)
+        LogWriter(self._database, self._settings, self._shared, threads.FIRST).open(scn)
+
+    def load(self) -> None:
+        """Forget what SQLite does not hold, and read the end of the redo."""
+        self._rows.clear()
+        (last_id,) = self.connection.execute(
+            "SELECT max((SELECT coalesce(max(id), 0) + 1 FROM redo_record),"
+            " (SELECT coalesce(max(first_id), 1) FROM redo_log))"
+        ).fetchone()
+        self._shared.next_id = last_id
+        self._threads = {
+            found.thread: self._thread(found.thread)
+            for found in threads.read_threads(self.connection)
+        }
+        self._load_strands()
+        written = max(thread.logs.scn for thread in self._threads.values())
+        held = [scn for thread in self._threads.values() for scn in thread.strands.scns_last()]
+        self.scn = max([written, *held])
+        self._flushed_scn = written
+        (self._marked_id,) = self.connection.execute(
+            "SELECT coalesce(max(id), 0) FROM redo_mark"
+        ).fetchone()
+        if not self.late:
+            self.bind()
+
+    def _thread(self, number: int) -> RedoThread:
+        settings = self._settings
+        return RedoThread(
+            LogWriter(self._database, settings, self._shared, number),
+            Strands(settings.strand_records, settings.strand_bytes),
+        )
+
+    def _load_strands(self) -> None:
+        for number, size, *record in self.connection.execute(store.STRAND_QUERY):
+            self._threads[number].strands.restore(size, tuple(record))
+
+    def _now(self) -> int:
+        return int(self._clock())
+
+    # --- records -----------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        thread: int,
+        scn: int,
+        tx: int | None,
+        op: int,
+        flags: int,
+        number: int | None,
+        row_id: bytes | None,
+        before: bytes | None,
+        after: bytes | None,
+    ) -> None:
+        """Take the next record of a thread: into its transaction's strand, or into the log.
+
+        Raises:
+            OracleError: ORA-00600 when an SCN falls.
+        """
+        size = _RECORD_BYTES + len(before or b"") + len(after or b"")
+        own = self._threads[thread]
+        if scn != self.scn:
+            if scn < self.scn:
+                raise OracleError(
+                    600, f"internal error code, arguments: [redo scn {scn}], [{self.scn}]"
+                )
+            taken = own.logs.position + own.strands.size
+            if taken + size > self._log_bytes and taken:
+                self._switch(own, scn)
+            self.scn = scn
+        self.last_time = self._clock()
+        record: Held = (scn, int(self.last_time), tx, op, flags, number, row_id, before, after)
+        if not self.late or tx is None:
+            self._write(own.logs, size, record)
+        elif own.strands.hold(tx, size, record):
+            self.bind_transaction(thread, tx)
+
+    def bind_transaction(self, thread: int, tx: int) -> None:
+        """Write what waits in a transaction's strand to the log."""
+        own = self._threads[thread]
+        for size, record in own.strands.take(self.connection, tx):
+            self._write(own.logs, size, record)
+
+    def bind(self) -> None:
+        """Write what waits in all strands to the logs."""
+        for number in self._threads:
+            self._bind_thread(number)
+
+    def _bind_thread(self, thread: int) -> None:
+        for tx in self._threads[thread].strands.transactions():
+            self.bind_transaction(thread, tx)
+
+    def _write(self, logs: LogWriter, size: int, record: Held) -> None:
+        """Give a record its address."""
+        shared = self._shared
+        self._rows.append((shared.next_id, logs.log_id, logs.position, *record))
+        shared.next_id += 1
+        logs.position += size
+        if record[0] > logs.scn:
+            logs.scn = record[0]
+        if len(self._rows) >= _BATCH_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the collected records, and what waits in strands."""
+        for number, thread in self._threads.items():
+            thread.strands.save(self.connection, number)
+        if not self._rows:
+            return
+        self.connection.executemany(store.RECORD_INSERT, self._rows)
+        first_id, last_id = self._rows[0][0], self._rows[-1][0]
+        if last_id - self._marked_id >= _MARK_ROWS:
+            self._mark(first_id)
+            self._marked_id = last_id
+        self._rows.clear()
+        written = [thread.logs for thread in self._threads.values() if thread.logs.is_open]
+        self._flushed_scn = max([self._flushed_scn, *(logs.scn for logs in written)])
+        for logs in written:
+            logs.save()
+
+    def _mark(self, first_id: int) -> None:
+        held = [scn for thread in self._threads.values() for scn in thread.strands.scns()]
+        floor = min(*(row[3] for row in self._rows), *held, self.scn)
+        self.connection.execute(
+            "INSERT INTO redo_mark VALUES (?, ?, ?)", (first_id, self._flushed_scn, floor)
+        )
+
+    # --- logs --------------------------------------------------------------------------------------------------------
+
+    def switch(self, *numbers: int) -> int:
+        """Switch the logs of these threads; returns the first SCN of the new ones."""
+        scn = self._database.next_scn()
+        for number in numbers:
+            self._switch(self._threads[number], scn)
+        return scn
+
+    def _switch(self, thread: RedoThread, scn: int) -> None:
+        """Switch a log at an SCN above those of all its thread's redo, which must be in the log before."""
+        self._bind_thread(thread.logs.thread)
+        self.flush()
+        thread.logs.switch(scn)
+
+    def hold_archiver(self, *, held: bool) -> None:
+        """Let ended logs wait for the archiver, or archive them all."""
+        self.flush()
+        self._shared.archiver_held = held
+        self._threads[threads.FIRST].logs.archive()
+
+    def reset(self) -> int:
+        """Begin a new incarnation in all open threads; returns its first SCN."""
+        scn = self._database.next_scn()
+        self.flush()
+        self._shared.archiver_held = False
+        store.write_meta(self.connection, {"resetlogs_change": scn, "resetlogs_time": self._now()})
+        for thread in self._threads.values():
+            if thread.logs.is_open:
+                thread.logs.reset(scn)
+        return scn
+
+    def mark_dictionary(self) -> None:
+        """Note that a whole dictionary was written into the first thread's current log."""
+        self._threads[threads.FIRST].logs.mark_dictionary()
+
+    def delete_archived(self, sequence: int, thread: int) -> None:
+        """Delete an archived log as RMAN does."""
+        self.flush()
+        self._known(thread).logs.delete_archived(sequence)
+
+    def remove_archived(self, sequence: int, thread: int) -> None:
+        """Remove the file of an archived log."""
+        self.flush()
+        self._known(thread).logs.remove_archived(sequence)
+
+    # --- threads -----------------------------------------------------------------------------------------------------
+
+    def enable_thread(self, number: int, kind: str) -> None:
+        """Enable a thread, which stays closed.
+
+        Raises:
+            OracleError: ORA-01612 when it is enabled.
+        """
+        known = {thread.thread: thread for thread in threads.read_threads(self.connection)}
+        if number in known and known[number].enabled != threads.DISABLED:
+            raise OracleError(1612, f"instance is already enabled on thread {number}")
+        scn = self._database.next_scn()
+        self.flush()
+        threads.enable(self.connection, number, kind, scn, self._now())
+        self._threads[number] = self._thread(number)
+
+    def disable_thread(self, number: int) -> None:
+        """Disable a closed thread.
+
+        Raises:
+            OracleError: ORA-01614 when it is not enabled, ORA-01615 while it is open.
+        """
+        if self._known(number).logs.is_open:
+            raise OracleError(1615, f"instance (thread {number}) is mounted, cannot disable")
+        scn = self._database.next_scn()
+        threads.disable(self.connection, number, scn, self._now())
+
+    def open_thread(self, number: int) -> None:
+        """Let an instance open an enabled thread.
+
+        Raises:
+            OracleError: ORA-01618 when it is not enabled.
+        """
+        if self._known(number).logs.is_open:
+            return
+        scn = self._database.next_scn()
+        self.flush()
+        threads.mark_open(self.connection, number, self._now())
+        self._threads[number].logs.open(scn)
+
+    def close_thread(self, number: int) -> int:
+        """Let its instance close a thread without open transactions; returns the SCN at which its redo ends."""
+        scn = self._database.next_scn()
+        self._bind_thread(number)
+        self.flush()
+        threads.mark_closed(self.connection, number, scn)
+        self._threads[number].logs.close(scn)
+        return scn
+
+    def _known(self, number: int) -> RedoThread:
+        enabled = {
+            thread.thread
+            for thread in threads.read_threads(self.connection)
+            if thread.enabled != threads.DISABLED
+        }
+        if number not in enabled:
+            raise OracleError(1618, f"redo thread {number} is not enabled - cannot mount")
+        return self._threads[number]
