@@ -66,6 +66,7 @@ class Session:
         self.current_values: dict[int, int] = {}
         self.prepared: dict[str, tuple[object, PreparedStatement]] = {}
         self.closed = False
+        self.killed = False
         self._interrupted = threading.Event()
         self._running: Connection | None = None
         self._running_lock = threading.Lock()
@@ -93,7 +94,12 @@ class Session:
         if not isinstance(statement, PreparedStatement):
             raise TypeError("the statement does not come from parse()")
         self._interrupted.clear()
-        return run_statement(self, statement, binds, bind_metas, batch_errors=batch_errors)
+        try:
+            return run_statement(self, statement, binds, bind_metas, batch_errors=batch_errors)
+        except OracleError as error:
+            if self.killed:
+                raise _killed() from error
+            raise
 
     def run(
         self, sql: str, binds: Sequence[Value] = (), bind_metas: Sequence[BindMeta] = ()
@@ -101,7 +107,16 @@ class Session:
         """Parse and execute a statement once."""
         return self.execute(self.parse(sql), [binds] if binds else (), bind_metas=bind_metas)
 
+    def kill(self) -> None:
+        """Roll back what the session did and let it do nothing more; from another session's thread."""
+        self.killed = True
+        self.interrupt()
+        with self.database.store.lock:
+            self.rollback()
+
     def _check_open(self) -> None:
+        if self.killed:
+            raise _killed()
         if self.closed:
             raise OracleError(1012, "not logged on")
         if self.database.store.closed:
@@ -353,3 +368,7 @@ class Session:
         self.closed = True
         self._lobs.clear()
         self.database.forget_session(self)
+
+
+def _killed() -> OracleError:
+    return OracleError(28, "your session has been killed")

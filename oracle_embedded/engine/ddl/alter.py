@@ -14,9 +14,15 @@ from oracle_embedded.engine.ddl.tables import (
     with_log_group,
 )
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.run.constraints import check_new_type, check_rows, constant_default
+from oracle_embedded.engine.run.constraints import (
+    check_new_type,
+    check_rows,
+    check_unique_rows,
+    constant_default,
+    double_keys,
+)
 from oracle_embedded.engine.sql import ddl_nodes as nodes
-from oracle_embedded.engine.storage.catalog import TableDef
+from oracle_embedded.engine.storage.catalog import Constraint, TableDef
 
 _COLUMNS = frozenset({"add column", "modify column", "drop column", "rename column"})
 _STRUCTURAL = _COLUMNS | {"add constraint"}
@@ -61,8 +67,10 @@ def _apply(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:
             if table.key is None:
                 raise OracleError(2441, "Cannot drop nonexistent primary key")
             return _drop_constraint(run, table, table.key.name)
-        case "rename constraint" | "enable constraint":
-            return _change_constraint(run, table, verb, *argument)
+        case "rename constraint":
+            return _rename_constraint(table, *argument)
+        case "constraint state":
+            return _change_constraint(run, table, *argument)
         case "add log group":
             return with_log_group(run, table, argument)
         case "drop log group":
@@ -177,9 +185,23 @@ def _rename_column(table: TableDef, old: str, new: str) -> TableDef:
 
 def _add_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) -> TableDef:
     changed = with_constraint(run, table, spec)
-    if spec.enabled:
-        check_rows(run.session, changed, changed.constraints[-1])
+    _check_new_state(run, changed, changed.constraints[-1])
     return changed
+
+
+def _check_new_state(run: DdlRun, table: TableDef, constraint: Constraint) -> None:
+    """Check the rows of a constraint that is validated; a unique index refuses double keys all the same."""
+    if constraint.validated:
+        check_rows(run.session, table, constraint)
+    elif constraint.enabled and constraint.kind in "PU" and not constraint.deferrable:
+        index = next(item for item in table.indexes if item.name == constraint.index_name)
+        if index.unique:
+            check_unique_rows(
+                run.session.database.store,
+                table,
+                constraint.columns,
+                double_keys(table, constraint),
+            )
 
 
 def _drop_constraint(run: DdlRun, table: TableDef, name: str) -> TableDef:
@@ -219,24 +241,37 @@ def _drop_constraint(run: DdlRun, table: TableDef, name: str) -> TableDef:
     return replace(table, constraints=constraints, indexes=indexes, columns=columns)
 
 
-def _change_constraint(
-    run: DdlRun, table: TableDef, verb: str, name: str, argument: str | bool
-) -> TableDef:
-    found = next((item for item in table.constraints if item.name == name), None)
+def _rename_constraint(table: TableDef, old: str, new: str) -> TableDef:
+    found = next((item for item in table.constraints if item.name == old), None)
     if found is None:
+        raise OracleError(23292, f"The constraint does not exist ({old})")
+    return _with_changed(table, found, replace(found, name=new, generated=False))
+
+
+def _change_constraint(
+    run: DdlRun, table: TableDef, name: str | None, state: tuple[bool, bool]
+) -> TableDef:
+    wanted = [
+        item
+        for item in table.constraints
+        if (item.kind == "P" if name is None else item.name == name)
+    ]
+    if not wanted:
+        code = 2431 if not state[0] else 2430
         raise OracleError(
-            23292 if verb.startswith("rename") else 2430, f"The constraint does not exist ({name})"
+            code,
+            f"cannot {'enable' if state[0] else 'disable'} constraint ({name}) - no such constraint",
         )
-    if isinstance(argument, str):
-        changed = replace(found, name=argument, generated=False)
-    else:
-        changed = replace(found, enabled=argument)
-    table = replace(
-        table, constraints=tuple(changed if item is found else item for item in table.constraints)
-    )
-    if argument is True:
-        check_rows(run.session, table, changed)
+    changed = replace(wanted[0], enabled=state[0], validated=state[1])
+    table = _with_changed(table, wanted[0], changed)
+    _check_new_state(run, table, changed)
     return table
+
+
+def _with_changed(table: TableDef, old: Constraint, new: Constraint) -> TableDef:
+    return replace(
+        table, constraints=tuple(new if item is old else item for item in table.constraints)
+    )
 
 
 def _drop_log_group(table: TableDef, spec: nodes.LogGroupSpec) -> TableDef:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.errors import ora
@@ -49,6 +51,9 @@ _SYSTEM_WITHOUT_EFFECT = frozenset(
     {"RESOURCE_LIMIT", "OPEN_CURSORS", "PROCESSES", "STATISTICS_LEVEL"}
 )
 _RETENTION_MAX = 2**31 - 1
+_KILLED = re.compile(
+    r"KILL SESSION (\d+)\s*,\s*(\d+)(?:\s*,\s*@\d+)?(?: IMMEDIATE| FORCE| NOREPLAY)*"
+)
 
 
 def alter_session(session: SessionState, node: nodes.AlterSession) -> None:
@@ -130,7 +135,8 @@ def alter_system(session: SessionState, node: nodes.AlterSystem, text: str) -> N
     if node.target == "SYSTEM" and words in ("FLUSH SHARED_POOL", "FLUSH BUFFER_CACHE", "REGISTER"):
         return
     if node.target == "SYSTEM" and words.startswith("KILL SESSION"):
-        raise OracleError(3001, "unimplemented feature: ALTER SYSTEM KILL SESSION")
+        _kill_session(session, words)
+        return
     hooks = (
         database.alter_system_hooks()
         if node.target == "SYSTEM"
@@ -142,6 +148,19 @@ def alter_system(session: SessionState, node: nodes.AlterSystem, text: str) -> N
     hook(session)
     if node.target != "SYSTEM":
         database.log_ddl(session, text)
+
+
+def _kill_session(session: SessionState, words: str) -> None:
+    found = _KILLED.fullmatch(words)
+    if found is None:
+        raise OracleError(26, "missing or invalid session ID")
+    session_id, serial = map(int, found.groups())
+    victim = session.database.sessions.get(session_id)
+    if victim is None or victim.serial != serial:
+        raise OracleError(30, "User session ID does not exist.")
+    if victim is session:
+        raise OracleError(27, "cannot kill current session")
+    victim.kill()
 
 
 def _set_system(session: SessionState, name: str, value: str) -> None:

@@ -139,6 +139,8 @@ def with_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) ->
             spec.not_null,
             enabled=spec.enabled,
             generated=generated,
+            validated=spec.validated,
+            deferrable=spec.deferrable,
         )
         return replace(table, constraints=(*table.constraints, made))
     if spec.kind == "R":
@@ -188,7 +190,7 @@ def _with_key(
             name,
             columns,
             (False,) * len(columns),
-            True,
+            not spec.deferrable,
             generated,
         )
         indexes = (*indexes, existing)
@@ -200,6 +202,8 @@ def _with_key(
         enabled=spec.enabled,
         generated=generated,
         index_name=existing.name,
+        validated=spec.validated,
+        deferrable=spec.deferrable,
     )
     return replace(table, constraints=(*table.constraints, made), indexes=indexes)
 
@@ -236,6 +240,7 @@ def _foreign_key(
     return Constraint(
         name, "R", columns, referenced=parent.object_id, referenced_constraint=key.name,
         delete_rule=spec.delete_rule or "NO ACTION", enabled=spec.enabled, generated=generated,
+        validated=spec.validated, deferrable=spec.deferrable,
     )  # fmt: skip
 
 

@@ -60,15 +60,7 @@ def check_rows(session: SessionState, table: TableDef, constraint: Constraint) -
     columns = [f"c{internal_id}" for internal_id in constraint.columns]
     full = f"{table.owner}.{constraint.name}"
     if constraint.kind in "PU":
-        check_unique_rows(
-            store,
-            table,
-            constraint.columns,
-            OracleError(
-                2437 if constraint.kind == "P" else 2299,
-                f"cannot validate ({full}) - {'primary key violated' if constraint.kind == 'P' else 'duplicate keys found'}",
-            ),
-        )
+        check_unique_rows(store, table, constraint.columns, double_keys(table, constraint))
         if constraint.kind == "P" and _any(
             store,
             f"SELECT 1 FROM {rows} WHERE " + " OR ".join(f"{name} IS NULL" for name in columns),
@@ -96,6 +88,14 @@ def check_rows(session: SessionState, table: TableDef, constraint: Constraint) -
             image = dict(zip(table.ids, row, strict=True))
             if over_row(session, plan, text_columns(table), 0, image, (), table.ids)[0] == 0:
                 raise OracleError(2293, f"cannot validate ({full}) - check constraint violated")
+
+
+def double_keys(table: TableDef, constraint: Constraint) -> OracleError:
+    """The error for a key that rows share."""
+    full = f"{table.owner}.{constraint.name}"
+    if constraint.kind == "P":
+        return OracleError(2437, f"cannot validate ({full}) - primary key violated")
+    return OracleError(2299, f"cannot validate ({full}) - duplicate keys found")
 
 
 def _any(store: Store, sql: str) -> bool:

@@ -155,6 +155,9 @@ class SessionState(EngineSession, Protocol):
     def enter(self, context: CallContext) -> None:
         """Let the functions of a connection work for this session's next statement."""
 
+    def kill(self) -> None:
+        """Roll back what the session did and let it do nothing more; from another session's thread."""
+
     def running(self, connection: Connection) -> AbstractContextManager[None]:
         """While the block runs, a cancel interrupts this connection. Only for statements that read."""
 

@@ -10,6 +10,7 @@ from oracle_embedded.engine.sql.columns import (
     read_column,
     read_log_group,
     read_sequence_options,
+    read_state,
     read_table_constraint,
 )
 from oracle_embedded.engine.sql.stream import TokenStream
@@ -156,13 +157,13 @@ def _read_actions(stream: TokenStream) -> list[tuple[str, object]]:
         stream.take_word("COLUMN")
         names = stream.names() if stream.is_op("(") else (stream.identifier(),)
         return [("drop column", names)]
-    switch = stream.take_any("ENABLE", "DISABLE")
-    if switch is not None:
-        if stream.take_word("ROW", "MOVEMENT"):
-            return [("nothing", None)]
-        stream.take_any("VALIDATE", "NOVALIDATE")
-        stream.need_word("CONSTRAINT")
-        return [("enable constraint", (stream.identifier(), switch == "ENABLE"))]
+    if stream.take_word("ENABLE", "ROW", "MOVEMENT") or stream.take_word(
+        "DISABLE", "ROW", "MOVEMENT"
+    ):
+        return [("nothing", None)]
+    state = read_state(stream)
+    if state is not None:
+        return [("constraint state", (_read_constraint(stream), state))]
     if stream.take_any("LOGGING", "NOLOGGING", "CACHE", "NOCACHE", "PARALLEL", "NOPARALLEL"):
         return [("nothing", None)]
     if stream.token.kind == "word" and stream.token.text in (
@@ -199,8 +200,12 @@ def _read_additions(stream: TokenStream) -> list[tuple[str, object]]:
 
 
 def _read_modifications(stream: TokenStream) -> list[tuple[str, object]]:
-    if stream.take_word("CONSTRAINT"):
-        raise unsupported("MODIFY CONSTRAINT", stream.token.start)
+    if stream.is_word("CONSTRAINT") or stream.is_word("PRIMARY", "KEY"):
+        constraint = _read_constraint(stream)
+        state = read_state(stream)
+        if state is None:
+            raise OracleError(933, "SQL command not properly ended", stream.token.start)
+        return [("constraint state", (constraint, state))]
     if not stream.is_op("("):
         return [("modify column", read_column(stream, modify=True))]
     stream.need_op("(")
@@ -209,6 +214,18 @@ def _read_modifications(stream: TokenStream) -> list[tuple[str, object]]:
         actions.append(("modify column", read_column(stream, modify=True)))
     stream.need_op(")")
     return actions
+
+
+def _read_constraint(stream: TokenStream) -> str | None:
+    """Read ``CONSTRAINT name`` or, for None, ``PRIMARY KEY``, and what is to become of its index."""
+    name = None
+    if not stream.take_word("PRIMARY", "KEY"):
+        stream.need_word("CONSTRAINT")
+        name = stream.identifier()
+    stream.take_word("CASCADE")
+    if stream.take_any("KEEP", "DROP"):
+        stream.need_word("INDEX")
+    return name
 
 
 def _read_removal(stream: TokenStream) -> list[tuple[str, object]]:

@@ -260,16 +260,30 @@ def _read_check(
     return ddl.ConstraintSpec("C", name, columns, text)
 
 
+def read_state(stream: TokenStream) -> tuple[bool, bool] | None:
+    """Read ``[ENABLE | DISABLE] [VALIDATE | NOVALIDATE]``: is it enabled, and are existing rows checked?"""
+    switch = stream.take_any("ENABLE", "DISABLE")
+    check = stream.take_any("VALIDATE", "NOVALIDATE")
+    if switch is None and check is None:
+        return None
+    enabled = switch != "DISABLE"
+    return enabled, enabled if check is None else check == "VALIDATE"
+
+
 def _read_constraint_state(stream: TokenStream, spec: ddl.ConstraintSpec) -> ddl.ConstraintSpec:
     while True:
-        if stream.is_word("DEFERRABLE") or stream.is_word("INITIALLY"):
-            raise unsupported("deferrable constraints", stream.token.start)
-        if stream.take_word("NOT", "DEFERRABLE") or stream.take_any(
-            "ENABLE", "VALIDATE", "NOVALIDATE", "RELY", "NORELY"
+        if stream.is_word("INITIALLY", "DEFERRED"):
+            raise unsupported("constraints that are checked at the commit", stream.token.start)
+        if (
+            stream.take_word("NOT", "DEFERRABLE")
+            or stream.take_word("INITIALLY", "IMMEDIATE")
+            or stream.take_any("RELY", "NORELY")
         ):
             continue
-        if stream.take_word("DISABLE"):
-            spec = replace(spec, enabled=False)
+        if stream.take_word("DEFERRABLE"):
+            spec = replace(spec, deferrable=True)
+        elif (state := read_state(stream)) is not None:
+            spec = replace(spec, enabled=state[0], validated=state[1])
         elif stream.take_word("USING", "INDEX"):
             if stream.token.kind in ("word", "quoted") and stream.token.text not in (
                 "TABLESPACE",

@@ -113,7 +113,7 @@ def _read_create(stream: TokenStream) -> object:
     if stream.take_word("UNIQUE"):
         stream.need_word("INDEX")
         return _read_index(stream, unique=True)
-    if stream.take_word("INDEX"):
+    if stream.take_word("INDEX") or stream.take_word("BITMAP", "INDEX"):
         return _read_index(stream, unique=False)
     if stream.take_word("VIEW"):
         return _read_view(stream, replacing)

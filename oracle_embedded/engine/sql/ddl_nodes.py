@@ -21,6 +21,8 @@ class ConstraintSpec:
     referenced_columns: tuple[str, ...] = ()
     delete_rule: str | None = None
     enabled: bool = True
+    validated: bool = True
+    deferrable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class Constraint:
     enabled: bool = True
     generated: bool = False
     index_name: str | None = None
+    validated: bool = True
+    deferrable: bool = False
 
 
 @dataclass(frozen=True)

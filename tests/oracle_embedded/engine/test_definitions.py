@@ -249,3 +249,48 @@ def test_session_formats_rule_conversions(sql: Any) -> None:
         sql.one("select value from nls_session_parameters where parameter = 'NLS_DATE_FORMAT'")
         == "YYYY-MM-DD"
     )
+
+
+def _state(sql: Any, name: str) -> Any:
+    return sql(
+        "select status, validated, deferrable from user_constraints where constraint_name = :1",
+        name,
+    )[0]
+
+
+def test_constraints_change_their_state(sql: Any) -> None:
+    sql("create table t (a number(9) constraint t_pk primary key, b number(9))")
+    sql("alter table t add constraint t_b check (b > 0)")
+    for statement, name, state in [
+        ("modify constraint t_b disable", "T_B", ("DISABLED", "NOT VALIDATED", "NOT DEFERRABLE")),
+        ("modify constraint t_b enable novalidate", "T_B", ("ENABLED", "NOT VALIDATED", "NOT DEFERRABLE")),
+        ("modify constraint t_b validate", "T_B", ("ENABLED", "VALIDATED", "NOT DEFERRABLE")),
+        ("disable primary key", "T_PK", ("DISABLED", "NOT VALIDATED", "NOT DEFERRABLE")),
+        ("modify primary key enable", "T_PK", ("ENABLED", "VALIDATED", "NOT DEFERRABLE")),
+        ("disable novalidate constraint t_pk", "T_PK", ("DISABLED", "NOT VALIDATED", "NOT DEFERRABLE")),
+        ("enable constraint t_pk", "T_PK", ("ENABLED", "VALIDATED", "NOT DEFERRABLE")),
+    ]:  # fmt: skip
+        sql(f"alter table t {statement}")
+        assert _state(sql, name) == state
+    with pytest.raises(OracleError, match="ORA-02431"):
+        sql("alter table t disable constraint no_such")
+
+
+def test_a_novalidate_key_leaves_double_rows_and_refuses_new_ones(sql: Any) -> None:
+    sql("create table t (a number(9), b number(9))")
+    sql("insert into t select 1, level from dual connect by level <= 2")
+    with pytest.raises(OracleError, match="ORA-02437"):
+        sql("alter table t add constraint t_pk primary key (a) enable novalidate")
+    sql("alter table t add constraint t_pk primary key (a) deferrable enable novalidate")
+    assert _state(sql, "T_PK") == ("ENABLED", "NOT VALIDATED", "DEFERRABLE")
+    assert sql.one("select count(*) from t where a = 1") == "2"
+    with pytest.raises(OracleError, match="ORA-00001"):
+        sql("insert into t values (1, 3)")
+    with pytest.raises(OracleError, match="ORA-02437"):
+        sql("alter table t modify constraint t_pk validate")
+
+
+def test_a_bitmap_index_is_an_index(sql: Any) -> None:
+    sql("create table t (a number(9), b number(9))")
+    sql("create bitmap index t_b on t (b)")
+    assert sql("select column_name from user_ind_columns where index_name = 'T_B'") == [("B",)]

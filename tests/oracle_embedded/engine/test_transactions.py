@@ -278,3 +278,41 @@ def test_as_of_timestamp_finds_the_scn_of_a_time() -> None:
 def test_current_scn_grows_even_when_idle(table: Any) -> None:
     first = table.scn()
     assert table.scn() > first
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["idle", "waiting-for-a-row"])
+def test_a_killed_session_is_rolled_back_and_does_nothing_more(connect: Any, waits: bool) -> None:
+    holder, victim, admin = connect(), connect(), connect("REDOLAKE_ADMIN")
+    holder("create table t (id number(9), v number(9))")
+    holder("insert into t select level, 0 from dual connect by level <= 2")
+    holder.session.commit()
+    holder("update t set v = 1 where id = 1")
+    victim("update t set v = 2 where id = 2")
+    errors: list[OracleError] = []
+
+    def wait_for_the_row() -> None:
+        try:
+            victim("update t set v = 2 where id = 1")
+        except OracleError as error:
+            errors.append(error)
+
+    waiter = threading.Thread(target=wait_for_the_row)
+    if waits:
+        waiter.start()
+        blocked = "select count(*) from v$session where blocking_session is not null"
+        while admin.one(blocked) == "0":
+            pass
+    session_id, serial = victim.session.session_id, victim.session.serial
+    admin(f"alter system kill session '{session_id},{serial}' immediate")
+    if waits:
+        waiter.join(30)
+        assert [error.code for error in errors] == [28]
+    with pytest.raises(OracleError, match="ORA-00028"):
+        victim("select 1 from dual")
+    holder.session.commit()
+    assert holder("select v from t order by id") == [("1",), ("0",)]
+    with pytest.raises(OracleError, match="ORA-00030"):
+        admin("alter system kill session '9999,1'")
+    own = admin.session
+    with pytest.raises(OracleError, match="ORA-00027"):
+        admin(f"alter system kill session '{own.session_id},{own.serial}'")
