@@ -101,7 +101,7 @@ def set_up() -> None:
     with step(1, "uv, the package installer, from the Python package index"):
         make_tools()
     environment = client_environment()
-    with step(2, "Python packages, exactly those of requirements.lock (about 1.8 GB on disk)"):
+    with step(2, "Python packages, those of requirements.lock (1.8 GB; a minute or more)"):
         make_venv(environment)
     with step(3, "Redolake itself, as an editable package"):
         uv(
@@ -246,9 +246,8 @@ def uv_settings(pip: Mapping[str, str]) -> dict[str, str]:
 
 
 def uv(environment: Mapping[str, str], *parts: Sequence[str]) -> None:
-    """Run the pinned uv; its progress bars show on a terminal only."""
-    quiet = () if sys.stderr.isatty() else ("--quiet",)
-    command = [str(TOOLS / "bin" / "uv"), *quiet]
+    """Run the pinned uv, which says only what went wrong: what it does is said by our own steps."""
+    command = [str(TOOLS / "bin" / "uv"), "--quiet"]
     for part in parts:
         command.extend(part)
     run(command, environment)

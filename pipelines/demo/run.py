@@ -86,17 +86,22 @@ def _run(
         screen.bar("Spark", 0, 1, "starting")
         spark.result()
         screen.bar("Spark", 1, 1, "ready")
+    screen.phase_ends("filling Oracle, starting Spark")
     pace = _Pace(SECONDS_PER_FLIGHT_HOUR[scale], holds_at=holds_at(plan, scale))
     live = LiveSystem(lambda: _connect(served), plan, pace=pace)
     with _working(live, pace) as work:
         _await_first_hours(live, work, plan)
         _snapshot(pipeline, screen)
+        screen.phase_ends("snapshot")
         pace.go_on()
         while not work.done():
             _windows(pipeline, live, plan, screen)
         work.result()
         _catch_up(pipeline, live, plan, screen)
-    return _compare(pipeline, screen)
+    screen.phase_ends("windows")
+    found = _compare(pipeline, screen)
+    screen.phase_ends("comparing")
+    return found
 
 
 def holds_at(plan: Plan, scale: str) -> datetime:
@@ -215,7 +220,6 @@ def _compare(pipeline: Pipeline, screen: Screen) -> tuple[list[FinalRow], int]:
             table.rows_delta,
             table.differences,
             changes[table.table],
-            screen.seconds[table.table],
         )
         for table in found.tables
     ]
@@ -250,14 +254,14 @@ def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float
         if differences == 0
         else f"[red]{differences:,} rows differ: `redolake reconcile` names them.[/]"
     )
-    screen.console.print(
-        f"{verdict} {changes:,} changes in {screen.windows_seen} windows; {seconds:.0f} s in all.",
-        highlight=False,
-    )
-    screen.console.print(
-        "Look at it in the browser: [bold]make ui[/] — every chunk and every window is a partition there.",
-        highlight=False,
-    )
+    phases = ", ".join(f"{name} {took:.0f} s" for name, took in screen.phases.items())
+    for line in (
+        f"{verdict} {changes:,} changes in {screen.windows_seen} windows.",
+        f"{seconds:.0f} s in all: {phases}.",
+        "Look at it in the browser: [bold]make ui[/]",
+        "Every chunk and every window is a partition there.",
+    ):
+        screen.console.print(line, highlight=False)
 
 
 class _Pace:

@@ -5,7 +5,7 @@ Progress bars on a terminal; one line per finished step everywhere; a table at t
 
 from __future__ import annotations
 
-from collections import defaultdict
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,14 @@ from typing import Self
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from cdc_core.model.reports import StepReport
@@ -22,14 +29,13 @@ from cdc_core.model.reports import StepReport
 
 @dataclass(frozen=True, slots=True)
 class FinalRow:
-    """One table at the end: rows on both sides at one SCN, rows that differ, changes in the change log, seconds of work."""
+    """One table at the end: rows on both sides at one SCN, rows that differ, changes in the change log."""
 
     table: str
     rows_oracle: int
     rows_delta: int
     differences: int
     changes: int
-    seconds: float
 
 
 class Screen:
@@ -37,16 +43,17 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.changes_seen = 0
         self.windows_seen = 0
+        self.phases: dict[str, float] = {}
+        self._phase_began = time.monotonic()
         self._captured: dict[str, StepReport] = {}
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description:<22}"),
-            BarColumn(),
+            TextColumn("{task.description:<16}"),
+            BarColumn(bar_width=12),
             TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
             console=console,
             disable=not console.is_terminal,
         )
@@ -64,6 +71,12 @@ class Screen:
     ) -> None:
         self._progress.stop()
 
+    def phase_ends(self, name: str) -> None:
+        """Note how long a phase took; phases follow each other, so their seconds add up."""
+        now = time.monotonic()
+        self.phases[name] = now - self._phase_began
+        self._phase_began = now
+
     def say(self, text: str) -> None:
         """One line."""
         self._progress.console.print(text, highlight=False, soft_wrap=True)
@@ -76,8 +89,6 @@ class Screen:
 
     def step(self, report: StepReport) -> None:
         """Show a finished step: one line for a chunk when it is applied, one for a window when it is applied."""
-        for table in report.tables:
-            self.seconds[str(table.table)] += table.seconds
         if report.kind in {"chunk-landed", "window-captured"}:
             self._captured[report.key + str(report.table or "")] = report
         elif report.kind == "chunk-applied":
@@ -101,7 +112,7 @@ def chunk_line(applied: StepReport, landed: StepReport | None) -> str:
 
 
 def window_line(applied: StepReport, captured: StepReport | None) -> str:
-    """``window (1200, 1300]  310 redo rows, 12 commits, 1 rolled back, 1 open → FLIGHTS 210, WEATHER 3  2.1 s``."""
+    """``window (1200, 1300]  310 redo rows, 12 commits, 1 open  2.1 s`` and, on a line of its own, ``→ FLIGHTS 210``."""
     facts = captured.facts if captured else {}
     parts = []
     if captured:
@@ -120,8 +131,8 @@ def window_line(applied: StepReport, captured: StepReport | None) -> str:
     ]
     seconds = applied.seconds + (captured.seconds if captured else 0)
     return (
-        f"[blue]window[/] ({applied.scn_low}, {applied.scn_high}]  {', '.join(parts)} → "
-        f"{', '.join(applied_to) or 'no changes'}  [dim]{seconds:.1f} s[/]"
+        f"[blue]window[/] ({applied.scn_low}, {applied.scn_high}]  {', '.join(parts)}  "
+        f"[dim]{seconds:.1f} s[/]\n         → {', '.join(applied_to) or 'no changes'}"
     )
 
 
@@ -140,7 +151,7 @@ def final_table(rows: Sequence[FinalRow], *, scn: int) -> Table:
         padding=(0, 1, 0, 0),
     )
     table.add_column("table", no_wrap=True)
-    for name in ("rows in Oracle", "rows in Delta", "differences", "changes applied", "seconds"):
+    for name in ("rows in Oracle", "rows in Delta", "differences", "changes"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         colour = "red" if row.differences else "green"
@@ -150,6 +161,5 @@ def final_table(rows: Sequence[FinalRow], *, scn: int) -> Table:
             f"{row.rows_delta:,}",
             f"[{colour}]{row.differences:,}[/]",
             f"{row.changes:,}",
-            f"{row.seconds:.1f}",
         )
     return table
