@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from pipelines.commands import data, host, inspect, tables
+from pipelines.commands import data, host, init_source, inspect, listings, tables
 from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
 
 app = typer.Typer(
@@ -60,8 +61,9 @@ def root(
     set_up_logging(debug=debug)
 
 
-SHORT_HELP = {
+SHORT_HELP: dict[Callable[..., None], str] = {
     host.setup: "Fetch what Spark needs, once.",
+    init_source.init: "Write a configuration file from a database.",
     host.doctor: "Say what is missing and what mends it.",
     host.demo: "Flights from Oracle into Delta Lake, proved equal.",
     host.ui: "Open Dagster's web page on a source.",
@@ -70,6 +72,8 @@ SHORT_HELP = {
     data.apply: "Put captured windows into the tables.",
     data.run: "All there is to do now, once or in a loop.",
     inspect.status: "Show how the source and its tables stand.",
+    listings.windows: "List windows: times, states, changes.",
+    listings.signals: "List signals and what became of them.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
     data.replay: "Take old windows again.",
 }

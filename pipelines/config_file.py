@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assets import config_file
-from assets.config_file import FILE_NAMES, needs_dagster
-from cdc_core.config import SourceConfig
+if TYPE_CHECKING:
+    from cdc_core.config import SourceConfig
 
 CONFIG_ENV = "REDOLAKE_CONFIG"
-FILE_NAME = FILE_NAMES[0]
+FILE_NAME = "defs.yaml"
 
 
 def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfig:
@@ -23,7 +23,11 @@ def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfi
     Raises:
         ConfigError: The file is wrong; names every problem.
     """
-    if not needs_dagster(path):
+    from assets import (
+        config_file,  # the models take half a second, which `--help` and a wrong command need not wait for
+    )
+
+    if not config_file.needs_dagster(path):
         return config_file.load_config(path, environ=environ)
 
     from assets.named_file import load_component

@@ -23,12 +23,13 @@ import dagster as dg
 from rich.console import Console
 
 from assets.components import OracleCdc
-from assets.history import add_partitions, report_history
+from assets.history import add_partitions, remove_partitions, report_history
+from assets.named_file import load_component
 from assets.runs import release_dead_runs
 from assets.sensors import snapshot_keys, window_keys
 from cdc_core.errors import PreflightError
 from cdc_core.state.store import Store
-from pipelines.config_file import CONFIG_ENV, load_config
+from pipelines.config_file import CONFIG_ENV
 from pipelines.demo_oracle import database_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,12 +49,12 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
         ConfigError: The configuration file is missing or wrong.
         PreflightError: The port is taken, or Dagster did not start.
     """
-    source = OracleCdc.from_file(config_file)
+    source = load_component(config_file)
     _refuse_taken_port(port)
     home = dagster_home(config_file, os.environ)
     prepare_home(home)
     with database_of(config_file, os.environ) as environ:
-        config = load_config(config_file, environ=environ)
+        config = source.read(environ)
         with (
             dg.DagsterInstance.from_config(str(home)) as instance,
             Store.open(config.state.url_with_password) as store,
@@ -64,19 +65,49 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
             released = release_dead_runs(instance, store, config, keys)
             added = add_partitions(instance, store, config, source.translator)
             events = report_history(instance, store, config, source.translator)
+            remove_partitions(instance, store, source.translator)
+            on = sensors_on(source, instance)
         if released:
             console.print(
                 f"Released {len(released)} runs whose process had died; the next ones go on"
             )
         if added or events:
-            console.print(f"Showing Dagster what was done: {added} partitions, {events} events")
+            console.print(f"Showed Dagster what was done: {added} partitions, {events} events")
         environ |= {HOME_ENV: str(home), CONFIG_ENV: str(config_file)}
         log = home / "dagster.log"
         with _dagster(port, environ, log) as process:
             url = f"http://{HOST}:{port}"
             _await_ready(process, url, log)
-            console.print(f"Dagster is ready: [bold]{url}[/] (Ctrl-C ends it; its log is {log})")
+            console.print(f"Dagster is ready: [bold]{url}[/] (Ctrl-C ends it)")
+            console.print(f"Its log: {log}", soft_wrap=True)
+            off = [name for name in sensor_names(source) if name not in on]
+            if off:
+                console.print(
+                    f"These sensors are off, so nothing runs by itself: {', '.join(off)}."
+                )
+                console.print(f"Switch them on at {url}/automation", soft_wrap=True)
             return _wait(process)
+
+
+def sensor_names(source: OracleCdc) -> list[str]:
+    """The sensors that a source needs to run by itself."""
+    names = source.translator.source
+    return [f"{names}_windows_sensor", f"{names}_snapshots_sensor"]
+
+
+def sensors_on(source: OracleCdc, instance: dg.DagsterInstance) -> set[str]:
+    """Those of them that somebody has switched on, or that the configuration does."""
+    options = source.options
+    enabled = (options.windows.enabled, options.snapshots.enabled)
+    status = {
+        state.instigator_name: state.status.value for state in instance.all_instigator_state()
+    }
+    on = ("RUNNING", "DECLARED_IN_CODE")
+    return {
+        name
+        for name, by_default in zip(sensor_names(source), enabled, strict=True)
+        if (status.get(name, "DECLARED_IN_CODE") in on if by_default else status.get(name) == on[0])
+    }
 
 
 def dagster_home(config_file: Path, environ: Mapping[str, str]) -> Path:

@@ -55,9 +55,10 @@ Reporter = Callable[[StepReport], None]
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None before the snapshot is done;
-    ``consistent_from`` the SCN that the position must reach after an ad hoc snapshot before that is true again. ``reason``, ``way_out`` and ``since``
-    (ISO 8601) say why and since when it does not go on by itself; ``stopped_scn`` is where its stream ended."""
+    """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None before the snapshot is done,
+    ``position_time`` its time in UTC (ISO 8601) where that is known; ``consistent_from`` the SCN that the position must reach
+    after an ad hoc snapshot before that is true again. ``reason``, ``way_out`` and ``since`` (ISO 8601) say why and since when
+    it does not go on by itself; ``stopped_scn`` is where its stream ended."""
 
     table: str
     state: str
@@ -74,11 +75,13 @@ class TableStatus:
     way_out: str | None = None
     since: str | None = None
     stopped_scn: int | None = None
+    position_time: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """How a source stands, per table."""
+    """How a source stands, per table. ``last_error`` is that of its first window that is not applied, which all tables wait
+    for."""
 
     source: str
     scn_oracle: int | None
@@ -89,6 +92,7 @@ class SourceStatus:
     oldest_open_scn: int | None
     signals_pending: int
     tables: tuple[TableStatus, ...]
+    last_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,14 +52,21 @@ class WindowQueries:
         limit: int | None = None,
         newest_first: bool = False,
         ordinals: range | None = None,
+        ended_from: datetime | None = None,
+        ended_to: datetime | None = None,
     ) -> list[WindowRecord]:
-        """The source's windows in SCN order (or the other way round), of some states or ordinals only, at most ``limit``."""
+        """The source's windows in SCN order (or the other way round), at most ``limit``; of some states or ordinals only, or
+        those that end in a range of times."""
         order = WINDOWS.c.ordinal.desc() if newest_first else WINDOWS.c.ordinal
         query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(order).limit(limit)
         if states is not None:
             query = query.where(WINDOWS.c.state.in_(list(states)))
         if ordinals is not None:
             query = query.where(WINDOWS.c.ordinal.between(ordinals.start, ordinals.stop - 1))
+        if ended_from is not None:
+            query = query.where(WINDOWS.c.ended >= ended_from.timestamp())
+        if ended_to is not None:
+            query = query.where(WINDOWS.c.ended <= ended_to.timestamp())
         with self._database.reading() as connection:
             return [_window_from_row(row) for row in connection.execute(query).mappings()]
 
@@ -73,6 +80,20 @@ class WindowQueries:
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(WINDOWS.c.ordinal)).mappings()
             return [_window_from_row(row) for row in rows]
+
+    def window_counts(self, source: str) -> dict[str, int]:
+        """How many windows there are in each state."""
+        query = select(WINDOWS.c.state, func.count()).where(WINDOWS.c.source == source)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.group_by(WINDOWS.c.state))
+            return {str(state): int(count) for state, count in rows}
+
+    def window_ending_at(self, source: str, scn: int) -> WindowRecord | None:
+        """The window whose upper end is an SCN."""
+        query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.scn_high == scn)
+        with self._database.reading() as connection:
+            row = connection.execute(query).mappings().first()
+            return _window_from_row(row) if row else None
 
     def window(self, source: str, window: ScnWindow) -> WindowRecord | None:
         """One window; None if there is none with exactly these bounds."""
@@ -306,7 +327,7 @@ def _known_window(connection: Connection, source: str, window: ScnWindow) -> Win
     if record is None:
         raise WindowOrderError(
             "this window was never planned",
-            hint="List the windows with redolake status.",
+            hint="`redolake windows` lists them.",
             source=source,
             window=window.key,
         )

@@ -6,6 +6,7 @@ leaves a taken signal without chunks, which the next one plans.
 
 from __future__ import annotations
 
+import logging
 import time
 
 from cdc_core.errors import CdcError, TransientError
@@ -15,6 +16,8 @@ from cdc_core.model.signals import Signal
 from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal, read_signal_table
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.plan import start_snapshot
+
+LOG = logging.getLogger("cdc_core.steps")
 
 
 def add_signal(ctx: Context, signal: Signal) -> None:
@@ -57,6 +60,7 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
         raise
     except CdcError as error:
         ctx.store.finish_signal(ctx.source, signal.id, state="rejected", reason=str(error))
+        LOG.warning("signal %s is rejected: %s", signal.id, error)
         ctx.reported(StepReport("signal-rejected", signal.id, seconds_since(started)))
         return None
     ctx.store.finish_signal(ctx.source, signal.id, state="done")

@@ -16,7 +16,8 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None.
     """
     scn = _scn(ctx) if ask_oracle else None
-    windows = ctx.store.windows(ctx.source)
+    counts = ctx.store.window_counts(ctx.source)
+    waiting = ctx.store.windows(ctx.source, states=("planned", "captured"), limit=1)
     now = datetime.now(UTC)
     ledger = ctx.store.open_transactions(ctx.source)
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
@@ -31,7 +32,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
             else []
         )
         position = record.mirror_scn if record else None
-        taken = next((w for w in reversed(windows) if w.window.scn_high == position), None)
+        taken = None if position is None else ctx.store.window_ending_at(ctx.source, position)
         ahead = (
             record is not None and position is not None and (record.consistent_scn or 0) > position
         )
@@ -42,13 +43,15 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 position=position,
                 consistent_from=record.consistent_scn if record and ahead else None,
                 lag_scns=scn - position if scn is not None and position is not None else None,
-                lag_seconds=(now - taken.created).total_seconds() if taken else None,
+                lag_seconds=(now - (taken.ended or taken.created)).total_seconds()
+                if taken
+                else None,
                 snapshot_id=record.snapshot_id if record else None,
                 chunks_applied=sum(chunk.state == "applied" for chunk in chunks),
                 chunks_planned=len(chunks),
                 last_window=taken.window.key if taken else None,
-                last_error=(record.last_error if record else None)
-                or next((w.last_error for w in reversed(windows) if w.last_error), None),
+                last_error=record.last_error if record else None,
+                position_time=taken.ended.isoformat() if taken and taken.ended else None,
                 reason=record.reason if record else None,
                 way_out=record.way_out if record else None,
                 since=record.since.isoformat(timespec="seconds")
@@ -60,13 +63,14 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     return SourceStatus(
         source=ctx.source,
         scn_oracle=scn,
-        windows_planned=sum(record.state == "planned" for record in windows),
-        windows_captured=sum(record.state == "captured" for record in windows),
-        windows_applied=sum(record.state == "applied" for record in windows),
+        windows_planned=counts.get("planned", 0),
+        windows_captured=counts.get("captured", 0),
+        windows_applied=counts.get("applied", 0),
         open_transactions=len(ledger),
         oldest_open_scn=min(starts, default=None),
         signals_pending=len(ctx.store.pending_signals(ctx.source)),
         tables=tuple(tables),
+        last_error=waiting[0].last_error if waiting else None,
     )
 
 

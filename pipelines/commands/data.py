@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,6 @@ from cdc_core.errors import ConfigError, TransientError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
-from cdc_core.snapshot.conditions import checked_condition
 from pipelines.commands.shared import (
     ConfigOption,
     TablesOption,
@@ -24,6 +24,7 @@ from pipelines.commands.shared import (
 )
 
 if TYPE_CHECKING:
+    from cdc_core.model.reports import StepReport
     from cdc_core.steps import Pipeline
 
 LOOP_SECONDS = 10.0
@@ -100,7 +101,7 @@ def run(
         failures = 0
         while True:
             try:
-                steps = sum(1 for _ in pipeline.run_once())
+                done = _summary(pipeline.run_once())
                 failures = 0
             except TransientError as error:
                 if not loop:
@@ -108,17 +109,31 @@ def run(
                 failures += 1
                 print_error(error)
             else:
-                out().print(f"{steps} steps done")
+                if done or not loop:
+                    out().print(done or "Nothing to do: no captured table changed.")
             if not loop:
                 exit_if_tables_failed(pipeline)
                 return
             time.sleep(min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX)))
 
 
+def _summary(steps: Iterable[StepReport]) -> str:
+    """What a round did, for people; empty when captured tables had nothing."""
+    chunks = windows = changes = 0
+    for step in steps:
+        chunks += step.kind == "chunk-applied"
+        if step.kind == "window-applied" and step.rows:
+            windows, changes = windows + 1, changes + step.rows
+    parts = [f"{chunks} chunks applied"] if chunks else []
+    if windows:
+        parts.append(f"{changes:,} changes in {windows} windows applied")
+    return ", ".join(parts)
+
+
 def replay(
     windows: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WINDOW]...", help="Windows as `redolake status` prints them."),
+        typer.Argument(metavar="[WINDOW]...", help="Windows as `redolake windows` lists them."),
     ] = None,
     scn_from: Annotated[
         int | None, typer.Option("--from", metavar="SCN", help="Replay windows from this SCN on.")
@@ -178,6 +193,10 @@ def _check_condition(table: list[str] | None, condition: str | None) -> None:
 
 def _try_condition(pipeline: Pipeline, tables: list[TableId], condition: str) -> None:
     """Refuse a condition that the tables' last known columns do not fit, before it is sent."""
+    from cdc_core.snapshot.conditions import (
+        checked_condition,  # the SQL reader takes long to import
+    )
+
     for table in tables:
         versions = pipeline.store.schema_versions(pipeline.config.name, table)
         if versions:

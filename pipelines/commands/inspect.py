@@ -31,8 +31,9 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
     windows_planned, windows_captured, windows_applied, open_transactions, oldest_open_scn, signals_pending, and tables, a
     list of {table, state, position, consistent_from, lag_scns, lag_seconds, snapshot_id, chunks_applied, chunks_planned,
-    last_window, last_error, reason, way_out, since, stopped_scn}. The position is the SCN of which a mirror is an exact image;
-    reason, way_out and since say why a table is stopped, stopped_scn where its stream ended.
+    last_window, last_error, position_time, reason, way_out, since, stopped_scn}, and last_error of the window that the tables
+    wait for. The position is the SCN of which a mirror is an exact image; reason, way_out and since say why a table is
+    stopped, stopped_scn where its stream ended.
     """
     with opened(config) as pipeline:
         found = pipeline.status()
@@ -84,7 +85,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
         + (f"; signals waiting: {found.signals_pending}" if found.signals_pending else "")
     )
     table = Table(box=None, pad_edge=False)
-    for column in ("table", "state", "chunks", "position", "lag", "last window"):
+    for column in ("table", "state", "chunks", "position", "as of (UTC)", "lag"):
         table.add_column(column, justify="left", overflow="fold")
     for one in found.tables:
         colour = STATE_COLOURS.get(one.state, "default")
@@ -93,18 +94,21 @@ def show_status(found: SourceStatus, console: Console) -> None:
             f"[{colour}]{one.state}[/]",
             f"{one.chunks_applied}/{one.chunks_planned}",
             "–" if one.position is None else str(one.position),
+            _time(one.position_time),
             _lag(one),
-            one.last_window or "–",
         )
     console.print(table)
+    if found.last_error:
+        console.print(f"[red]next window[/]: {escape(found.last_error)}", soft_wrap=True)
     for one in found.tables:
         if one.reason:
             console.print(
                 f"[red]{one.table}[/] {one.state} since {one.since}: {escape(one.reason)}"
             )
             console.print(f"  {escape(one.way_out or '')}")
-        elif one.last_error:
+        elif one.last_error and one.last_error != found.last_error:
             console.print(f"[red]{one.table}[/]: {escape(one.last_error)}")
+    console.print("`redolake windows` and `redolake signals` list more.", highlight=False)
 
 
 def show_reconciliation(found: Reconciliation, console: Console) -> None:
@@ -126,6 +130,10 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
     for one in found.tables:
         if one.differences:
             console.print(f"[red]{one.table}[/] differs at: {escape(', '.join(one.keys))}")
+
+
+def _time(iso: str | None) -> str:
+    return "–" if iso is None else iso[:19].replace("T", " ")
 
 
 def _lag(one: TableStatus) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 EXIT_TABLES_FAILED = 1
 EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
 STATE_COLOURS = {
     "ready": "green",
     "failed": "red",
@@ -69,6 +70,9 @@ class ErrorReportingGroup(TyperGroup):
                 traceback.print_exc()
             print_error(error)
             raise typer.Exit(EXIT_ERROR) from None
+        except KeyboardInterrupt:
+            Console(stderr=True).print("Stopped. The same command goes on where this one stopped.")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def print_error(error: CdcError) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -15,11 +17,12 @@ from typer.testing import CliRunner
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.reports import SourceStatus, StepReport, TableStatus
 from pipelines.cli import app
-from pipelines.commands import data, inspect, tables
-from tests.assets.standin import EMPLOYEES, JOBS, StandIn
+from pipelines.commands import data, inspect, listings, tables
+from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 
 COMMANDS = [
     "setup",
+    "init",
     "doctor",
     "demo",
     "ui",
@@ -28,6 +31,8 @@ COMMANDS = [
     "apply",
     "run",
     "status",
+    "windows",
+    "signals",
     "reconcile",
     "replay",
     "signal execute-snapshot",
@@ -50,7 +55,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]
     def opened(_: Path | None, *, oracle: bool = True) -> Iterator[StandIn]:
         yield made
 
-    for module in (data, inspect, tables):
+    for module in (data, inspect, listings, tables):
         monkeypatch.setattr(module, "opened", opened)
     yield made
     made.store.close()
@@ -163,14 +168,16 @@ def test_run_in_a_loop_waits_out_what_goes_away(
             raise OracleUnavailableError("cannot connect", hint="Start it.")
         if len(rounds) == 3:
             raise KeyboardInterrupt
-        yield StepReport("window-applied", "1-2", 0.1)
+        yield StepReport("window-applied", "1-2", 0.1, rows=len(rounds) // 2)
 
     pauses: list[float] = []
     monkeypatch.setattr(source, "run_once", run_once, raising=False)
     monkeypatch.setattr(data.time, "sleep", pauses.append)
     result = redolake("run", "--loop", "--every", "5")
     assert "cannot connect" in result.stderr
-    assert "1 steps done" in result.stdout
+    assert "1 changes in 1 windows applied" in result.stdout
+    assert result.exit_code == 130
+    assert "The same command goes on" in result.stderr
     assert pauses == [10.0, 5.0], "longer after an error"
     assert len(rounds) == 3
 
@@ -184,6 +191,52 @@ def test_run_once_ends_with_the_error(source: StandIn, monkeypatch: pytest.Monke
     result = redolake("run")
     assert result.exit_code == 2
     assert "What to do: Start it." in result.stderr
+
+
+def test_windows_are_listed_with_times_states_and_changes(source: StandIn) -> None:
+    source.snapshotted()
+    redolake("capture")
+    first, second = source.pending_windows()
+    source.apply_window(first)
+    text = redolake("windows").stdout
+    assert "2026-01-01 00:25:00" in text
+    assert "HR.EMPLOYEES 7, HR.JOBS 7" in text
+    found = json.loads(redolake("windows", "--json").stdout)["windows"]
+    assert [(one["key"], one["state"]) for one in found] == [
+        (partition(1000, 1500), "applied"),
+        (partition(1500, 2000), "captured"),
+    ]
+    assert found[0]["changes"] == {"HR.EMPLOYEES": 7, "HR.JOBS": 7}
+    documented = redolake("windows", "--help").stdout
+    assert all(key in documented for key in found[0])
+    late = redolake("windows", "--since", "2026-01-01T00:30", "--json").stdout
+    assert [one["window"] for one in json.loads(late)["windows"]] == [second.key]
+    assert "this is not a time" in redolake("windows", "--until", "yesterday").stderr
+
+
+def test_signals_are_listed_with_what_became_of_them(source: StandIn) -> None:
+    assert "No signals." in redolake("signals").stdout
+    source.snapshotted()
+    redolake("signal", "execute-snapshot", "--table", "hr.jobs", "--id", "mine")
+    source.store.take_signal("hr", "mine")
+    source.store.finish_signal("hr", "mine", state="rejected", reason="ORA-01722 [invalid number]")
+    text = redolake("signals").stdout
+    assert "rejected" in text
+    assert "mine: ORA-01722 [invalid number]" in text
+    (found,) = json.loads(redolake("signals", "--json").stdout)["signals"]
+    assert found["tables"] == ["HR.JOBS"]
+    documented = redolake("signals", "--help").stdout
+    assert all(key in documented for key in found)
+
+
+def test_help_and_a_wrong_command_import_nothing_heavy() -> None:
+    code = (
+        "import sys, pipelines.cli\n"
+        "heavy = ('pydantic', 'sqlglot', 'sqlalchemy', 'pyarrow', 'dagster', 'numba', 'oracledb', 'yaml')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
 
 
 def test_a_signal_waits_in_the_store(source: StandIn) -> None:

@@ -1,0 +1,144 @@
+"""``redolake init``: a configuration file from a live database."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cdc_core.errors import ConfigError
+from cdc_core.model.identifiers import TableId
+from pipelines.commands.shared import out
+
+if TYPE_CHECKING:
+    from cdc_core.schema.catalog import FoundTable
+
+INDENT = "    "
+
+
+def init(
+    dsn: Annotated[str, typer.Option("--dsn", help="Connect string: host:port/service.")],
+    user: Annotated[str, typer.Option("--user", help="The capture user (deploy/oracle makes it).")],
+    password_env: Annotated[
+        str, typer.Option("--password-env", help="Environment variable with the user's password.")
+    ],
+    table: Annotated[
+        list[str],
+        typer.Option(
+            "--table",
+            "-t",
+            metavar="PATTERN",
+            help="Tables, for example 'SHOP.*'; may be given often.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="Name of the source; it never changes.")],
+    file: Annotated[
+        Path, typer.Option("--file", "-f", help="File to write; it must not exist.")
+    ] = Path("defs.yaml"),
+) -> None:
+    """Write a configuration file from a live database: the tables that patterns match, with keys and sizes.
+
+    What cannot be captured is left out, and the file says why. Read it, then try `redolake doctor --config FILE`.
+    """
+    from pydantic import ValidationError
+
+    from cdc_core.config import OracleConfig
+    from cdc_core.oracle.session import connect
+    from cdc_core.schema.catalog import find_tables
+
+    if file.exists():
+        raise ConfigError(
+            "this file is there already", hint="Name another with --file, or remove it.", file=file
+        )
+    password = os.environ.get(password_env)
+    if password is None:
+        raise ConfigError(
+            "the environment variable with the password is not set",
+            hint=f"export {password_env}=… first.",
+            variable=password_env,
+        )
+    try:
+        oracle = OracleConfig.model_validate({"dsn": dsn, "user": user, "password": password})
+    except ValidationError as error:
+        raise ConfigError(f"--dsn: {error.errors(include_input=False)[0]['msg']}") from None
+    with connect(oracle) as session:
+        found = find_tables(session, [_pattern(text) for text in table])
+    captured = [one for one in found if not one.left_out]
+    if not captured:
+        raise ConfigError(
+            "no table that can be captured matches",
+            hint="Check the pattern and its upper and lower case; the capture user sees only tables that were granted to it.",
+            patterns=", ".join(table),
+        ).listing([f"{one.table}: {one.left_out}" for one in found])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(
+        configuration_text(name, dsn=dsn, user=user, password_env=password_env, found=found)
+    )
+    out().print(f"{len(captured)} tables written to {file}", soft_wrap=True)
+    for one in found:
+        if one.left_out:
+            out().print(f"Left out: {one.table}: {one.left_out}", soft_wrap=True)
+    out().print(f"Next: redolake doctor --config {file}", soft_wrap=True)
+
+
+def configuration_text(
+    name: str, *, dsn: str, user: str, password_env: str, found: list[FoundTable]
+) -> str:
+    """The configuration file."""
+    captured = [one for one in found if not one.left_out]
+    left_out = [one for one in found if one.left_out]
+    lines = [
+        "# Written by `redolake init`. Every option: docs/reference/configuration.md.",
+        "type: assets.components.OracleCdc",
+        "attributes:",
+        f"  name: {name}",
+        "  oracle:",
+        f"    dsn: {_quoted(dsn)}",
+        f"    user: {_quoted(user)}",
+        f"    password_env: {password_env}",
+        "  tables:",
+    ]
+    for one in captured:
+        rows = "" if one.rows is None else f", about {one.rows:,} rows"
+        lines.append(
+            f"{INDENT}- name: {_quoted(_name(one.table))}  # key {', '.join(one.key)}{rows}"
+        )
+        if one.columns_exclude:
+            names = ", ".join(map(_quoted, one.columns_exclude))
+            lines.append(f"{INDENT}  columns_exclude: [{names}]  # types that are not captured")
+    if left_out:
+        lines.append(f"{INDENT}# Left out:")
+        lines += [f"{INDENT}#   {one.table}: {one.left_out}" for one in left_out]
+    lines += [
+        "  landing: {type: local, path: data/landing}",
+        "  lake: {path: data/lake}",
+        "  state: {url: 'sqlite:///data/state.db'}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _name(table: TableId) -> str:
+    """As one writes it in a configuration: in double quotes only where that is needed."""
+    try:
+        is_plain = TableId.parse(str(table)) == table
+    except ConfigError:
+        is_plain = False
+    return str(table) if is_plain else table.sql
+
+
+def _quoted(text: str) -> Any:
+    """A scalar for YAML; single quotes say nothing but themselves."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _pattern(text: str) -> str:
+    """Upper case as Oracle keeps plain names, unless a part is quoted."""
+    if "." not in text:
+        raise ConfigError(
+            "a pattern needs the owner too",
+            hint="Write OWNER.TABLE, for example 'SHOP.*'.",
+            given=text,
+        )
+    return text.replace('"', "") if '"' in text else text.upper()
