@@ -10,56 +10,68 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.resource import dagster_failures, pipeline_of
+from assets.protocols import Opener
+from assets.resource import RedolakeResource, dagster_failures
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.reports import TableComparison
 
-CHECK_NAME = "equals_oracle"
+CHECK_NAME = "mirror_equals_oracle"
 
 
-def reconcile_checks(config: SourceConfig, names: Translator) -> dg.AssetChecksDefinition:
-    """One check per mirror, computed together so that all tables are compared at one SCN."""
-    tables = {names.key("mirror", table.table): table.table for table in config.tables}
+def reconcile_checks(
+    config: SourceConfig, names: Translator, open_pipeline: Opener
+) -> dg.AssetChecksDefinition:
+    """One check per table, computed together so that all tables are compared at one SCN.
+
+    They stand at the tables in Oracle: Dagster plans the checks of an asset with each of its materializations, and a mirror is
+    materialized far more often than it can be compared.
+    """
+    tables = {names.key("oracle", table.table): table.table for table in config.tables}
 
     @dg.multi_asset_check(
-        name=f"{names.source}_equals_oracle",
+        name=f"{names.source}_reconcile_tables",
         specs=[
             dg.AssetCheckSpec(
                 CHECK_NAME,
                 asset=key,
-                description=f"{table} in Delta has the rows that Oracle has AS OF the mirror's position.",
+                additional_deps=[names.key("mirror", table)],
+                description=f"The mirror of {table} has the rows that Oracle has AS OF the mirror's position: all rows, "
+                "all columns.",
             )
             for key, table in tables.items()
         ],
         can_subset=True,
-        required_resource_keys={names.resource_key},
+        retry_policy=names.retries,
         pool=names.apply_pool,
     )
-    def equals_oracle(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        if context.run.asset_selection:
-            context.log.info("not compared with Oracle: this run materializes; execute the check")
-            return
-        chosen = [
-            table
+    def reconcile(
+        context: dg.AssetCheckExecutionContext, redolake: RedolakeResource
+    ) -> Iterator[dg.AssetCheckResult]:
+        chosen = {
+            key: table
             for key, table in tables.items()
             if dg.AssetCheckKey(key, CHECK_NAME) in context.selected_asset_check_keys
-        ]
+        }
         with dagster_failures():
-            found = pipeline_of(context, names.resource_key).reconcile(chosen)
-        for table, comparison in zip(chosen, found.tables, strict=True):
-            yield _result(names.key("mirror", table), found.scn, comparison)
+            pipeline = redolake.source(names.source, open_pipeline)
+            found = pipeline.reconcile(list(chosen.values()))
+        for (key, table), comparison in zip(chosen.items(), found.tables, strict=True):
+            yield _result(key, names.key("mirror", table), found.scn, comparison)
 
-    return equals_oracle
+    return reconcile
 
 
-def _result(key: dg.AssetKey, scn: int, comparison: TableComparison) -> dg.AssetCheckResult:
+def _result(
+    key: dg.AssetKey, mirror: dg.AssetKey, scn: int, comparison: TableComparison
+) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=CHECK_NAME,
         passed=comparison.differences == 0,
         description=f"{comparison.differences} rows differ as of SCN {scn}",
         metadata={
+            "cdc/mirror": dg.MetadataValue.asset(mirror),
             "cdc/scn": scn,
             "cdc/rows_oracle": comparison.rows_oracle,
             "cdc/rows_delta": comparison.rows_delta,

@@ -3,16 +3,19 @@
 # No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
 
 from assets import metadata
-from assets.resource import dagster_failures, pipeline_of
+from assets.protocols import Opener
+from assets.resource import RedolakeResource, dagster_failures
 from assets.translator import Translator
-from assets.windows import finished, lake_uri
-from cdc_core.config import SourceConfig, TableConfig
+from assets.windows import REPORTED, finished
+from cdc_core.config import SourceConfig
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 
 
 def oracle_tables(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
@@ -26,50 +29,47 @@ def oracle_tables(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]
 
 
 def snapshot_chunks(
-    config: SourceConfig, names: Translator, table_config: TableConfig
+    names: Translator, table: TableId, open_pipeline: Opener
 ) -> dg.AssetsDefinition:
     """The chunks of one table: read from Oracle, landed, applied to change log and mirror."""
-    table = table_config.table
     key = names.key("snapshot", table)
 
     @dg.multi_asset(
         name=f"{names.name(table)}_snapshot",
-        specs=[
-            names.spec("snapshot", table)
-            .replace_attributes(deps=[names.key("oracle", table)])
-            .merge_attributes(metadata={"dagster/uri": lake_uri(config, "mirror", table)})
-        ],
+        specs=[names.spec("snapshot", table).replace_attributes(deps=[names.key("oracle", table)])],
         partitions_def=names.chunks(table),
         backfill_policy=dg.BackfillPolicy.single_run(),
-        required_resource_keys={names.resource_key},
+        retry_policy=names.retries,
         pool=names.snapshot_pool,
     )
-    def snapshot(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
-        pipeline = pipeline_of(context, names.resource_key)
+    def snapshot(
+        context: dg.AssetExecutionContext, redolake: RedolakeResource
+    ) -> Iterator[dg.MaterializeResult]:
         with dagster_failures():
-            keys = chunks_in_order(table, list(context.partition_keys))
-            scn = None
-            for chunk in keys:
+            pipeline = redolake.source(names.source, open_pipeline)
+            columns: dict[str, Any] = {}
+            for chunk in chunks_in_order(table, list(context.partition_keys)):
                 landed = pipeline.snapshot_chunk(chunk)
                 applied = pipeline.apply_chunk(chunk)
-                scn = applied.scn_high
+                of_snapshot = pipeline.store.chunks(
+                    names.source, table, snapshot_id=chunk.snapshot_id
+                )
+                if not columns and applied.scn_high is not None:
+                    schema = pipeline.store.schema_at(names.source, table, Scn(applied.scn_high))
+                    columns = metadata.of_schema(schema, names.key("oracle", table))
                 values = metadata.of_report(landed) | {
+                    "cdc/chunk": f"{chunk.number + 1} of {len(of_snapshot)}",
+                    "cdc/rows": landed.rows,
                     "cdc/seconds_landing": round(landed.seconds, 3),
                     "cdc/seconds_lake": round(applied.seconds, 3),
                     "cdc/seconds": round(landed.seconds + applied.seconds, 3),
                     "dagster/partition_row_count": landed.rows,
                 }
-                finished(context, key, chunk.key, values)
-            schema = pipeline.store.schema_at(names.source, table, scn) if scn else None  # type: ignore[arg-type]
-        if schema is not None:
-            context.log_event(
-                dg.AssetObservation(
-                    names.key("oracle", table), metadata=metadata.of_schema(schema, None)
-                )
-            )
-        yield dg.MaterializeResult(
-            asset_key=key, metadata=metadata.of_schema(schema, names.key("oracle", table))
-        )
+                finished(context, key, chunk.key, values | columns)
+        if columns:
+            seen = {"dagster/column_schema": columns["dagster/column_schema"]}
+            context.log_event(dg.AssetObservation(names.key("oracle", table), metadata=seen))
+        yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
 
     return snapshot
 

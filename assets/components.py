@@ -7,8 +7,10 @@ the file, for the command line too, so both say the same about a wrong one.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,14 +21,15 @@ from pydantic import BaseModel, ConfigDict
 from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
 from assets.config_file import Render, attributes_json_schema, load_config
-from assets.jobs import reconcile_job, reconcile_schedule, snapshot_job, windows_job
+from assets.jobs import EXECUTORS, asset_jobs, snapshot_job, windows_job_name
 from assets.protocols import Opener, SourcePipeline
-from assets.resource import pipeline_resource
+from assets.resource import REDOLAKE, RESOURCE_KEY
 from assets.sensors import snapshots_sensor, windows_sensor
 from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from assets.windows import lake_tables, redo_windows
 from cdc_core.config import SourceConfig
+from cdc_core.lake.spark import SparkSource
 
 Read = Callable[[Mapping[str, str] | None], SourceConfig]
 
@@ -56,7 +59,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
         self.config = config
         self.options = config.dagster if isinstance(config, ComponentConfig) else DagsterConfig()
         self.open_pipeline = open_pipeline
-        self.translator = translator or Translator(config.name)
+        self.translator = translator or Translator(config.name, self.options)
         self.read: Read = read or (lambda _: config)
         """The configuration with secrets from an environment, or without any."""
 
@@ -109,37 +112,41 @@ class OracleCdc(dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext | None = None) -> dg.Definitions:
         """Assets, checks, jobs, sensors and schedules of the source."""
         del context  # the file has said everything
-        config, names = self.config, self.translator
-        checks = reconcile_checks(config, names)
-        windows = windows_job(config, names)
-        reconcile = reconcile_job(names, checks)
-        return dg.Definitions(
-            assets=[
-                *oracle_tables(config, names),
-                redo_windows(config, names),
-                lake_tables(config, names),
-                *(snapshot_chunks(config, names, table) for table in config.tables),
-            ],
-            asset_checks=[checks],
-            jobs=[windows, reconcile, snapshot_job(config, names)],
-            schedules=[reconcile_schedule(names, reconcile)],
-            sensors=[
-                windows_sensor(config, names, self.open_pipeline, windows),
-                snapshots_sensor(config, names, self.open_pipeline),
-            ],
-            resources={names.resource_key: pipeline_resource(self.open_pipeline)},
-            executor=dg.in_process_executor,
-        )
+        config, names, opened = self.config, self.translator, self.open_pipeline
+        own = self.options.own_resource
+        with warnings.catch_warnings():
+            # Backfill policies are beta for Dagster; their behaviour here is held by tests.
+            warnings.simplefilter("ignore", dg.BetaWarning)
+            checks = reconcile_checks(config, names, opened)
+            defs = dg.Definitions(
+                assets=[
+                    *oracle_tables(config, names),
+                    redo_windows(config, names, opened),
+                    lake_tables(config, names, opened),
+                    *(snapshot_chunks(names, one.table, opened) for one in config.tables),
+                ],
+                asset_checks=[checks],
+                jobs=[snapshot_job(config, names, opened)],
+                sensors=[
+                    windows_sensor(config, names, opened, windows_job_name(names)),
+                    snapshots_sensor(config, names, opened),
+                ],
+                resources={} if own else {RESOURCE_KEY: REDOLAKE},
+                executor=EXECUTORS[self.options.executor],
+            )
+            return dg.Definitions.merge(defs, asset_jobs(config, names, checks))
 
 
 def opener(read: Read) -> Opener:
     """Opens the source that a file describes, with the secrets of the environment."""
 
     @contextmanager
-    def open_pipeline() -> Iterator[SourcePipeline]:
+    def open_pipeline(*, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+        from cdc_core.lake.lake import Lake
         from cdc_core.steps import Pipeline
 
-        with Pipeline(read(os.environ)) as pipeline:
+        open_lake = partial(Lake.open, spark=spark)
+        with Pipeline(read(os.environ), open_lake=open_lake) as pipeline:
             yield pipeline
 
     return open_pipeline

@@ -1,12 +1,12 @@
 """How do windows and chunks of the metadata store become partitions that the UI shows?
 
-Partitions are added in SCN order, only ever at the end. What the command line has done without Dagster is reported as
-materializations without a run, so that the UI shows the whole history, whoever made it.
+Partitions are added in SCN order, only ever at the end; windows in which captured tables had nothing are none. What the
+command line has done without Dagster is reported as materializations without a run, with the times and counts that the
+store has, so that the UI shows the whole history, whoever made it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import dagster as dg
@@ -15,15 +15,16 @@ from assets import metadata
 from assets.translator import Layer, Translator
 from assets.windows import lake_path
 from cdc_core.config import SourceConfig
+from cdc_core.errors import PartitionKeyError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.state.records import ChunkRecord, WindowRecord
 from cdc_core.state.store import Store
 
 WINDOWS_REPORTED_MAX = 2000
 """Newest windows whose history is reported; an event costs about 12 ms on SQLite."""
-
 
 _LAYERS: tuple[tuple[Layer, Layer], ...] = (("changelog", "oracle"), ("mirror", "changelog"))
 
@@ -32,7 +33,7 @@ def add_partitions(
     instance: dg.DagsterInstance, store: Store, config: SourceConfig, names: Translator
 ) -> int:
     """Add every window and chunk of the store that is no partition yet; return how many were added."""
-    windows = [record.window for record in store.windows(names.source)]
+    windows = [record for record in store.windows(names.source) if not record.is_idle]
     added = _add(instance, _name(names.windows), _after_known(instance, names, windows))
     for table in config.tables:
         chunks = [chunk_key(record).key for record in _chunks(store, names, table.table)]
@@ -40,39 +41,83 @@ def add_partitions(
     return added
 
 
+def remove_partitions(instance: dg.DagsterInstance, store: Store, names: Translator) -> int:
+    """Remove partitions of windows that the store has retired, and the oldest of too many; return how many were removed."""
+    name = _name(names.windows)
+    known = [
+        (window, key) for key in instance.get_dynamic_partitions(name) if (window := _window(key))
+    ]
+    first = store.windows(names.source, limit=1)
+    low = first[0].window.scn_low if first else Scn(0)
+    retired = [key for window, key in known if window.scn_high <= low]
+    kept = [key for window, key in known if window.scn_high > low]
+    keep = names.options.partitions_keep
+    removed = retired if keep is None else [*retired, *kept[: max(0, len(kept) - keep)]]
+    for key in removed:
+        instance.delete_dynamic_partition(name, key)
+    return len(removed)
+
+
 def report_history(
     instance: dg.DagsterInstance, store: Store, config: SourceConfig, names: Translator
 ) -> int:
     """Report steps that were done outside of Dagster; return how many events were written."""
+    known = set(instance.get_dynamic_partitions(_name(names.windows)))
     windows = store.windows(names.source, newest_first=True, limit=WINDOWS_REPORTED_MAX)[::-1]
-    captured = [record for record in windows if record.state != "planned"]
-    count = _report(
-        instance, names.redo_key, {record.window.key: _of_window(record) for record in captured}
-    )
+    captured = [one for one in windows if one.state != "planned" and one.key in known]
+    count = _report(instance, names.redo_key, {one.key: _of_window(one) for one in captured})
     states = {state.table: state for state in store.tables(names.source)}
+    brought = _brought(store, names, captured)
     for table in [config.table for config in config.tables]:
         position = states[table].mirror_scn if table in states else None
         taken = [r for r in captured if position is not None and r.window.scn_high <= position]
+        nothing = TableApplied(table=table)
         for layer, upstream in _LAYERS:
-            values = {record.window.key: _of_applied(record) for record in taken}
-            if taken:  # columns and rows go to the newest only
-                schema = store.schema_at(names.source, table, taken[-1].window.scn_high)
-                values[taken[-1].window.key] |= metadata.of_schema(
-                    schema, names.key(upstream, table)
-                ) | metadata.of_rows(lake_path(config, layer, table))
+            values = {
+                record.key: _of_applied(
+                    layer, record, brought.get((record.ordinal, table), nothing)
+                )
+                for record in taken
+            }
+            if taken:  # columns go to the newest only, rows where the table stands there
+                last = taken[-1]
+                schema = store.schema_at(names.source, table, last.window.scn_high)
+                values[last.key] |= metadata.of_schema(schema, names.key(upstream, table))
+                if last.window.scn_high == position:
+                    values[last.key] |= metadata.of_rows(lake_path(config, layer, table))
             count += _report(instance, names.key(layer, table), values)
-        done = [chunk for chunk in _chunks(store, names, table) if chunk.state == "applied"]
-        count += _report(
-            instance,
-            names.key("snapshot", table),
-            {chunk_key(chunk).key: _of_chunk(chunk) for chunk in done},
-        )
+        count += _report_chunks(instance, store, names, table)
     return count
 
 
 def chunk_key(record: ChunkRecord) -> ChunkKey:
     """The partition of a chunk."""
     return ChunkKey(record.table, record.snapshot_id, record.number)
+
+
+def _report_chunks(
+    instance: dg.DagsterInstance, store: Store, names: Translator, table: TableId
+) -> int:
+    chunks = _chunks(store, names, table)
+    total: dict[str, int] = {}
+    for chunk in chunks:
+        total[chunk.snapshot_id] = total.get(chunk.snapshot_id, 0) + 1
+    values = {
+        chunk_key(chunk).key: _of_chunk(chunk, total[chunk.snapshot_id])
+        for chunk in chunks
+        if chunk.state == "applied"
+    }
+    return _report(instance, names.key("snapshot", table), values)
+
+
+def _brought(
+    store: Store, names: Translator, windows: list[WindowRecord]
+) -> dict[tuple[int, TableId], TableApplied]:
+    if not windows:
+        return {}
+    ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
+    found = store.window_tables(names.source, ordinals)
+    return {(ordinal, one.table): one for ordinal, applied in found.items() for one in applied}
 
 
 def _chunks(store: Store, names: Translator, table: TableId) -> list[ChunkRecord]:
@@ -88,13 +133,20 @@ def _name(partitions: dg.DynamicPartitionsDefinition) -> str:
     return partitions.name
 
 
+def _window(key: str) -> ScnWindow | None:
+    try:
+        return ScnWindow.parse(key)
+    except PartitionKeyError:  # somebody added it by hand; a run over it says so
+        return None
+
+
 def _after_known(
-    instance: dg.DagsterInstance, names: Translator, windows: list[ScnWindow]
+    instance: dg.DagsterInstance, names: Translator, windows: list[WindowRecord]
 ) -> list[str]:
     """Keys behind the last partition that is a window; earlier ones that were deleted stay deleted."""
     known = set(instance.get_dynamic_partitions(_name(names.windows)))
-    last = max((window.scn_high for window in windows if window.key in known), default=-1)
-    return [window.key for window in windows if window.scn_low >= last]
+    last = max((one.window.scn_high for one in windows if one.key in known), default=-1)
+    return [one.key for one in windows if one.window.scn_low >= last]
 
 
 def _add(instance: dg.DagsterInstance, name: str, keys: list[str]) -> int:
@@ -107,41 +159,44 @@ def _add(instance: dg.DagsterInstance, name: str, keys: list[str]) -> int:
 
 def _report(instance: dg.DagsterInstance, key: dg.AssetKey, values: dict[str, Any]) -> int:
     known = instance.get_materialized_partitions(key)
-    missing: Iterable[str] = [partition for partition in values if partition not in known]
-    count = 0
+    missing = [partition for partition in values if partition not in known]
     for partition in missing:
         instance.report_runless_asset_event(
             dg.AssetMaterialization(key, partition=partition, metadata=values[partition])
         )
-        count += 1
-    return count
+    return len(missing)
 
 
 def _of_window(record: WindowRecord) -> dict[str, Any]:
+    facts = {f"cdc/{name}": number for name, number in record.facts.items()}
+    size = {} if record.bytes is None else {"cdc/bytes": record.bytes}
     return {
         "cdc/kind": "window-captured",
         "cdc/scn_low": record.window.scn_low,
         "cdc/scn_high": record.window.scn_high,
         "cdc/seconds": round(record.seconds or 0.0, 3),
         "dagster/partition_row_count": record.rows or 0,
+        **size,
+        **facts,
+        **metadata.of_times(record),
     }
 
 
-def _of_applied(record: WindowRecord) -> dict[str, Any]:
-    values: dict[str, Any] = {
+def _of_applied(layer: Layer, record: WindowRecord, applied: TableApplied) -> dict[str, Any]:
+    return {
         "cdc/kind": "window-applied",
         "cdc/scn_low": record.window.scn_low,
         "cdc/scn_high": record.window.scn_high,
-        "cdc/window_seconds": round(record.apply_seconds or 0.0, 3),
+        **metadata.of_applied(layer, applied),
+        **metadata.of_times(record),
     }
-    if record.applied is not None:
-        values["cdc/lag_seconds"] = round((record.applied - record.created).total_seconds(), 1)
-    return values
 
 
-def _of_chunk(chunk: ChunkRecord) -> dict[str, Any]:
+def _of_chunk(chunk: ChunkRecord, total: int) -> dict[str, Any]:
     return {
         "cdc/kind": "chunk-applied",
+        "cdc/chunk": f"{chunk.number + 1} of {total}",
+        "cdc/rows": chunk.rows or 0,
         "cdc/scn_high": chunk.scn,
         "cdc/seconds": round((chunk.seconds or 0.0) + (chunk.apply_seconds or 0.0), 3),
         "dagster/partition_row_count": chunk.rows or 0,

@@ -3,18 +3,18 @@
 # No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
 from assets.history import add_partitions
-from assets.resource import dagster_failures, pipeline_of
+from assets.protocols import Opener
+from assets.resource import RedolakeResource, dagster_failures
 from assets.runs import SOURCE_TAG
 from assets.sensors import window_keys
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 
-RECONCILE_CRON = "30 4 * * *"
+EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
 
 
 class StartSnapshot(dg.Config):
@@ -30,46 +30,57 @@ class StartSnapshot(dg.Config):
     )
 
 
-def windows_job(config: SourceConfig, names: Translator) -> UnresolvedAssetJobDefinition:
-    """Redo windows, change logs and mirrors over a range of windows."""
-    return dg.define_asset_job(
-        f"{names.source}_windows",
+def asset_jobs(
+    config: SourceConfig, names: Translator, checks: dg.AssetChecksDefinition
+) -> dg.Definitions:
+    """The job over windows, the comparison with Oracle, and the schedule of the latter."""
+    options = names.options
+    executor = EXECUTORS[options.executor]
+    windows = dg.define_asset_job(
+        windows_job_name(names),
         selection=dg.AssetSelection.assets(*sorted(window_keys(config, names))).without_checks(),
-        tags={SOURCE_TAG: names.source},
+        tags={SOURCE_TAG: names.source, **options.run_tags},
+        executor_def=executor,
         description="Capture and apply windows. The windows sensor requests it; by hand it takes any range.",
     )
-
-
-def reconcile_job(
-    names: Translator, checks: dg.AssetChecksDefinition
-) -> UnresolvedAssetJobDefinition:
-    """Compare all mirrors with Oracle."""
-    return dg.define_asset_job(
+    reconcile = dg.define_asset_job(
         f"{names.source}_reconcile",
         selection=dg.AssetSelection.checks(checks),
+        tags=dict(options.run_tags),
+        executor_def=executor,
         description="Compare every mirror with Oracle AS OF the position, all rows and all columns.",
     )
+    schedules = []
+    if options.reconcile.cron is not None:
+        on, off = dg.DefaultScheduleStatus.RUNNING, dg.DefaultScheduleStatus.STOPPED
+        schedule = dg.ScheduleDefinition(
+            name=f"{names.source}_reconcile_nightly",
+            job=reconcile,
+            cron_schedule=options.reconcile.cron,
+            execution_timezone=options.reconcile.timezone,
+            default_status=on if options.reconcile.enabled else off,
+            description="Compares every mirror with Oracle.",
+        )
+        schedules.append(schedule)
+    return dg.Definitions(jobs=[windows, reconcile], schedules=schedules)
 
 
-def reconcile_schedule(
-    names: Translator, job: UnresolvedAssetJobDefinition
-) -> dg.ScheduleDefinition:
-    """The comparison, nightly; off until it is switched on."""
-    return dg.ScheduleDefinition(
-        name=f"{names.source}_reconcile_nightly",
-        job=job,
-        cron_schedule=RECONCILE_CRON,
-        description="Compares every mirror with Oracle, once a night.",
-    )
+def windows_job_name(names: Translator) -> str:
+    """The job that the windows sensor requests."""
+    return f"{names.source}_windows"
 
 
-def snapshot_job(source: SourceConfig, names: Translator) -> dg.JobDefinition:
+def snapshot_job(
+    source: SourceConfig, names: Translator, open_pipeline: Opener
+) -> dg.JobDefinition:
     """Plan a snapshot; the snapshots sensor then runs its chunks."""
 
-    @dg.op(name=f"{names.source}_plan_snapshot", required_resource_keys={names.resource_key})
-    def plan_snapshot(context: dg.OpExecutionContext, config: StartSnapshot) -> None:
-        pipeline = pipeline_of(context, names.resource_key)
+    @dg.op(name=f"{names.source}_plan_snapshot", retry_policy=names.retries)
+    def plan_snapshot(
+        context: dg.OpExecutionContext, config: StartSnapshot, redolake: RedolakeResource
+    ) -> None:
         with dagster_failures():
+            pipeline = redolake.source(names.source, open_pipeline)
             tables = [TableId.parse(text) for text in config.tables]
             keys = pipeline.start_snapshot(tables or None, condition=config.condition)
             add_partitions(context.instance, pipeline.store, source, names)
@@ -78,7 +89,7 @@ def snapshot_job(source: SourceConfig, names: Translator) -> dg.JobDefinition:
     @dg.job(
         name=f"{names.source}_start_snapshot",
         description="Plan the first snapshot, or an ad hoc one of some tables. The snapshots sensor runs its chunks.",
-        tags={"cdc/plan": names.source},
+        tags={"cdc/plan": names.source, **names.options.run_tags},
     )
     def start_snapshot() -> None:
         plan_snapshot()

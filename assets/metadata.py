@@ -6,13 +6,16 @@ never secrets.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
+from assets.translator import Layer
 from cdc_core.lake.counting import count_rows
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.state.records import WindowRecord
 
 
 def of_report(report: StepReport) -> dict[str, Any]:
@@ -31,23 +34,42 @@ def of_report(report: StepReport) -> dict[str, Any]:
     return values | {f"cdc/{name}": number for name, number in report.facts.items()}
 
 
-def of_changelog(report: StepReport, applied: TableApplied) -> dict[str, Any]:
-    """What a window brought to a table's change log."""
-    return of_report(report) | {
-        "cdc/seconds": round(applied.seconds, 3),
-        "cdc/changes": applied.changes,
-        "dagster/partition_row_count": applied.changes,
-    }
+def of_layer(layer: Layer, report: StepReport, applied: TableApplied) -> dict[str, Any]:
+    """What a window brought to a table's change log, or did to its mirror."""
+    return of_report(report) | of_applied(layer, applied)
 
 
-def of_mirror(report: StepReport, applied: TableApplied) -> dict[str, Any]:
-    """What a window did to a table's mirror."""
-    return of_report(report) | {
-        "cdc/seconds": round(applied.seconds, 3),
+def of_applied(layer: Layer, applied: TableApplied) -> dict[str, Any]:
+    """A table's counts in one layer."""
+    values: dict[str, Any] = {"cdc/seconds": round(applied.seconds, 3)}
+    if layer == "changelog":
+        return values | {
+            "cdc/changes": applied.changes,
+            "dagster/partition_row_count": applied.changes,
+        }
+    return values | {
         "cdc/rows_inserted": applied.rows_inserted,
         "cdc/rows_updated": applied.rows_updated,
         "cdc/rows_deleted": applied.rows_deleted,
     }
+
+
+def of_times(record: WindowRecord) -> dict[str, Any]:
+    """When a window ended in Oracle, when it was captured and applied, and how long after its end that was."""
+    moments = {
+        "cdc/window_end": record.ended,
+        "cdc/captured_at": record.captured,
+        "cdc/applied_at": record.applied,
+    }
+    values: dict[str, Any] = {
+        name: dg.MetadataValue.timestamp(moment)
+        for name, moment in moments.items()
+        if moment is not None
+    }
+    if record.ended is not None and record.state != "planned":
+        done = record.applied or datetime.now(UTC)
+        values["cdc/lag_seconds"] = round(max(0.0, (done - record.ended).total_seconds()), 1)
+    return values
 
 
 def of_schema(schema: TableSchema | None, upstream: dg.AssetKey | None) -> dict[str, Any]:

@@ -6,15 +6,16 @@ repeated by any process at any time, and order and exactly-once are kept behind 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import Reconciliation, SourceStatus, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
+from cdc_core.state.records import WindowRecord
 from cdc_core.state.store import Store
 
 
@@ -49,6 +50,12 @@ class SourcePipeline(Protocol):
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         """Cut windows up to the present; the new ones, none if Oracle has not moved."""
 
+    def pass_idle_windows(self) -> WindowRecord | None:
+        """Move positions over windows without anything for captured tables; the first window that waits, None if none."""
+
+    def retire_windows(self) -> list[WindowRecord]:
+        """Forget windows that need not be kept."""
+
     def pending_windows(self) -> list[ScnWindow]:
         """Windows that are not applied yet, in order."""
 
@@ -73,5 +80,10 @@ class SourcePipeline(Protocol):
         """How the source stands."""
 
 
-Opener = Callable[[], AbstractContextManager[SourcePipeline]]
-"""Opens a source for a ``with`` block. Secrets are looked up here, not when definitions are loaded."""
+class Opener(Protocol):
+    """Opens a source for a ``with`` block. Secrets are looked up here, not when definitions are loaded."""
+
+    def __call__(
+        self, *, spark: SparkSource | None = None
+    ) -> AbstractContextManager[SourcePipeline]:
+        """``spark`` gives the Spark session to work in; by default the source starts one."""

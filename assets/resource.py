@@ -1,41 +1,94 @@
-"""How does a run hold a source, so that its death is noticed?
+"""How does a run hold its sources and Spark?
 
-One resource per source, opened once per run (the executor is in-process): it holds the lease ``run/<run id>`` until the run
-ends, and gives the steps one pipeline, so one Spark session. The janitor looks at these leases.
+One typed resource for all sources of a code location, :class:`RedolakeResource`. A run opens each source once per process,
+under the lease ``run/<run id>/<process id>`` until it ends, so that the janitor notices its death. Spark comes from
+dagster-pyspark's resource inside it, configured as Dagster users configure Spark.
 """
 
-from __future__ import annotations
+# No postponed annotations in this module: Dagster wants the classes themselves, not their names.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Self
 
 import dagster as dg
+from dagster_pyspark import LazyPySparkResource, PySparkResource
+from pydantic import Field, PrivateAttr
 
 from assets.protocols import Opener, SourcePipeline
+from cdc_core.config import LakeConfig
 from cdc_core.errors import CdcError, TransientError
+from cdc_core.lake.spark import parent_session
 
 RUN_LEASE = "run/"
+RESOURCE_KEY = "redolake"
 
 
-def pipeline_resource(open_pipeline: Opener) -> dg.ResourceDefinition:
-    """The opened source as a resource, leased for the length of the run."""
+class DeltaSparkResource(LazyPySparkResource):
+    """dagster-pyspark's lazy session with Delta's jars and what a source says under ``lake``."""
 
-    def opened(context: dg.InitResourceContext) -> Iterator[SourcePipeline]:
-        with dagster_failures(), open_pipeline() as pipeline:
-            if context.run_id is None or context.run_id == "ephemeral":
-                yield pipeline
-                return
-            with pipeline.lease(f"{RUN_LEASE}{context.run_id}"):
-                yield pipeline
+    spark_config: dict[str, Any] = Field(
+        default={}, description="Further Spark settings, nested or dotted; they win over others."
+    )
 
-    return dg.ResourceDefinition(opened, description="The source, opened for the length of a run.")
+    def session(self, lake: LakeConfig) -> Any:
+        """The process's session; started with a source's settings if this is its first use."""
+        settings = {**lake.spark_config, **dotted(self.spark_config)}
+        return parent_session(lake.model_copy(update={"spark_config": settings}))
 
 
-def pipeline_of(context: Any, resource_key: str) -> SourcePipeline:
-    """The opened source of a running step."""
-    pipeline: SourcePipeline = getattr(context.resources, resource_key)
-    return pipeline
+class RedolakeResource(dg.ConfigurableResource):
+    """Opens sources for the length of a run.
+
+    To bring Spark of your own, define the resource ``redolake`` in your project, set ``dagster.own_resource`` in each
+    source's file, and give it a ``PySparkResource`` or ``LazyPySparkResource`` whose Spark has Delta Lake.
+    """
+
+    pyspark: dg.ResourceDependency[LazyPySparkResource | PySparkResource]
+    """Where Spark comes from."""
+
+    _run_id: str | None = PrivateAttr(default=None)
+    _stack: ExitStack = PrivateAttr(default_factory=ExitStack)
+    _opened: dict[str, SourcePipeline] = PrivateAttr(default_factory=dict)
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
+        """For the length of the run, or of the step where each has a process of its own."""
+        self._run_id = None if context.run_id == "ephemeral" else context.run_id
+        self._opened = {}
+        with ExitStack() as self._stack:
+            yield self
+
+    def source(self, name: str, open_pipeline: Opener) -> SourcePipeline:
+        """The source, opened at the first call."""
+        if name not in self._opened:
+            pipeline = self._stack.enter_context(open_pipeline(spark=self._spark))
+            if self._run_id is not None:
+                lease = f"{RUN_LEASE}{self._run_id}/{os.getpid()}"
+                self._stack.enter_context(pipeline.lease(lease))
+            self._opened[name] = pipeline
+        return self._opened[name]
+
+    def _spark(self, lake: LakeConfig) -> Any:
+        if isinstance(self.pyspark, DeltaSparkResource):
+            return self.pyspark.session(lake)
+        return self.pyspark.spark_session
+
+
+REDOLAKE = RedolakeResource(pyspark=DeltaSparkResource())
+"""What components share where the project defines none: Dagster wants one value under one key."""
+
+
+def dotted(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Nested settings as Spark names them: ``{"spark": {"ui": {"enabled": False}}}`` → ``spark.ui.enabled=false``."""
+    flat: dict[str, str] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": found for inner, found in dotted(value).items()}
+        else:
+            flat[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat
 
 
 @contextmanager

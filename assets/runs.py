@@ -16,6 +16,7 @@ import dagster as dg
 from assets.resource import RUN_LEASE
 from cdc_core.config import SourceConfig
 from cdc_core.leases import is_dead
+from cdc_core.state.records import Lease
 from cdc_core.state.store import Store
 
 SOURCE_TAG = "cdc/source"
@@ -51,7 +52,7 @@ def release_dead_runs(
     keys: Collection[dg.AssetKey],
 ) -> list[str]:
     """Report runs of dead processes as failed and give back what they held; return their ids."""
-    leases = {lease.name: lease for lease in store.leases()}
+    leases = store.leases()
     released = []
     for record in instance.get_run_records(
         dg.RunsFilter(statuses=RUNNING), limit=RUNS_LOOKED_AT_MAX
@@ -59,22 +60,18 @@ def release_dead_runs(
         run = record.dagster_run
         if not _is_of_source(run, config.name, keys):
             continue
-        lease = leases.get(f"{config.name}/{RUN_LEASE}{run.run_id}")
-        if lease is None:
-            why = _silence(instance, run.run_id, config.state.lease_seconds)
-        elif is_dead(lease.holder):
-            why = "the process that ran it is gone"
-        elif lease.expires < datetime.now(UTC):
-            why = f"no sign of life since {lease.heartbeat:%Y-%m-%d %H:%M:%S} UTC"
-        else:
-            why = None
+        held = [one for one in leases if _is_of_run(one, config.name, run.run_id)]
+        reasons = [_death(lease) for lease in held]
+        if not held:
+            reasons = [_silence(instance, run.run_id, config.state.lease_seconds)]
+        why = None if None in reasons else reasons[0]
         if why is None:
             continue
         instance.report_run_failed(
             run, f"Released: {why}. Nothing is lost: the next run goes on where this one stood."
         )
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-        if lease is not None:
+        for lease in held:
             store.release_lease(lease)
         released.append(run.run_id)
     return released
@@ -119,6 +116,20 @@ def _is_of_source(run: dg.DagsterRun, source: str, keys: Collection[dg.AssetKey]
     if source in (run.tags.get(SOURCE_TAG), run.tags.get(SNAPSHOT_TAG)):
         return True
     return bool(run.asset_selection and run.asset_selection & set(keys))
+
+
+def _is_of_run(lease: Lease, source: str, run_id: str) -> bool:
+    """A run holds one lease for each process in which its steps run."""
+    return f"{lease.name}/".startswith(f"{source}/{RUN_LEASE}{run_id}/")
+
+
+def _death(lease: Lease) -> str | None:
+    """Why a lease's holder counts as dead; None while it lives."""
+    if is_dead(lease.holder):
+        return "the process that ran it is gone"
+    if lease.expires < datetime.now(UTC):
+        return f"no sign of life since {lease.heartbeat:%Y-%m-%d %H:%M:%S} UTC"
+    return None
 
 
 def _silence(instance: dg.DagsterInstance, run_id: str, seconds: float) -> str | None:

@@ -6,12 +6,14 @@ processes, and both find their work in the metadata store, so a tick that is los
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from assets.history import add_partitions, report_history
+from assets.history import add_partitions, remove_partitions, report_history
 from assets.protocols import Opener, SourcePipeline
 from assets.runs import (
     SNAPSHOT_TAG,
@@ -28,8 +30,8 @@ from cdc_core.errors import ConfigError, TransientError, WindowOrderError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 
-WINDOWS_INTERVAL_SECONDS = 60
-SNAPSHOTS_INTERVAL_SECONDS = 30
+OBSERVED_EVERY = timedelta(hours=1)
+"""How often an idle source's position is shown as an observation."""
 
 
 def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
@@ -49,18 +51,21 @@ def windows_sensor(
     config: SourceConfig,
     names: Translator,
     open_pipeline: Opener,
-    job: UnresolvedAssetJobDefinition,
+    job_name: str,
 ) -> dg.SensorDefinition:
     """Cuts windows from the watermark to the present and requests one run over the next few."""
     keys = window_keys(config, names)
     tags = {SOURCE_TAG: names.source}
+    options = names.options.windows
 
     @dg.sensor(
         name=f"{names.source}_windows_sensor",
-        job=job,
-        minimum_interval_seconds=WINDOWS_INTERVAL_SECONDS,
+        job_name=job_name,
+        minimum_interval_seconds=options.interval_seconds,
+        default_status=_status(enabled=options.enabled),
         description="Cuts windows of commit SCNs up to the present, adds them as partitions and requests one run over "
-        "them. Does nothing while such a run is going. An idle database gives an empty window: the position moves on.",
+        "them. Does nothing while such a run is going. Where captured tables do not change, the position moves on without "
+        "partition and run.",
     )
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline:
@@ -75,14 +80,27 @@ def windows_sensor(
             try:
                 if len(pipeline.pending_windows()) < limit:
                     pipeline.plan_windows()
+                is_waiting = pipeline.pass_idle_windows() is not None
+                pipeline.retire_windows()
             except (TransientError, WindowOrderError, ConfigError) as error:
                 return dg.SkipReason(str(error))
+            remove_partitions(context.instance, pipeline.store, names)
+            if not is_waiting:
+                return _quiet(context, pipeline, names)
             _show(context, pipeline, config, names)
-            pending = [window.key for window in pipeline.pending_windows()[:limit]]
-        if not pending:
-            return dg.SkipReason("Oracle's SCN has not moved since the last window")
+            pending = pipeline.store.windows(
+                names.source, states=("planned", "captured"), limit=limit
+            )
+        if not options.request_runs:
+            return dg.SkipReason(
+                f"{len(pending)} windows wait; dagster.windows.request_runs is off"
+            )
         request = range_request(
-            context.instance, key=names.source, first=pending[0], last=pending[-1], tags=tags
+            context.instance,
+            key=names.source,
+            first=pending[0].key,
+            last=pending[-1].key,
+            tags=tags | names.options.run_tags,
         )
         return dg.SensorResult(run_requests=[request])
 
@@ -94,11 +112,13 @@ def snapshots_sensor(
 ) -> dg.SensorDefinition:
     """Takes signals, plans their chunks, and requests one run per table over the chunks that are not applied."""
     keys = snapshot_keys(config, names)
+    options = names.options.snapshots
 
     @dg.sensor(
         name=f"{names.source}_snapshots_sensor",
         asset_selection=dg.AssetSelection.assets(*keys),
-        minimum_interval_seconds=SNAPSHOTS_INTERVAL_SECONDS,
+        minimum_interval_seconds=options.interval_seconds,
+        default_status=_status(enabled=options.enabled),
         description="Takes execute-snapshot signals (of `redolake signal` and of the signal table in Oracle), each exactly "
         "once, plans their chunks, and requests a run for each table with chunks to do. Windows go on meanwhile.",
     )
@@ -139,6 +159,36 @@ def snapshots_sensor(
     return snapshots
 
 
+def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
+    return dg.DefaultSensorStatus.RUNNING if enabled else dg.DefaultSensorStatus.STOPPED
+
+
+def _quiet(
+    context: dg.SensorEvaluationContext, pipeline: SourcePipeline, names: Translator
+) -> dg.SensorResult:
+    """Say up to where nothing has changed; now and then as an observation, which stays."""
+    last = pipeline.store.windows(names.source, newest_first=True, limit=1)
+    if not last:
+        return dg.SensorResult(skip_reason="Oracle's SCN has not moved since the snapshot")
+    record = last[0]
+    when = f" ({record.ended:%Y-%m-%d %H:%M:%S} UTC)" if record.ended else ""
+    reason = f"no captured table changed up to SCN {record.window.scn_high}{when}"
+    now = datetime.now(UTC)
+    cursor = json.loads(context.cursor or "{}")
+    seen = cursor.get("observed")
+    if not record.is_idle or (seen and now - datetime.fromisoformat(seen) < OBSERVED_EVERY):
+        return dg.SensorResult(skip_reason=reason)
+    values: dict[str, Any] = {"cdc/position": record.window.scn_high}
+    if record.ended is not None:
+        values["cdc/position_time"] = dg.MetadataValue.timestamp(record.ended)
+    observation = dg.AssetObservation(names.redo_key, description=reason, metadata=values)
+    return dg.SensorResult(
+        skip_reason=reason,
+        asset_events=[observation],
+        cursor=json.dumps({"observed": now.isoformat()}),
+    )
+
+
 def _rejected(pipeline: SourcePipeline, names: Translator) -> dict[str, str]:
     signals = pipeline.store.signals(names.source, states=("rejected",))
     return {signal.id: signal.reason or "" for signal in signals}
@@ -163,7 +213,7 @@ def _chunk_requests(
                 key=f"{names.name(chunks[0].table)}:{snapshot_id}",
                 first=keys[0],
                 last=keys[-1],
-                tags=tags,
+                tags=tags | names.options.run_tags,
                 selection=[key],
             )
         )

@@ -96,6 +96,10 @@ class DagsterConfig(ConfigModel):
     executor: Literal["in_process", "multiprocess"] = "in_process"
     """``in_process`` gives a run one process, so one Spark; ``multiprocess`` gives each step its own."""
 
+    own_resource: bool = False
+    """The project defines the resource `redolake` itself (a ``RedolakeResource``), for example with a ``PySparkResource`` of
+    its own."""
+
     owners: tuple[str, ...] = ()
     """Owners of all assets: e-mail addresses, or ``team:name``."""
 

@@ -5,12 +5,17 @@ Override :class:`Translator` to name things otherwise; the rest follows it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
 
 import dagster as dg
 
+from assets.settings import DagsterConfig
 from cdc_core.model.identifiers import TableId
+
+CODE_VERSION = "1"
+"""Grows when the same redo or rows would give other change logs or mirrors."""
 
 Layer = Literal["oracle", "snapshot", "changelog", "mirror"]
 
@@ -32,9 +37,10 @@ _DESCRIPTIONS: dict[Layer, str] = {
 
 @dataclass(frozen=True)
 class Translator:
-    """Names of one source's assets, partitions, pools and jobs."""
+    """Names of one source's assets, partitions, pools and jobs, and what all its assets have."""
 
     source: str
+    options: DagsterConfig = field(default_factory=DagsterConfig)
 
     def key(self, layer: Layer, table: TableId) -> dg.AssetKey:
         """``<source>/<layer>/<owner>/<table>``."""
@@ -57,6 +63,34 @@ class Translator:
             kinds=_KINDS[layer],
             description=_DESCRIPTIONS[layer].format(table=table),
             metadata={"dagster/table_name": str(table), "cdc/source": self.source},
+            code_version=None if layer == "oracle" else CODE_VERSION,
+            freshness_policy=self._freshness if layer == "mirror" else None,
+            **self.common,
+        )
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Owners and tags of every asset of the source."""
+        return {"owners": list(self.options.owners), "tags": dict(self.options.tags)}
+
+    @property
+    def _freshness(self) -> dg.FreshnessPolicy | None:
+        wanted = self.options.freshness
+        if wanted is None:
+            return None
+        warn = None if wanted.warn_minutes is None else timedelta(minutes=wanted.warn_minutes)
+        return dg.FreshnessPolicy.time_window(
+            fail_window=timedelta(minutes=wanted.fail_minutes), warn_window=warn
+        )
+
+    @property
+    def retries(self) -> dg.RetryPolicy | None:
+        """For steps that failed with what may go away by itself; other failures forbid it."""
+        wanted = self.options.retries
+        if not wanted.max:
+            return None
+        return dg.RetryPolicy(
+            max_retries=wanted.max, delay=wanted.delay_seconds, backoff=dg.Backoff.EXPONENTIAL
         )
 
     @property
@@ -75,19 +109,14 @@ class Translator:
     @property
     def capture_pool(self) -> str:
         """LogMiner sessions of the source."""
-        return f"{self.source}_logminer"
+        return self.options.pools.capture or f"{self.source}_logminer"
 
     @property
     def apply_pool(self) -> str:
         """Spark drivers that apply windows."""
-        return f"{self.source}_windows"
+        return self.options.pools.apply or f"{self.source}_windows"
 
     @property
     def snapshot_pool(self) -> str:
         """Readers of existing rows; apart from windows, which go on meanwhile."""
-        return f"{self.source}_snapshots"
-
-    @property
-    def resource_key(self) -> str:
-        """The opened source."""
-        return f"{self.source}_pipeline"
+        return self.options.pools.snapshot or f"{self.source}_snapshots"

@@ -1,30 +1,37 @@
 """The assets of the log path: redo windows in landing, and change logs and mirrors on the same windows.
 
-A run takes a contiguous range of windows. Each finished window is reported at once, so that a failure half-way leaves the
-windows before it materialized; the end of the step repeats those events with the columns added. Order and exactly-once
-are kept by the pipeline's own state: a window that the mirrors have is replayed, one too early is refused.
+A run takes a contiguous range of windows. Each finished window is reported at once, in SCN order, so that a failure half-way
+leaves the windows before it materialized and the newest event is the newest window's. Order and exactly-once are kept by the
+pipeline's own state: a window that the mirrors have is replayed, one too early is refused.
 """
 
-# No postponed annotations in this module: Dagster wants the context's class itself, not its name.
+# No postponed annotations in this module: Dagster wants the classes themselves, not their names.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
 from assets import metadata
-from assets.protocols import SourcePipeline
-from assets.resource import dagster_failures, pipeline_of
-from assets.translator import Layer, Translator
+from assets.protocols import Opener, SourcePipeline
+from assets.resource import RedolakeResource, dagster_failures
+from assets.translator import CODE_VERSION, Layer, Translator
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableApplied
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.reports import StepReport, TableApplied
+from cdc_core.model.scn import Scn, ScnWindow
+
+REPORTED = {"__source_asset_observation__": True}
+"""Metadata of an output whose partitions have been reported already. Dagster writes no further events for such an output: what
+it would write is one event per partition in no order. Other steps of the run see the output as any."""
+
+Partition = tuple[ScnWindow, str]
 
 
-def redo_windows(config: SourceConfig, names: Translator) -> dg.AssetsDefinition:
+def redo_windows(
+    config: SourceConfig, names: Translator, open_pipeline: Opener
+) -> dg.AssetsDefinition:
     """The landing asset: mines the redo of all tables once per window."""
 
     @dg.multi_asset(
@@ -38,30 +45,33 @@ def redo_windows(config: SourceConfig, names: Translator) -> dg.AssetsDefinition
                 description="Redo of all captured tables as LogMiner prints it, one partition per window of commit "
                 "SCNs: immutable Parquet files with a manifest.",
                 metadata={"cdc/source": names.source, "dagster/uri": landing_uri(config)},
+                code_version=CODE_VERSION,
+                **names.common,
             )
         ],
         partitions_def=names.windows,
         backfill_policy=dg.BackfillPolicy.single_run(),
-        required_resource_keys={names.resource_key},
+        retry_policy=names.retries,
         pool=names.capture_pool,
     )
-    def capture(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
-        pipeline = pipeline_of(context, names.resource_key)
+    def capture(
+        context: dg.AssetExecutionContext, redolake: RedolakeResource
+    ) -> Iterator[dg.MaterializeResult]:
         with dagster_failures():
-            for window in in_order(context.partition_keys):
+            pipeline = redolake.source(names.source, open_pipeline)
+            for window, key in in_order(context.partition_keys):
                 report = pipeline.capture_window(window)
-                finished(
-                    context,
-                    names.redo_key,
-                    window.key,
-                    metadata.of_report(report) | {"dagster/partition_row_count": report.rows},
-                )
-        yield dg.MaterializeResult(asset_key=names.redo_key)
+                values = metadata.of_report(report) | _times(pipeline, names, window)
+                values["dagster/partition_row_count"] = report.rows
+                finished(context, names.redo_key, key, values)
+        yield dg.MaterializeResult(asset_key=names.redo_key, metadata=REPORTED)
 
     return capture
 
 
-def lake_tables(config: SourceConfig, names: Translator) -> dg.AssetsDefinition:
+def lake_tables(
+    config: SourceConfig, names: Translator, open_pipeline: Opener
+) -> dg.AssetsDefinition:
     """Change log and mirror of every table: one step, so one Spark session, of which any part can be chosen."""
     tables = [table.table for table in config.tables]
 
@@ -75,42 +85,45 @@ def lake_tables(config: SourceConfig, names: Translator) -> dg.AssetsDefinition:
         partitions_def=names.windows,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
-        required_resource_keys={names.resource_key},
+        retry_policy=names.retries,
         pool=names.apply_pool,
     )
-    def apply(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+    def apply(
+        context: dg.AssetExecutionContext, redolake: RedolakeResource
+    ) -> Iterator[dg.MaterializeResult]:
         selected = context.selected_asset_keys
         chosen = [
             table
             for table in tables
             if selected & {names.key("changelog", table), names.key("mirror", table)}
         ]
-        pipeline = pipeline_of(context, names.resource_key)
-        work = _Application(context, pipeline, config, names, chosen)
         with dagster_failures():
-            for window in in_order(context.partition_keys):
-                work.take(window)
-            results = work.results(in_order(context.partition_keys)[-1])
-        yield from results
+            pipeline = redolake.source(names.source, open_pipeline)
+            work = _Application(context, pipeline, config, names, chosen)
+            partitions = in_order(context.partition_keys)
+            for partition in partitions:
+                work.take(partition, is_last=partition == partitions[-1])
+        for key in sorted(selected):
+            yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
 
     return apply
 
 
-def in_order(keys: Sequence[str]) -> list[ScnWindow]:
-    """The windows of a run, by SCN.
+def in_order(keys: Sequence[str]) -> list[Partition]:
+    """The windows of a run with their partition keys, by SCN.
 
     Raises:
         PartitionKeyError: A key is not a window.
     """
-    return sorted(ScnWindow.parse(key) for key in keys)
+    return sorted((ScnWindow.parse(key), key) for key in keys)
 
 
 def finished(
     context: dg.AssetExecutionContext, key: dg.AssetKey, partition: str, values: dict[str, Any]
 ) -> None:
-    """Report one finished partition at once, and the same values for the event at the end of the step."""
-    context.log_event(dg.AssetMaterialization(key, partition=partition, metadata=values))
-    context.add_asset_metadata(values, asset_key=key, partition_key=partition)
+    """Report one finished partition."""
+    tags = {"dagster/code_version": CODE_VERSION}
+    context.log_event(dg.AssetMaterialization(key, partition=partition, metadata=values, tags=tags))
 
 
 def landing_uri(config: SourceConfig) -> str:
@@ -148,6 +161,11 @@ def _mirror_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.
     )
 
 
+def _times(pipeline: SourcePipeline, names: Translator, window: ScnWindow) -> dict[str, Any]:
+    record = pipeline.store.window(names.source, window)
+    return {} if record is None else metadata.of_times(record)
+
+
 @dataclass(frozen=True)
 class _Application:
     """Windows taken by some tables in one step."""
@@ -158,36 +176,55 @@ class _Application:
     names: Translator
     tables: list[TableId]
 
-    def take(self, window: ScnWindow) -> None:
-        """Apply the window, or replay it if the mirrors have it; report it for each chosen asset."""
-        lag: dict[str, float] = {}  # a replay would only say how old its window is
-        if self._all_have(window):
+    def take(self, partition: Partition, *, is_last: bool) -> None:
+        """Apply the window, or replay it if the mirrors have it; report it for each chosen asset.
+
+        The last window of a run has the tables' columns as well.
+        """
+        window, key = partition
+        replayed = self._all_have(window)
+        if replayed:
             report = self.pipeline.replay_window(window, self.tables)
         else:
             report = self.pipeline.apply_window(window, self.tables)
-            lag = self._lag_seconds(window)
+        times = _times(self.pipeline, self.names, window)
+        if replayed:  # it would only say how old the window is
+            times.pop("cdc/lag_seconds", None)
         applied = {one.table: one for one in report.tables}
         for table in self.tables:
             one = applied.get(table, TableApplied(table=table, skipped=True))
-            self._finished("changelog", table, window, metadata.of_changelog(report, one))
-            self._finished("mirror", table, window, metadata.of_mirror(report, one) | lag)
+            for layer in ("changelog", "mirror"):
+                self._report(layer, key, report, one, times, with_columns=is_last)
 
-    def results(self, last: ScnWindow) -> list[dg.MaterializeResult]:
-        """The end of the step: each chosen asset with its columns as of the last window, and its rows."""
-        done: list[dg.MaterializeResult] = []
-        for table in self.tables:
-            schema = self.pipeline.store.schema_at(self.names.source, table, last.scn_high)
-            layers: tuple[tuple[Layer, Layer], ...] = (
-                ("changelog", "oracle"),
-                ("mirror", "changelog"),
-            )
-            for layer, upstream in layers:
-                key = self.names.key(layer, table)
-                if key in self.context.selected_asset_keys:
-                    values = metadata.of_schema(schema, self.names.key(upstream, table))
-                    values |= metadata.of_rows(lake_path(self.config, layer, table))
-                    done.append(dg.MaterializeResult(asset_key=key, metadata=values))
-        return done
+    def _report(
+        self,
+        layer: Layer,
+        partition: str,
+        report: StepReport,
+        applied: TableApplied,
+        times: dict[str, Any],
+        *,
+        with_columns: bool,
+    ) -> None:
+        key = self.names.key(layer, applied.table)
+        if key not in self.context.selected_asset_keys:
+            return
+        values = metadata.of_layer(layer, report, applied) | times
+        if with_columns:
+            values |= self._columns_and_rows(layer, applied.table, report)
+        finished(self.context, key, partition, values)
+
+    def _columns_and_rows(self, layer: Layer, table: TableId, report: StepReport) -> dict[str, Any]:
+        """Columns as of the window; the table's rows only where it stands at that window."""
+        store, source = self.pipeline.store, self.names.source
+        assert report.scn_high is not None
+        upstream: Layer = "oracle" if layer == "changelog" else "changelog"
+        schema = store.schema_at(source, table, Scn(report.scn_high))
+        values = metadata.of_schema(schema, self.names.key(upstream, table))
+        state = store.table(source, table)
+        if state is not None and state.mirror_scn == report.scn_high:
+            values |= metadata.of_rows(lake_path(self.config, layer, table))
+        return values
 
     def _all_have(self, window: ScnWindow) -> bool:
         states = {state.table: state for state in self.pipeline.store.tables(self.names.source)}
@@ -195,17 +232,3 @@ class _Application:
             table in states and (states[table].mirror_scn or 0) >= window.scn_high
             for table in self.tables
         )
-
-    def _lag_seconds(self, window: ScnWindow) -> dict[str, float]:
-        """From the moment up to which the window reaches (when it was cut) to now."""
-        record = self.pipeline.store.window(self.names.source, window)
-        if record is None:
-            return {}
-        return {"cdc/lag_seconds": round((datetime.now(UTC) - record.created).total_seconds(), 1)}
-
-    def _finished(
-        self, layer: Layer, table: TableId, window: ScnWindow, values: dict[str, Any]
-    ) -> None:
-        key = self.names.key(layer, table)
-        if key in self.context.selected_asset_keys:
-            finished(self.context, key, window.key, values)

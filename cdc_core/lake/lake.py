@@ -19,7 +19,7 @@ from cdc_core.lake.comparing import Comparison, compare
 from cdc_core.lake.evolution import is_settled, settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.replay import rebuild_mirror, replay_window
-from cdc_core.lake.spark import start_session
+from cdc_core.lake.spark import SparkSource, start_session
 from cdc_core.lake.windows import apply_window
 from cdc_core.lake.work import DeltaPosition, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
@@ -34,12 +34,19 @@ class Lake:
     """The Delta tables of one source."""
 
     def __init__(
-        self, config: LakeConfig, source: str, *, runtime: Path | None, decode: Decode
+        self,
+        config: LakeConfig,
+        source: str,
+        *,
+        runtime: Path | None,
+        decode: Decode,
+        spark: SparkSource | None,
     ) -> None:
         self._config = config
         self._source = source
         self._runtime = runtime
         self._decode = decode
+        self._spark = spark
 
     @classmethod
     def open(
@@ -49,6 +56,7 @@ class Lake:
         *,
         runtime: Path | None = None,
         decode: Decode = decode_dml,
+        spark: SparkSource | None = None,
     ) -> Lake:
         """Open the lake; Spark starts when it is first needed.
 
@@ -57,8 +65,9 @@ class Lake:
             source: Name of the source.
             runtime: The runtime folder that ``redolake setup`` filled; by default ``default_runtime_folder()``.
             decode: Turns redo statements into changes; must be picklable.
+            spark: Gives a Spark session to work in, in place of one that the lake starts.
         """
-        return cls(config, source, runtime=runtime, decode=decode)
+        return cls(config, source, runtime=runtime, decode=decode, spark=spark)
 
     def close(self) -> None:
         """Forget the lake. The JVM belongs to the process and stays for the next one."""
@@ -241,4 +250,4 @@ class Lake:
         return TableWork(root, self._source, table, generation, fence, self._open_session)
 
     def _open_session(self) -> Any:
-        return start_session(self._config, runtime=self._runtime)
+        return start_session(self._config, runtime=self._runtime, spark=self._spark)

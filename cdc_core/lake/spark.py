@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,24 @@ from typing import Any
 import cdc_core
 from cdc_core import errors
 from cdc_core.config import LakeConfig
-from cdc_core.errors import CdcError, CommitConflictError, LakeError, LandingDamagedError
+from cdc_core.errors import (
+    CdcError,
+    CommitConflictError,
+    LakeError,
+    LandingDamagedError,
+    PreflightError,
+)
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, require_jars
 from cdc_core.runtime.java import JavaHome, find_java
 
 log = logging.getLogger(__name__)
+
+SPARK_WITH_DELTA: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""Without these a Spark knows no Delta Lake, whatever its jars are."""
 
 SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -55,24 +67,51 @@ INTERPRETED = {
 }
 
 
-def start_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
-    """Start the JVM if this process has none yet, and return a session for one table's work.
+SparkSource = Callable[[LakeConfig], Any]
+"""Gives the session of which a lake's sessions are children."""
+
+
+def start_session(
+    config: LakeConfig, *, runtime: Path | None = None, spark: SparkSource | None = None
+) -> Any:
+    """A session for one table's work: of the Spark that ``spark`` gives, else of the process's own, which starts if need be.
 
     Raises:
-        PreflightError: Java or a jar is missing or damaged.
+        PreflightError: Java or a jar is missing or damaged, or the Spark that was given has no Delta Lake.
         LakeError: Spark did not start.
     """
-    from pyspark.sql import SparkSession
-
-    runtime = runtime or default_runtime_folder()
-    with _starting:
-        parent = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-        if parent is None:
-            parent = _start(config, runtime)
+    if spark is None:
+        parent = parent_session(config, runtime=runtime)
+    else:
+        parent = spark(config)
+        _require_delta(parent)
     session = parent.newSession()
     for name, value in {**SESSION_SETTINGS, **_runtime_settings(config)}.items():
         session.conf.set(name, value)
     return session
+
+
+def parent_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
+    """The process's session; starts the JVM if there is none yet.
+
+    Raises:
+        PreflightError, LakeError: As for :func:`start_session`.
+    """
+    from pyspark.sql import SparkSession
+
+    with _starting:
+        known = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+        return known or _start(config, runtime or default_runtime_folder())
+
+
+def _require_delta(session: Any) -> None:
+    extension = SPARK_WITH_DELTA["spark.sql.extensions"]
+    if extension not in (session.conf.get("spark.sql.extensions", "") or ""):
+        wanted = ", ".join(f"{name}={value}" for name, value in SPARK_WITH_DELTA.items())
+        raise PreflightError(
+            "the Spark session that was given has no Delta Lake",
+            hint=f"Start it with Delta's jars and {wanted}.",
+        )
 
 
 @contextmanager
@@ -160,8 +199,7 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(Path(config.path) / ".warehouse"),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **SPARK_WITH_DELTA,
         **SESSION_SETTINGS,
         **users,
     }

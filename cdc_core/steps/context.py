@@ -198,7 +198,7 @@ class Context:
         if record is None:
             raise ConfigError(
                 "no such window was planned for this source",
-                hint="`redolake status` shows the last windows; plan new ones with `redolake capture`.",
+                hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
                 window=window.key,
                 source=self.source,
             )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, ConfigError, WindowOrderError
+from cdc_core.lake.spark import SparkSource
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
 from cdc_core.leases import held
 from cdc_core.model.chunks import ChunkKey
@@ -24,13 +26,29 @@ from cdc_core.model.reports import (
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
+from cdc_core.state.records import (
+    ChunkRecord,
+    SchemaVersion,
+    SourceRecord,
+    TableRecord,
+    WindowRecord,
+)
 from cdc_core.state.store import Store
 
 EMPLOYEES = TableId("HR", "EMPLOYEES")
 JOBS = TableId("HR", "JOBS")
 SNAPSHOT_SCN = Scn(1000)
 CHUNKS_PER_TABLE = 3
+
+
+def ended(scn: int) -> datetime:
+    """When the stand-in's Oracle was at an SCN: one a second."""
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=scn)
+
+
+def partition(low: int, high: int) -> str:
+    """A window's partition key, for example ``2026-01-01T00:25:00Z_1000-1500``."""
+    return ScnWindow(Scn(low), Scn(high)).partition_key(ended(high))
 
 
 def schema_of(table: TableId, scn: Scn = SNAPSHOT_SCN) -> TableSchema:
@@ -71,6 +89,8 @@ class StandIn:
     fail_at: dict[str, CdcError] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     differences: dict[str, int] = field(default_factory=dict)
+    idle_below: int = 0
+    spark: SparkSource | None = None
 
     @classmethod
     def open(cls, folder: Path) -> StandIn:
@@ -78,7 +98,8 @@ class StandIn:
         return cls(config, Store.open(config.state.url))
 
     @contextmanager
-    def opened(self) -> Iterator[StandIn]:
+    def opened(self, *, spark: SparkSource | None = None) -> Iterator[StandIn]:
+        self.spark = spark
         yield self
 
     @property
@@ -195,8 +216,21 @@ class StandIn:
             bounds.append(ScnWindow(low, high))
             low = high
         if bounds:
-            self.store.plan_windows(self.source, bounds, mining_low)
+            ends = [ended(window.scn_high) for window in bounds]
+            self.store.plan_windows(self.source, bounds, mining_low, ends=ends)
         return bounds
+
+    def pass_idle_windows(self) -> WindowRecord | None:
+        """Windows that end at ``idle_below`` or before have nothing."""
+        for record in self.store.windows(self.source, states=("planned", "captured")):
+            if record.window.scn_high > self.idle_below:
+                return record
+            self.capture_window(record.window)
+            self.apply_window(record.window)
+        return None
+
+    def retire_windows(self) -> list[WindowRecord]:
+        return self.store.retire_windows(self.source, before=None)
 
     def pending_windows(self) -> list[ScnWindow]:
         records = self.store.windows(self.source, states=("planned", "captured"))
@@ -207,6 +241,7 @@ class StandIn:
         record = self.store.window(self.source, window)
         if record is None:
             raise ConfigError("no such window was planned", hint="Plan it.", window=window.key)
+        idle = window.scn_high <= self.idle_below
         manifest = WindowManifest(
             self.source,
             window,
@@ -214,8 +249,8 @@ class StandIn:
             record.mining_low,
             (),
             LandedFile("transactions.parquet", 0, 0, ""),
-            {str(table): 7 for table in self.tables},
-            tuple(map(str, self.tables)),
+            {} if idle else {str(table): 7 for table in self.tables},
+            () if idle else tuple(map(str, self.tables)),
             1,
             0,
             0,
@@ -254,17 +289,16 @@ class StandIn:
                     hint="Apply in order.",
                     window=window.key,
                 )
-            self.store.advance_tables(self.source, window, {table: window.scn_high})
-            done.append(
-                TableApplied(
-                    table=table,
-                    changes=7,
-                    rows_inserted=3,
-                    rows_updated=2,
-                    rows_deleted=2,
-                    seconds=0.3,
-                )
+            applied = TableApplied(
+                table=table,
+                changes=7,
+                rows_inserted=3,
+                rows_updated=2,
+                rows_deleted=2,
+                seconds=0.3,
             )
+            self.store.advance_tables(self.source, window, {table: window.scn_high}, applied)
+            done.append(applied)
         states = [self.store.table(self.source, table) for table in self.tables]
         if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
             self.store.record_applied(self.source, window, 0.4)

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assets.components import OracleCdc
+from cdc_core.lake.spark import SparkSource
 from tests.assets.standin import StandIn, config_in
 
 FOLDER = Path(os.environ["REDOLAKE_TEST_FOLDER"])
 
 
 @contextmanager
-def opened() -> Iterator[StandIn]:
+def opened(*, spark: SparkSource | None = None) -> Iterator[StandIn]:
     made = StandIn.open(FOLDER)
     try:
         yield made

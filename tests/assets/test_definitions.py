@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import dagster as dg
 import pytest
+from dagster_pyspark import LazyPySparkResource
 
 from assets.components import OracleCdc
+from assets.history import add_partitions
 from assets.metadata import type_text
+from assets.resource import RedolakeResource, dotted
+from assets.runs import RANGE_END_TAG, RANGE_START_TAG
+from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from cdc_core.schema.table import Column
-from tests.assets.standin import EMPLOYEES, StandIn
+from tests.assets.standin import EMPLOYEES, StandIn, partition
 
 NAMES = Translator("hr")
 
@@ -54,6 +61,79 @@ def test_partitions_pools_and_policies(repository: dg.RepositoryDefinition) -> N
     assert graph.get(NAMES.redo_key).partitions_def.name == "hr_windows"  # type: ignore[union-attr]
     chunks = graph.get(NAMES.key("snapshot", EMPLOYEES)).partitions_def
     assert chunks.name == "hr_hr_employees_chunks"  # type: ignore[union-attr]
+
+
+def test_what_the_file_says_of_dagster_holds(pipeline: StandIn) -> None:
+    options = DagsterConfig.model_validate(
+        {
+            "windows": {"interval_seconds": 300, "enabled": True},
+            "reconcile": {"cron": "0 6 * * 1", "timezone": "Europe/Berlin"},
+            "pools": {"capture": "oracle_sessions"},
+            "executor": "multiprocess",
+            "owners": ["team:data"],
+            "tags": {"domain": "people"},
+            "run_tags": {"cost": "cdc"},
+            "freshness": {"fail_minutes": 90, "warn_minutes": 30},
+        }
+    )
+    config = ComponentConfig.model_validate({**dict(pipeline.config), "dagster": options})
+    defs = OracleCdc(config, pipeline.opened).build_defs()
+    repository = defs.get_repository_def()
+    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+    assert {tuple(spec.owners) for spec in specs.values()} == {("team:data",)}
+    assert {spec.tags["domain"] for spec in specs.values()} == {"people"}
+    mirror = specs[NAMES.key("mirror", EMPLOYEES)]
+    assert mirror.freshness_policy == dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(minutes=90), warn_window=timedelta(minutes=30)
+    )
+    assert mirror.code_version
+    sensor = repository.get_sensor_def("hr_windows_sensor")
+    assert sensor.minimum_interval_seconds == 300
+    assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
+    schedule = repository.get_schedule_def("hr_reconcile_nightly")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 6 * * 1", "Europe/Berlin")
+    assert repository.asset_graph.get(NAMES.redo_key).pools == {"oracle_sessions"}
+    assert repository.get_job("hr_windows").tags["cost"] == "cdc"
+    assert defs.executor is dg.multiprocess_executor
+    never = DagsterConfig.model_validate({"reconcile": {"cron": None}})
+    quiet = OracleCdc(pipeline.config, pipeline.opened, translator=Translator("hr", never))
+    assert not quiet.build_defs().schedules
+
+
+def test_spark_comes_from_the_project_where_it_has_some(
+    pipeline: StandIn, instance: dg.DagsterInstance
+) -> None:
+    """A PySparkResource inside the project's own RedolakeResource is what runs work in."""
+    session = object()
+
+    class Given(LazyPySparkResource):
+        @property
+        def spark_session(self) -> object:
+            return session
+
+    options = DagsterConfig(own_resource=True)
+    config = ComponentConfig.model_validate({**dict(pipeline.config), "dagster": options})
+    defs = OracleCdc(config, pipeline.opened).build_defs()
+    assert not defs.resources
+    own = RedolakeResource(pyspark=Given(spark_config={}))
+    defs = dg.Definitions.merge(defs, dg.Definitions(resources={"redolake": own}))
+    pipeline.snapshotted().plan_windows()
+    add_partitions(instance, pipeline.store, pipeline.config, NAMES)
+    key = partition(1000, 1500)
+    tags = {RANGE_START_TAG: key, RANGE_END_TAG: key}
+    job = defs.get_repository_def().get_job("hr_windows")
+    assert job.execute_in_process(instance=instance, tags=tags).success
+    assert pipeline.spark is not None
+    assert pipeline.spark(config.lake) is session
+
+
+def test_spark_settings_are_written_nested_or_dotted() -> None:
+    nested = {"spark": {"ui": {"enabled": False}, "executor.memory": "2g"}, "spark.cores.max": 4}
+    assert dotted(nested) == {
+        "spark.ui.enabled": "false",
+        "spark.executor.memory": "2g",
+        "spark.cores.max": "4",
+    }
 
 
 def test_names_can_be_chosen(pipeline: StandIn) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -16,6 +17,8 @@ from assets.protocols import SourcePipeline
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from cdc_core.config import SourceConfig
 from cdc_core.lake.counting import count_rows
+from cdc_core.lake.lake import Lake
+from cdc_core.lake.spark import SparkSource
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
@@ -38,8 +41,8 @@ class Site:
         self.repository = self.defs.get_repository_def()
 
     @contextmanager
-    def opened(self) -> Iterator[SourcePipeline]:
-        with Pipeline(self.config) as pipeline:
+    def opened(self, *, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+        with Pipeline(self.config, open_lake=partial(Lake.open, spark=spark)) as pipeline:
             yield pipeline
 
     def tick(self, sensor: str) -> list[dg.RunRequest]:

@@ -16,10 +16,11 @@ from starlette.testclient import TestClient
 
 from assets.history import add_partitions
 from assets.translator import Translator
-from tests.assets.standin import StandIn
+from tests.assets.standin import StandIn, partition
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = Translator("hr")
+FIRST, SECOND = partition(1000, 1500), partition(1500, 2000)
 RUN_SECONDS = 90
 
 
@@ -86,8 +87,8 @@ def test_a_range_that_is_launched_in_the_ui_is_a_run_in_a_process_of_its_own(
         "pipelineName": "hr_windows",
     }
     tags = [
-        {"key": "dagster/asset_partition_range_start", "value": "1000-1500"},
-        {"key": "dagster/asset_partition_range_end", "value": "1500-2000"},
+        {"key": "dagster/asset_partition_range_start", "value": FIRST},
+        {"key": "dagster/asset_partition_range_end", "value": SECOND},
     ]
     launched = ask(
         LAUNCH,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from assets.components import OracleCdc
 from assets.history import add_partitions
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
+from assets.settings import DagsterConfig, RetriesConfig
 from assets.translator import Translator
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
-from tests.assets.standin import EMPLOYEES, JOBS, StandIn
+from tests.assets.standin import EMPLOYEES, JOBS, StandIn, ended, partition
 
 NAMES = Translator("hr")
+FIRST, SECOND = partition(1000, 1500), partition(1500, 2000)
 
 
 def run_windows(
@@ -39,7 +42,7 @@ def planned(pipeline: StandIn, instance: dg.DagsterInstance) -> StandIn:
 def test_a_range_of_windows_is_one_run_in_scn_order(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
-    assert run_windows(repository, instance, "1000-1500", "1500-2000").success
+    assert run_windows(repository, instance, FIRST, SECOND).success
     assert planned.calls == [
         ("capture", "1000-1500"),
         ("capture", "1500-2000"),
@@ -47,36 +50,108 @@ def test_a_range_of_windows_is_one_run_in_scn_order(
         ("apply", "1500-2000"),
     ]
     for key in (NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", EMPLOYEES)):
-        assert instance.get_materialized_partitions(key) == {"1000-1500", "1500-2000"}
+        assert instance.get_materialized_partitions(key) == {FIRST, SECOND}
 
 
 def test_each_window_has_its_own_metadata(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
     """The end of a step would copy one value to all partitions of the range."""
-    run_windows(repository, instance, "1000-1500", "1500-2000")
-    for window, high in (("1000-1500", 1500), ("1500-2000", 2000)):
+    run_windows(repository, instance, FIRST, SECOND)
+    for window, high in ((FIRST, 1500), (SECOND, 2000)):
         values = latest(instance, NAMES.key("mirror", JOBS), window)
         assert values["cdc/scn_high"].value == high
         assert values["cdc/rows_inserted"].value == 3
         assert values["cdc/lag_seconds"].value >= 0
-        columns = values["dagster/column_schema"].value.columns
-        assert [(column.name, column.type) for column in columns] == [
-            ("ID", "NUMBER(10,0)"),
-            ("NAME", "VARCHAR2(40)"),
-        ]
-        lineage = values["dagster/column_lineage"].value.deps_by_column
-        assert lineage["ID"][0].asset_key == NAMES.key("changelog", JOBS)
+        assert values["cdc/window_end"].value == ended(high).timestamp()
+    columns = values["dagster/column_schema"].value.columns
+    assert [(column.name, column.type) for column in columns] == [
+        ("ID", "NUMBER(10,0)"),
+        ("NAME", "VARCHAR2(40)"),
+    ]
+    lineage = values["dagster/column_lineage"].value.deps_by_column
+    assert lineage["ID"][0].asset_key == NAMES.key("changelog", JOBS)
+    redo = latest(instance, NAMES.redo_key, SECOND)
+    assert redo["cdc/bytes"].value == 1000
+
+
+def test_each_partition_has_one_event_in_scn_order(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    """Dagster's own events of a range come in no order, each partition once more."""
+    planned.scn = 20_000
+    planned.plan_windows()
+    add_partitions(instance, planned.store, planned.config, NAMES)
+    keys = [record.key for record in planned.store.windows("hr")]
+    assert run_windows(repository, instance, keys[0], keys[-1]).success
+    for key in (NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", EMPLOYEES)):
+        records = instance.fetch_materializations(key, limit=1000, ascending=True).records
+        assert [record.partition_key for record in records] == keys
+        tags = records[0].asset_materialization.tags or {}  # type: ignore[union-attr]
+        assert tags["dagster/code_version"] == "1"
+
+
+def test_rows_are_told_only_where_the_table_stands(
+    planned: StandIn,
+    repository: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assets.metadata.count_rows", lambda _: 42)
+    run_windows(repository, instance, FIRST, SECOND)
+    mirror = NAMES.key("mirror", JOBS)
+    assert latest(instance, mirror, SECOND)["dagster/row_count"].value == 42
+    assert "dagster/row_count" not in latest(instance, mirror, FIRST)
+    run_windows(repository, instance, FIRST, FIRST)
+    assert "dagster/row_count" not in latest(instance, mirror, FIRST), "a replay of an old window"
+
+
+def test_a_step_is_tried_again_only_after_what_may_go_away(
+    pipeline: StandIn, instance: dg.DagsterInstance
+) -> None:
+    options = DagsterConfig(retries=RetriesConfig(max=2, delay_seconds=0))
+    names = Translator("hr", options)
+    component = OracleCdc(pipeline.config, pipeline.opened, translator=names)
+    repository = component.build_defs().get_repository_def()
+    pipeline.snapshotted().plan_windows()
+    add_partitions(instance, pipeline.store, pipeline.config, names)
+    for error, attempts in ((LogsNotReadyError("wait"), 3), (RedoUnavailableError("gone"), 1)):
+        pipeline.calls.clear()
+        pipeline.fail_at["capture 1000-1500"] = error
+        assert not run_windows(repository, instance, FIRST, FIRST).success
+        assert pipeline.calls == [("capture", "1000-1500")] * attempts
+
+
+def test_what_follows_in_the_same_run_sees_the_assets_as_made(
+    planned: StandIn, component: OracleCdc, instance: dg.DagsterInstance
+) -> None:
+    made = []
+
+    @dg.asset(deps=[NAMES.key("mirror", JOBS)], partitions_def=NAMES.windows)
+    def downstream() -> None:
+        made.append(True)
+
+    defs = component.build_defs()
+    result = dg.materialize(
+        [*defs.assets, downstream],  # type: ignore[misc]
+        instance=instance,
+        resources=defs.resources,
+        selection=dg.AssetSelection.assets(NAMES.key("mirror", JOBS), "downstream").upstream()
+        - dg.AssetSelection.assets(NAMES.key("snapshot", JOBS)),
+        partition_key=FIRST,
+    )
+    assert result.success
+    assert made
 
 
 def test_windows_before_a_failure_stay_materialized(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
     planned.fail_at["apply 1500-2000"] = RedoUnavailableError("redo is gone", hint="Snapshot.")
-    result = run_windows(repository, instance, "1000-1500", "1500-2000")
+    result = run_windows(repository, instance, FIRST, SECOND)
     assert not result.success
     mirror = NAMES.key("mirror", JOBS)
-    assert instance.get_materialized_partitions(mirror) == {"1000-1500"}
+    assert instance.get_materialized_partitions(mirror) == {FIRST}
     failure = next(event for event in result.all_events if event.is_step_failure)
     data = failure.step_failure_data.user_failure_data
     assert data is not None
@@ -102,9 +177,9 @@ def test_only_what_may_go_away_is_tried_again(error: Exception, retries: bool) -
 def test_old_windows_are_replayed_and_mirrors_keep_their_position(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
-    run_windows(repository, instance, "1000-1500", "1500-2000")
+    run_windows(repository, instance, FIRST, SECOND)
     planned.calls.clear()
-    assert run_windows(repository, instance, "1000-1500", "1000-1500").success
+    assert run_windows(repository, instance, FIRST, FIRST).success
     assert planned.calls == [("capture", "1000-1500"), ("replay", "1000-1500")]
     state = planned.store.table("hr", JOBS)
     assert state is not None
@@ -115,7 +190,7 @@ def test_one_table_can_be_chosen(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
     chosen = [NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", JOBS)]
-    assert run_windows(repository, instance, "1000-1500", "1000-1500", chosen).success
+    assert run_windows(repository, instance, FIRST, FIRST, chosen).success
     assert not instance.get_materialized_partitions(NAMES.key("mirror", EMPLOYEES))
     assert planned.store.table("hr", JOBS).mirror_scn == 1500  # type: ignore[union-attr]
     assert planned.store.table("hr", EMPLOYEES).mirror_scn == 1000  # type: ignore[union-attr]
@@ -125,7 +200,7 @@ def test_a_window_that_comes_too_early_is_refused(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
     planned.capture_window(planned.pending_windows()[0])
-    assert not run_windows(repository, instance, "1500-2000", "1500-2000").success
+    assert not run_windows(repository, instance, SECOND, SECOND).success
     assert not instance.get_materialized_partitions(NAMES.key("mirror", JOBS))
 
 
@@ -154,7 +229,9 @@ def test_chunks_of_one_table_are_one_run(
     assert result.success
     assert len(pipeline.calls) == 3
     assert len(instance.get_materialized_partitions(key)) == 3
-    assert latest(instance, key, "s1000:000001")["dagster/partition_row_count"].value == 10
+    values = latest(instance, key, "s1000:000001")
+    assert values["dagster/partition_row_count"].value == 10
+    assert values["cdc/chunk"].value == "2 of 3"
     state = pipeline.store.table("hr", JOBS)
     assert state is not None
     assert state.state == "ready"
@@ -166,10 +243,13 @@ def test_checks_compare_only_when_asked_for(
     planned.differences["HR.JOBS"] = 2
     result = repository.get_job("hr_reconcile").execute_in_process(instance=instance)
     found = {one.asset_key: one for one in result.get_asset_check_evaluations()}
-    assert found[NAMES.key("mirror", EMPLOYEES)].passed
-    assert not found[NAMES.key("mirror", JOBS)].passed
-    assert found[NAMES.key("mirror", JOBS)].metadata["cdc/differences"].value == 2
-    windows = run_windows(repository, instance, "1000-1500", "1000-1500")
+    assert found[NAMES.key("oracle", EMPLOYEES)].passed
+    assert not found[NAMES.key("oracle", JOBS)].passed
+    assert found[NAMES.key("oracle", JOBS)].metadata["cdc/differences"].value == 2
+    assert found[NAMES.key("oracle", JOBS)].metadata["cdc/mirror"].value == NAMES.key(
+        "mirror", JOBS
+    )
+    windows = run_windows(repository, instance, FIRST, FIRST)
     assert windows.get_asset_check_evaluations() == []
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from assets.components import OracleCdc
-from assets.history import add_partitions, report_history
+from assets.history import add_partitions, remove_partitions, report_history
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG, release_dead_runs
 from assets.sensors import window_keys
+from assets.settings import DagsterConfig, WindowsSensorConfig
 from assets.translator import Translator
 from cdc_core.errors import OracleUnavailableError, RedoUnavailableError
 from cdc_core.model.signals import Signal
-from tests.assets.standin import JOBS, StandIn
+from tests.assets.standin import JOBS, StandIn, ended, partition
+from tests.assets.test_materialize import latest
 
 NAMES = Translator("hr")
+FIRST, SECOND = partition(1000, 1500), partition(1500, 2000)
 
 
 class Sensors:
@@ -27,10 +32,10 @@ class Sensors:
         self._repository = repository
         self._instance = instance
 
-    def tick(self, name: str) -> Any:
+    def tick(self, name: str, *, cursor: str | None = None) -> Any:
         sensor = self._repository.get_sensor_def(f"hr_{name}_sensor")
         with dg.build_sensor_context(
-            instance=self._instance, repository_def=self._repository
+            instance=self._instance, repository_def=self._repository, cursor=cursor
         ) as context:
             return sensor.evaluate_tick(context)
 
@@ -57,17 +62,17 @@ def test_windows_up_to_the_present_are_one_request(
 ) -> None:
     pipeline.snapshotted()
     data = sensors.tick("windows")
-    assert instance.get_dynamic_partitions("hr_windows") == ["1000-1500", "1500-2000"]
+    assert instance.get_dynamic_partitions("hr_windows") == [FIRST, SECOND]
     (request,) = data.run_requests
-    assert request.tags[RANGE_START_TAG] == "1000-1500"
-    assert request.tags[RANGE_END_TAG] == "1500-2000"
+    assert request.tags[RANGE_START_TAG] == FIRST
+    assert request.tags[RANGE_END_TAG] == SECOND
     assert request.tags["cdc/source"] == "hr"
 
 
 def test_a_run_takes_a_bounded_number_of_windows(pipeline: StandIn, sensors: Sensors) -> None:
     pipeline.snapshotted().scn = 10_000
     (request,) = sensors.tick("windows").run_requests
-    assert request.tags[RANGE_END_TAG] == "2500-3000"
+    assert request.tags[RANGE_END_TAG] == partition(2500, 3000)
 
 
 def test_nothing_is_requested_when_oracle_has_not_moved(
@@ -77,6 +82,60 @@ def test_nothing_is_requested_when_oracle_has_not_moved(
     data = sensors.tick("windows")
     assert data.run_requests == []
     assert "has not moved" in str(data.skip_message)
+
+
+def test_an_idle_database_is_quiet(
+    pipeline: StandIn, sensors: Sensors, instance: dg.DagsterInstance
+) -> None:
+    """No partition, no run, no event but the position now and then; the next window with changes joins."""
+    pipeline.snapshotted().idle_below = 5000
+    for scn in (2000, 3000, 4000):
+        pipeline.scn = scn
+        data = sensors.tick("windows")
+        assert data.run_requests == []
+        assert f"no captured table changed up to SCN {scn} (2026-01-01 " in str(data.skip_message)
+        assert instance.get_dynamic_partitions("hr_windows") == []
+        for table in pipeline.tables:
+            state = pipeline.store.table("hr", table)
+            assert state is not None
+            assert state.mirror_scn == scn
+    assert len(pipeline.store.windows("hr")) == 1, "only where the next window begins"
+    observed = sensors.tick("windows").asset_events
+    assert [one.metadata["cdc/position"].value for one in observed] == [4000]
+    quiet = sensors.tick("windows", cursor=json.dumps({"observed": datetime.now(UTC).isoformat()}))
+    assert quiet.asset_events == []
+
+    pipeline.idle_below, pipeline.scn = 4000, 4500
+    (request,) = sensors.tick("windows").run_requests
+    assert request.tags[RANGE_START_TAG] == partition(4000, 4500)
+    assert instance.get_dynamic_partitions("hr_windows") == [partition(4000, 4500)]
+
+
+def test_windows_may_be_left_to_automation_conditions(
+    pipeline: StandIn, instance: dg.DagsterInstance
+) -> None:
+    options = DagsterConfig(windows=WindowsSensorConfig(request_runs=False))
+    component = OracleCdc(pipeline.config, pipeline.opened, translator=Translator("hr", options))
+    pipeline.snapshotted()
+    data = Sensors(component.build_defs().get_repository_def(), instance).tick("windows")
+    assert data.run_requests == []
+    assert instance.get_dynamic_partitions("hr_windows") == [FIRST, SECOND]
+
+
+def test_old_windows_are_retired_from_dagster(
+    pipeline: StandIn, instance: dg.DagsterInstance
+) -> None:
+    names = Translator("hr", DagsterConfig(partitions_keep=100))
+    pipeline.snapshotted().scn = 1000 + 120 * 500
+    pipeline.plan_windows()
+    add_partitions(instance, pipeline.store, pipeline.config, names)
+    instance.add_dynamic_partitions("hr_windows", ["by hand", partition(500, 1000)])
+    assert remove_partitions(instance, pipeline.store, names) == 21
+    kept = instance.get_dynamic_partitions("hr_windows")
+    assert "by hand" in kept
+    assert kept[0] == partition(1000 + 20 * 500, 1000 + 21 * 500)
+    assert remove_partitions(instance, pipeline.store, names) == 0
+    assert add_partitions(instance, pipeline.store, pipeline.config, names) == 0, "and stay away"
 
 
 def test_nothing_is_requested_before_the_first_snapshot(sensors: Sensors) -> None:
@@ -163,10 +222,15 @@ def test_what_the_command_line_did_is_shown_once(
         pipeline.apply_window(window)
     assert add_partitions(instance, pipeline.store, pipeline.config, NAMES) == 8
     assert report_history(instance, pipeline.store, pipeline.config, NAMES) == 2 + 2 * (2 * 2) + 6
-    assert instance.get_materialized_partitions(NAMES.key("mirror", JOBS)) == {
-        "1000-1500",
-        "1500-2000",
-    }
+    mirror = latest(instance, NAMES.key("mirror", JOBS), FIRST)
+    assert mirror["cdc/rows_inserted"].value == 3
+    assert mirror["cdc/window_end"].value == ended(1500).timestamp()
+    assert mirror["cdc/applied_at"].value
+    redo = latest(instance, NAMES.redo_key, SECOND)
+    assert redo["cdc/transactions_committed"].value == 1
+    chunk = latest(instance, NAMES.key("snapshot", JOBS), "s1000:000002")
+    assert chunk["cdc/chunk"].value == "3 of 3"
+    assert instance.get_materialized_partitions(NAMES.key("mirror", JOBS)) == {FIRST, SECOND}
     assert add_partitions(instance, pipeline.store, pipeline.config, NAMES) == 0
     assert report_history(instance, pipeline.store, pipeline.config, NAMES) == 0
 
@@ -192,7 +256,7 @@ class TestJanitor:
     def test_a_living_run_is_left_alone(
         self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
     ) -> None:
-        with pipeline.lease(f"run/{run.run_id}"):
+        with pipeline.lease(f"run/{run.run_id}/77"):
             assert self.released(pipeline, instance) == []
 
     def test_a_run_of_a_process_that_is_gone_fails_at_once(
@@ -201,7 +265,7 @@ class TestJanitor:
         import socket
 
         gone = f"{socket.gethostname()}/999999999/12345/1"
-        pipeline.store.acquire_lease(f"hr/run/{run.run_id}", gone, 60)
+        pipeline.store.acquire_lease(f"hr/run/{run.run_id}/77", gone, 60)
         assert self.released(pipeline, instance) == [run.run_id]
         found = instance.get_run_by_id(run.run_id)
         assert found is not None
@@ -212,7 +276,7 @@ class TestJanitor:
     def test_a_run_of_another_machine_fails_when_its_lease_is_old(
         self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
     ) -> None:
-        pipeline.store.acquire_lease(f"hr/run/{run.run_id}", "elsewhere/1/1/1", 1.5)
+        pipeline.store.acquire_lease(f"hr/run/{run.run_id}/77", "elsewhere/1/1/1", 1.5)
         assert self.released(pipeline, instance) == []
         time.sleep(1.6)
         assert self.released(pipeline, instance) == [run.run_id]
