@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
+from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
@@ -168,6 +169,7 @@ class _Window:
         self._begins = [StreamBegin(table, low) for table, low in sorted(joins.items())]
         self._joins = {table: low for table, low in joins.items() if low < record.mining_low}
         self._ends: list[StreamEnd] = []
+        self._excluded = ExcludedValues(tables)
         places = {schema.table: place for place, schema in enumerate(tables)}
         lows = {places[table]: low for table, low in self._joins.items()}
         self._joining = JoiningRows(lows, opened)
@@ -185,7 +187,7 @@ class _Window:
             _refuse_changed(session, logs, low, high, current)
         history = SchemaHistory(self._tables)
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs)
-        self._ends += [*ends, *self._incomplete()]
+        self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
         _check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, current, started)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
@@ -249,6 +251,7 @@ class _Window:
         if self._joins:
             is_new = new_rows(batch.rows, self._reading.scn_low, self._reading.before)
             batch = batch.filter(self._joining.keep(batch, is_new))
+        batch = self._excluded.remove_from(batch)
         self._note_ddl(batch)
         self._ledger.observe(batch)
         changed = batch.tables[batch.is_change]

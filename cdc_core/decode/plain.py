@@ -76,7 +76,7 @@ def decode_statement(sql: str | None, plan: TablePlan, *, row: int) -> PlainChan
             row=row,
             table=plan.name_sql,
         )
-    return _Statement(sql, plan, row).read()
+    return Statement(sql, plan, row).read()
 
 
 _STRING = re.compile(r"'((?:[^']++|'')*+)'")
@@ -91,8 +91,8 @@ _UNNAMED = re.compile(r"COL (\d{1,4})", re.ASCII)
 _UNQUOTED = re.compile(r"[^'()]+")
 
 
-class _Statement:
-    """A cursor over one statement."""
+class Statement:
+    """A cursor over one statement, read from its beginning to its end by the grammar."""
 
     def __init__(self, sql: str, plan: TablePlan, row: int) -> None:
         self.sql, self.plan, self.row = sql, plan, row
@@ -169,11 +169,14 @@ class _Statement:
         found = self.match(_ALIAS)
         self.alias = f"{found[1]}." if found else ""
 
-    def name(self) -> str:
+    def quoted_name(self) -> str:
         found = self.match(_NAME)
         if not found:
             raise self.refused("a redo row lacks a column's name where one must stand")
-        name = self.known_name(found[1])
+        return found[1]
+
+    def name(self) -> str:
+        name = self.known_name(self.quoted_name())
         if name not in self.columns and name not in self.plan.skipped:
             if is_dictionary_name(name):
                 raise self.refused(

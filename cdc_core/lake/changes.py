@@ -43,6 +43,7 @@ def decoded_changes(
     transactions_paths: Sequence[str],
     decode: Callable[[Any, TableSchema], Any],
     earlier: Sequence[TableSchema] = (),
+    excluded: Sequence[str] = (),
 ) -> Any:
     """A DataFrame with the window's changes of one table, in the change log's columns."""
     with translated("reading a window's files", table=schema.table, window=manifest.window.key):
@@ -59,7 +60,9 @@ def decoded_changes(
         session.sql(rows).createOrReplaceTempView("committed")
         session.sql(_without_undone(committed)).createOrReplaceTempView("surviving")
         frame = session.sql(f"SELECT {COLUMNS_READ} FROM surviving")
-        decoder = ChangeDecoder(schema, manifest.window.scn_high, decode, tuple(earlier))
+        decoder = ChangeDecoder(
+            schema, manifest.window.scn_high, decode, tuple(earlier), tuple(excluded)
+        )
         return frame.mapInArrow(decoder.__call__, change_ddl(schema))
 
 

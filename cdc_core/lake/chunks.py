@@ -131,11 +131,14 @@ def _merge_chunk(
 def _landed_rows(
     session: Any, manifest: ChunkManifest, paths: Sequence[str], schema: TableSchema
 ) -> str:
-    """A view of the chunk's files with all columns of ``schema``; columns that were added later have their default."""
-    own = dict(columns_of(manifest.schema))
+    """A view of the chunk's files with all columns of ``schema``; columns that were added later have their default, those that
+    are left out now are NULL."""
+    own, kinds = dict(columns_of(manifest.schema)), dict(columns_of(schema))
     ddl = ", ".join(f"{quote_name(column)} {spark_type(kind)}" for column, kind in own.items())
     added = [column for column in schema.column_names if column not in own]
-    defaults = default_values(schema, added)
+    left_out = [column for column in added if column in manifest.schema.excluded]
+    defaults = default_values(schema, [column for column in added if column not in left_out])
+    defaults |= {column: f"CAST(NULL AS {spark_type(kinds[column])})" for column in left_out}
     columns = ", ".join(
         f"{defaults[column] if column in defaults else quote_name(column)} AS {quote_name(column)}"
         for column in schema.column_names

@@ -52,12 +52,14 @@ class ChangeDecoder:
         schema: The version that both Delta tables have; it gives the rows their columns.
         window: The value of ``_cdc_window``: the window's scn_high.
         earlier: Other versions of the table, in the order of their SCNs.
+        excluded: Columns that are left out now, also of rows that landed with them: they are NULL.
     """
 
     schema: TableSchema
     window: int
     decode: Callable[[Any, TableSchema], Any] = decode_dml
     earlier: tuple[TableSchema, ...] = ()
+    excluded: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode batch by batch; our errors cross into Spark as text that ``spark.translated`` understands."""
@@ -73,7 +75,7 @@ class ChangeDecoder:
     def _changes(self, batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
         versions = self._versions()
         if len(versions) == 1:
-            return self._decoded(batch, self.schema, target)
+            return self._decoded(batch, versions[0], target)
         bounds = np.array([version.scn_from for version in versions[1:]], dtype=np.int64)
         scns = batch["scn"].to_numpy()
         # A row has an SCN above that of the DDL whose layout it has.
@@ -86,7 +88,7 @@ class ChangeDecoder:
 
     def _versions(self) -> tuple[TableSchema, ...]:
         known = {version.scn_from: version for version in (*self.earlier, self.schema)}
-        return tuple(known[scn] for scn in sorted(known))
+        return tuple(known[scn].without(self.excluded) for scn in sorted(known))
 
     def _decoded(
         self, batch: pa.RecordBatch, version: TableSchema, target: pa.Schema
@@ -115,7 +117,9 @@ class ChangeDecoder:
             "_cdc_thread": batch["thread"],
             "_cdc_row_id": _known_row_ids(batch["row_id"]),
             "_cdc_snapshot": pa.nulls(rows, pa.string()),
-            "_cdc_absent": _with_later_columns(decoded.absent, version, self.schema),
+            "_cdc_absent": _with_later_columns(
+                decoded.absent, version, self.schema.without(self.excluded)
+            ),
             "_cdc_columns": pa.repeat(pa.scalar(len(version.columns), pa.int32()), rows),
             "before": _in_columns_of(decoded.before, target.field("before").type),
             "after": _in_columns_of(decoded.after, target.field("after").type),

@@ -52,7 +52,7 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
     """
     log, mirror = read_log(work.changelog), read_log(work.mirror)
     known = known_schema(log)
-    if known is None or mirror is None or _judged(known, schema) is not None:
+    if known is None or mirror is None or _judged(known, schema.keeping(known)) is not None:
         return False
     return all(
         column in mirror.columns
@@ -68,6 +68,8 @@ def _column_app(work: TableWork, column: str) -> str:
 def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSchema:
     """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version.
 
+    A column that was left out after the tables were made stays in them, and is in the version that is returned.
+
     Raises:
         SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
     """
@@ -75,6 +77,7 @@ def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSc
     known = known_schema(log)
     if log is None or known is None:
         return schema
+    schema = schema.keeping(known)
     evolution = _judged(known, schema)
     newest = known if evolution is None else schema
     added = added_columns(log)
@@ -106,7 +109,7 @@ def _judged(known: TableSchema, other: TableSchema) -> Evolution | None:
     if evolution.refusal is not None:
         raise SchemaMismatchError(
             f"the table's definition cannot be followed: {evolution.refusal}",
-            hint="Move both Delta tables aside and take a new snapshot of the table.",
+            hint=f"`redolake table resnapshot {known.table} --fresh` puts it into new Delta tables, and the old ones aside.",
             table=known.table,
         )
     return evolution if evolution.is_new_version else None

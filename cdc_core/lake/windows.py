@@ -65,6 +65,7 @@ def apply_window(
     session = work.open_session()
     if position is None:
         work.create_tables(session, schema)
+    excluded = schema.excluded
     check_mirror(work, schema := settle_schema(work, session, schema), work.require_mirror())
     metadata = {"scn_low": window.scn_low, "window": window.key}
     small = (
@@ -83,6 +84,7 @@ def apply_window(
                 transactions_paths,
                 decode,
                 earlier,
+                excluded,
             )
             observed = ObservedFacts(changes, schema)
             work.append(

@@ -41,3 +41,19 @@ CONTROL = (Operation.START, Operation.COMMIT, Operation.ROLLBACK)
 
 ENDS = (Operation.COMMIT, Operation.ROLLBACK)
 """Rows that end a transaction."""
+
+LOB_OPERATIONS = (
+    Operation.SELECT_LOB_LOCATOR,
+    Operation.LOB_WRITE,
+    Operation.LOB_TRIM,
+    Operation.LOB_ERASE_DOCUMENTED,
+    Operation.LOB_ERASE,
+    Operation.XML_DOC_BEGIN,
+    Operation.XML_DOC,
+    Operation.XML_DOC_WRITE,
+    Operation.XML_DOC_END,
+    Operation.EXTENDED_BEGIN,
+    Operation.EXTENDED_WRITE,
+    Operation.EXTENDED_END,
+)
+"""Rows that write the value of one column piece by piece."""

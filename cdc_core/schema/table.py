@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cdc_core.model.identifiers import TableId
@@ -65,6 +66,33 @@ class TableSchema:
             if column.name == name:
                 return column
         raise KeyError(name)
+
+    def without(self, names: Collection[str]) -> TableSchema:
+        """The version with some columns left out as well."""
+        fresh = [name for name in names if name not in self.excluded]
+        if not fresh:
+            return self
+        columns = tuple(column for column in self.columns if column.name not in names)
+        return replace(self, columns=columns, excluded=(*self.excluded, *fresh))
+
+    def keeping(self, earlier: TableSchema) -> TableSchema:
+        """The version with the columns that ``earlier`` has and this one leaves out, each in its old place.
+
+        Delta tables keep a column that was left out later: it is NULL from then on.
+        """
+        names = set(self.column_names)
+        kept = [
+            column
+            for column in earlier.columns
+            if column.name in names or column.name in self.excluded
+        ]
+        if all(column.name in names for column in kept):
+            return self
+        fresh = [column for column in self.columns if column.name not in earlier.column_names]
+        known = {column.name: column for column in self.columns}
+        columns = (*(known.get(column.name, column) for column in kept), *fresh)
+        left_out = [name for name in self.excluded if name not in earlier.column_names]
+        return replace(self, columns=columns, excluded=tuple(left_out))
 
     def as_json(self) -> dict[str, Any]:
         """A JSON form for the metadata store and manifests; :meth:`from_json` is its inverse."""

@@ -15,7 +15,7 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks
 from cdc_core.state.database import Database, moment
-from cdc_core.state.records import AskedBy, ChunkRecord, TableRecord
+from cdc_core.state.records import AskedBy, ChunkRecord, SchemaVersion, TableRecord
 from cdc_core.state.schemas import put_schema
 from cdc_core.state.sources import put_table, table_row
 from cdc_core.state.tables import CHUNKS
@@ -105,6 +105,20 @@ class StreamQueries:
             )  # fmt: skip
             put_table(connection, resumed)
             return resumed
+
+    def exclude_columns(self, version: SchemaVersion, *, reason: str, way_out: str) -> None:
+        """Keep a version that leaves columns out, and say so with the table, which goes on."""
+        with self._database.writing() as connection:
+            put_schema(connection, version.source, version.schema, None)
+            record = table_row(connection, version.source, version.schema.table)
+            if record is not None and record.reason is None:
+                put_table(
+                    connection,
+                    replace(
+                        record, reason=reason, way_out=way_out, asked_by="configuration",
+                        since=moment(self._database.now()),
+                    ),
+                )  # fmt: skip
 
     def readmit_table(self, source: str, table: TableId) -> None:
         """Make a removed table new again, so that it joins with the next snapshot."""

@@ -33,6 +33,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import Reporter, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.session import OracleSession, connect
+from cdc_core.schema.table import TableSchema
 from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.state.store import Store
 
@@ -220,6 +221,13 @@ class Context:
                 manifest=folder,
             )
         return manifest, digest_of(content)
+
+    def visible(self, schema: TableSchema) -> TableSchema:
+        """A version of a table without what the configuration leaves out now, whatever it did when the version was read."""
+        for config in self.config.tables:
+            if config.table == schema.table:
+                return schema.without(config.columns_exclude)
+        return schema
 
     def configured(self, tables: list[TableId] | None) -> list[TableId]:
         """The tables to work on: all captured ones, or those named.

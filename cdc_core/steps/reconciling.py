@@ -86,6 +86,7 @@ def _compare(ctx: Context, table: TableId, at: Scn) -> TableComparison:
         schema = ctx.store.schema_at(ctx.source, table, at) or read_table_schema(
             session, config, scn=at
         )
+        schema = ctx.visible(schema)
         manifest = read_chunk(
             session,
             schema,

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
+from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
-from cdc_core.state.records import AskedBy, TableRecord
+from cdc_core.schema.table import TableSchema
+from cdc_core.state.records import AskedBy, SchemaVersion, TableRecord
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
@@ -130,15 +133,69 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     named = {config.table for config in ctx.config.tables}
     records = ctx.store.tables(ctx.source)
     for record in records:
-        if record.table in named and record.asked_by == "configuration":
+        if (
+            record.table in named
+            and record.state == "removed"
+            and record.asked_by == "configuration"
+        ):
             _LOG.info("table is configured again table=%s", record.table)
             ctx.store.readmit_table(ctx.source, record.table)
+    for config in ctx.config.tables:
+        _follow_columns(ctx, config)
     gone = [record.table for record in records if record.table not in named]
     ended = {record.table for record in records if record.state == "removed"}
     leaving = [table for table in gone if table not in ended]
     for table in leaving:
         _LOG.warning("table was taken out of the configuration table=%s", table)
     return remove_tables(ctx, leaving, asked_by="configuration") if leaving else []
+
+
+def _follow_columns(ctx: Context, config: TableConfig) -> None:
+    """Make a new version of a table whose configuration leaves columns out that it had, or names another key.
+
+    The version holds from the next window on; what is read or applied before that is seen without the columns all the same
+    (:meth:`Context.visible`).
+    """
+    record = ctx.store.table(ctx.source, config.table)
+    versions = ctx.store.schema_versions(ctx.source, config.table)
+    if record is None or not record.is_captured or not versions:
+        return
+    latest = versions[-1].schema
+    if config.key and config.key != latest.key:
+        _stop_for_key(
+            ctx,
+            config,
+            latest,
+            f"the configured key is ({', '.join(config.key)}), and the Delta tables have ({', '.join(latest.key)})",
+        )
+        return
+    if set(config.columns_exclude) & set(latest.key):
+        _stop_for_key(ctx, config, latest, "columns_exclude names columns of the key")
+        return
+    fresh = [name for name in config.columns_exclude if name in latest.column_names]
+    if not fresh:
+        return
+    last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+    scn = max(latest.scn_from, last[0].window.scn_high if last else latest.scn_from)
+    ctx.store.exclude_columns(
+        SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=Scn(scn))),
+        reason=f"columns left out since SCN {scn}: {', '.join(fresh)}; values from before are in the lake still",
+        way_out=f"`redolake table purge-column {config.table} {fresh[0]}` removes them.",
+    )
+    _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
+
+
+def _stop_for_key(ctx: Context, config: TableConfig, latest: TableSchema, reason: str) -> None:
+    last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
+    ctx.store.stop_table(
+        ctx.source,
+        config.table,
+        reason=reason,
+        way_out=f"`redolake table resnapshot {config.table} --fresh` puts the table into new Delta tables under another key.",
+        scn=last[0].window.scn_high if last else latest.scn_from,
+        asked_by="configuration",
+    )
+    _LOG.warning("table stopped table=%s reason=%s", config.table, reason)
 
 
 def _join(ctx: Context, tables: Sequence[TableId], *, fresh: bool) -> list[ChunkKey]:

@@ -77,7 +77,8 @@ class MemoryLake:
     ) -> None:
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
-        self.tables[schema.table].schema = schema
+        known = self.tables[schema.table].schema
+        self.tables[schema.table].schema = schema if known is None else schema.keeping(known)
 
     def apply_window(
         self,
@@ -103,7 +104,9 @@ class MemoryLake:
         ):
             raise WindowOrderError("windows of a table are out of order", table=table)
         rows = _committed_rows(table, window, redo_paths, transactions_paths)
-        changes = _decoded(rows, schema, window, earlier)
+        excluded = schema.excluded
+        schema = schema if found.schema is None else schema.keeping(found.schema)
+        changes = _decoded(rows, schema, window, earlier, excluded)
         self._enter("apply_window", table, window.key, fence)
         found.schema = schema
         for change in changes:
@@ -128,7 +131,8 @@ class MemoryLake:
             return TableApplied(table=table, skipped=True)
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = found.schema or manifest.schema
-        rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
+        names = list(manifest.schema.column_names)
+        rows = [row for path in paths for row in pq.read_table(path, columns=names).to_pylist()]
         keys = set()
         for row in rows:
             key = _key(manifest.schema, row)
@@ -204,6 +208,7 @@ def _decoded(
     schema: TableSchema,
     window: ScnWindow,
     earlier: Sequence[TableSchema],
+    excluded: tuple[str, ...],
 ) -> list[dict[str, Any]]:
     if not rows:
         return []
@@ -216,7 +221,9 @@ def _decoded(
     batch = batch.set_column(batch.schema.get_field_index("problem"), "problem", problem)
     try:
         decoded = list(
-            ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier))(iter([batch]))
+            ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier), excluded=excluded)(
+                iter([batch])
+            )
         )
     except RuntimeError as error:
         ours = spark._unpacked_error(str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from cdc_core.errors import (
     WindowOrderError,
@@ -10,6 +11,7 @@ from cdc_core.errors import (
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.reports import StepReport
+from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.key_ranges import key_range
@@ -39,6 +41,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
             )
         table = ctx.table_record(key.table)
         manifest, _ = chunk_manifest(ctx, key)
+        manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema))
         paths = ctx.landing.local_paths(
             chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
         )
@@ -68,3 +71,10 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
                 tables=(applied,),
             )
         )
+
+
+def _taken_in(ctx: Context, schema: TableSchema) -> TableSchema:
+    """The columns of a chunk that the table has: a column that was left out comes back when the table joins anew, since an
+    ad hoc snapshot may hold some of its rows only."""
+    newest = ctx.store.schema_versions(ctx.source, schema.table)[-1].schema
+    return ctx.visible(schema).without(newest.excluded)

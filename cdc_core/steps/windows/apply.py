@@ -99,21 +99,23 @@ def _apply_table(
         try:
             for change in manifest.schema_changes:
                 if change.schema.table == table and change.scn <= part.scn_high:
-                    ctx.lake.prepare_schema(change, generation=state.generation, fence=lease.check)
+                    ctx.lake.prepare_schema(
+                        ctx.visible(change.schema), generation=state.generation, fence=lease.check
+                    )
             result = TableApplied(table=table)
             if str(table) in manifest.tables_committed:
                 paths, transactions = _inputs(ctx, record, manifest, state)
                 result = ctx.lake.apply_window(
                     own,
                     table,
-                    _schema(manifest, table),
+                    ctx.visible(_schema(manifest, table)),
                     paths,
                     transactions,
                     generation=state.generation,
                     position=state.mirror_scn,
                     covered_scn=covered_scn(ctx, table),
                     earlier=[
-                        version.schema
+                        ctx.visible(version.schema)
                         for version in ctx.store.schema_versions(ctx.source, table)
                         if version.schema.scn_from <= part.scn_high
                     ],

@@ -110,4 +110,4 @@ def _schema(ctx: Context, table: TableRecord, record: WindowRecord) -> TableSche
             table=table.table,
             window=record.window.key,
         )
-    return schema
+    return ctx.visible(schema)

@@ -52,7 +52,7 @@ def _replay_table(ctx: Context, manifest: WindowManifest, table: TableId, end: S
     started = time.monotonic()
     own = replace(manifest, window=ScnWindow(manifest.window.scn_low, end))
     with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
-        latest = ctx.store.schema_versions(ctx.source, table)[-1].schema
+        latest = ctx.visible(ctx.store.schema_versions(ctx.source, table)[-1].schema)
         done = ctx.lake.replay_window(
             own,
             table,

@@ -1,0 +1,88 @@
+"""Which redo must not land, since it holds values of columns that are left out?
+
+The values of excluded columns become NULL in the redo text (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
+than its value: they are dropped where no LOB of the table is captured. What cannot be told apart is not landed, and ends the
+table's stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.capture.rows import MinedBatch
+from cdc_core.model.operations import LOB_OPERATIONS, Operation
+from cdc_core.model.streams import StreamEnd
+from cdc_core.schema.table import TableSchema
+
+_STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
+
+
+class ExcludedValues:
+    """Takes the values of excluded columns out of the rows of one pass. ``ends`` are the tables that this could not be done for."""
+
+    def __init__(self, tables: Sequence[TableSchema]) -> None:
+        self._tables = {place: table for place, table in enumerate(tables) if table.excluded}
+        self.ends: list[StreamEnd] = []
+
+    def remove_from(self, batch: MinedBatch) -> MinedBatch:
+        """The batch without the values, and without the rows that cannot land."""
+        for place, table in self._tables.items():
+            own = (batch.tables == place) & batch.is_change
+            if own.any():
+                batch = self._remove(batch, own, table)
+        return batch
+
+    def _remove(
+        self, batch: MinedBatch, own: npt.NDArray[np.bool_], table: TableSchema
+    ) -> MinedBatch:
+        lobs = own & np.isin(batch.operations, LOB_OPERATIONS)
+        if lobs.any() and any(column.is_lob for column in table.columns):
+            self._end(batch, lobs, table, "a LOB is written, and it may be one that is left out")
+        statements = own & np.isin(batch.operations, _STATEMENTS)
+        batch, refused = _redacted(batch, statements, table)
+        if refused.any():
+            reason = (
+                "a redo row has a form from which the values of excluded columns cannot be taken"
+            )
+            self._end(batch, refused, table, reason)
+        return batch.filter(~(lobs | refused))
+
+    def _end(
+        self, batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, reason: str
+    ) -> None:
+        scn = int(batch.rows.column("scn")[int(np.argmax(rows))].as_py())
+        self.ends.append(
+            StreamEnd(
+                table.table,
+                scn - 1,
+                f"{reason} (scn={scn}); it did not land",
+                f"`redolake table resnapshot {table.table}` takes the table in again; if it happens again, exclude "
+                "the table, and report the statement's form with Oracle's version.",
+            )
+        )
+
+
+def _redacted(
+    batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema
+) -> tuple[MinedBatch, npt.NDArray[np.bool_]]:
+    """The batch with redacted text in some rows, and which of these were given up."""
+    # The decoder takes a second to import, and most sources leave no column out.
+    from cdc_core.decode.redact import redact_column
+
+    at = pa.array(rows)
+    texts = batch.rows.column("sql_redo")
+    own = texts.filter(at)
+    safe = redact_column(own, table, table.excluded)
+    if safe is own:
+        return batch, np.zeros(len(rows), dtype=np.bool_)
+    lost = np.zeros(len(rows), dtype=np.bool_)
+    lost[rows] = pc.and_(pc.is_null(safe), pc.is_valid(own)).to_numpy(zero_copy_only=False)
+    replaced = pc.replace_with_mask(texts, at, safe)
+    place = batch.rows.schema.get_field_index("sql_redo")
+    redacted = batch.rows.set_column(place, batch.rows.schema.field(place), replaced)
+    return MinedBatch(redacted, batch.ordinals, batch.operations, batch.tables), lost

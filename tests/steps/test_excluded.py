@@ -1,0 +1,165 @@
+"""What the configuration leaves out, never lands from then on, and never reaches the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+T, U = table_id("T"), table_id("U")
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, SECRET VARCHAR2(40) DEFAULT 'default', NOTE VARCHAR2(40))",
+            "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
+            "INSERT INTO T VALUES (1, 'old secret', 'a')",
+            "INSERT INTO T VALUES (2, 'old secret', 'b')",
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "T", "U") as opened:
+        opened.run()
+        yield opened
+
+
+def landed(source: Source) -> str:
+    """The text of all redo that has landed."""
+    folder = source.path / "landing" / "src" / "windows"
+    texts = [pq.read_table(path)["sql_redo"].to_pylist() for path in folder.rglob("redo-*.parquet")]
+    return "\n".join(text or "" for batch in texts for text in batch)
+
+
+def test_a_column_excluded_later_stops_at_once_on_both_paths(
+    oracle: Oracle, source: Source
+) -> None:
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    oracle.run(
+        "INSERT INTO T VALUES (3, 'top secret', 'c')",
+        "UPDATE T SET SECRET = 'top secret' WHERE ID = 1",
+        "UPDATE T SET NOTE = 'new' WHERE ID = 2",
+        "UPDATE T SET SECRET = 'top secret', NOTE = 'd' WHERE ID = 3",
+    )
+    source.run()
+    assert landed(source).count("top secret") == 0
+    assert landed(source).count("old secret") == 0
+    assert source.lake.image(T) == [(1, None, "a"), (2, None, "new"), (3, None, "d")]
+    record = source.record("T")
+    assert (record.state, "SECRET" in (record.reason or "")) == ("ready", True)
+    assert "redolake table purge-column DEMO.T SECRET" in (record.way_out or "")
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    assert source.lake.image(T) == [(1, None, "a"), (2, None, "new"), (3, None, "d")]
+
+
+def test_redo_that_landed_with_the_column_is_applied_without_it(
+    oracle: Oracle, source: Source
+) -> None:
+    oracle.run("INSERT INTO T VALUES (3, 'landed before', 'c')")
+    [window] = source.pipeline.plan_windows()
+    source.pipeline.capture_window(window)
+    assert "landed before" in landed(source)
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    source.run()
+    assert source.lake.image(T)[-1] == (3, None, "c")
+
+
+def test_a_chunk_that_landed_with_the_column_is_applied_without_it(
+    oracle: Oracle, source: Source
+) -> None:
+    source.pipeline.start_snapshot([T])
+    [key] = source.pipeline.pending_chunks()
+    source.pipeline.snapshot_chunk(key)
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    source.run()
+    assert source.lake.image(T) == [(1, None, "a"), (2, None, "b")]
+
+
+def test_rows_of_a_form_that_is_not_understood_do_not_land(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    monkeypatch.setattr("cdc_core.decode.redact.redact_statement", lambda *_: None)
+    oracle.run("INSERT INTO T VALUES (3, 'top secret', 'c')", "INSERT INTO U VALUES (1)")
+    source.run()
+    assert "top secret" not in landed(source)
+    assert (source.record("T").state, source.record("U").state) == ("failed", "ready")
+    source.check_current("U")
+    monkeypatch.undo()
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    assert (3, None, "c") in source.lake.image(T)
+
+
+def test_a_table_with_an_excluded_lob_stays_captured(oracle: Oracle, tmp_path: Path) -> None:
+    """A large value is written in rows of its own, which hold nothing else; a small one stands in the INSERT."""
+    oracle.run("CREATE TABLE PICS (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), PIC BLOB)")
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "PICS", "columns_exclude": ["PIC"]})
+        source.run()
+        with oracle.owner() as connection:
+            for number, size in ((1, 20_000), (2, 10)):
+                connection.cursor().execute(
+                    "INSERT INTO PICS VALUES (:1, 5, :2)", [number, b"\xab\xcd" * (size // 2)]
+                )
+            connection.cursor().execute("UPDATE PICS SET N = 6, PIC = :1", [b"\xab\xcd" * 9_000])
+            connection.commit()
+        source.windows()
+        assert "abcdabcd" not in landed(source).lower()
+        assert source.lake.image(table_id("PICS")) == [(1, 6), (2, 6)]
+        source.check_current("PICS")
+
+
+def test_an_added_lob_is_a_stop_that_the_told_way_out_ends(oracle: Oracle, source: Source) -> None:
+    oracle.run("ALTER TABLE T ADD (PIC BLOB)")
+    oracle.run("INSERT INTO T VALUES (3, 's', 'c', NULL)", "INSERT INTO U VALUES (1)")
+    source.run()
+    source.check_current("U")
+    assert source.record("T").state == "failed"
+    source.configure({"name": "T", "columns_exclude": ["PIC"]}, "U")
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    source.check_current("T", "U")
+
+
+def test_a_column_that_is_captured_again_joins_with_a_snapshot(
+    oracle: Oracle, source: Source
+) -> None:
+    """Until then it stays out: the redo alone does not know the values of rows that do not change."""
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    source.run()
+    source.configure("T", "U")
+    oracle.run("INSERT INTO T VALUES (3, 'known again', 'c')")
+    source.run()
+    assert source.lake.image(T)[-1] == (3, None, "c")
+    oracle.run("ALTER TABLE T ADD (MORE NUMBER(9))")
+    oracle.run("INSERT INTO T VALUES (4, 'known again', 'd', 7)")
+    source.run()
+    assert source.record("T").state == "ready"
+    assert source.lake.image(T)[-1] == (4, None, "d", 7)
+    source.pipeline.remove_tables([T])
+    source.pipeline.add_tables([T])
+    source.run()
+    assert source.lake.image(T)[-1] == (4, "known again", "d", 7)
+    source.check_current("T", "U")
+
+
+def test_another_key_asks_for_new_delta_tables(oracle: Oracle, source: Source) -> None:
+    source.configure({"name": "T", "key": ["NOTE"]}, "U")
+    source.run()
+    record = source.record("T")
+    assert (record.state, "--fresh" in (record.way_out or "")) == ("failed", True)
+    assert source.record("U").state == "ready"
+    source.configure({"name": "T", "columns_exclude": ["ID"]}, "U")
+    source.run()
+    assert source.record("T").state == "failed"
