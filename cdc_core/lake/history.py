@@ -85,6 +85,27 @@ def read_log(path: str) -> DeltaLog | None:
     )
 
 
+def move_aside(path: str, suffix: str) -> str:
+    """Rename a Delta table's folder, in one step; return its new name.
+
+    Raises:
+        LakeError: The place cannot rename folders in one step, or something stands there already.
+    """
+    filesystem, root = _filesystem(path)
+    target = root + suffix
+    taken = filesystem.get_file_info(target).type != pafs.FileType.NotFound
+    if taken or not isinstance(filesystem, pafs.LocalFileSystem | pafs.HadoopFileSystem):
+        raise LakeError(
+            "an old Delta table cannot be moved aside"
+            + (": its new place is taken" if taken else ""),
+            hint="Move the folder yourself, and run the command again.",
+            path=path,
+            wanted=target,
+        )
+    filesystem.move(root, target)
+    return path.rstrip("/") + suffix
+
+
 class _State:
     """What the actions read so far add up to; later ones win."""
 

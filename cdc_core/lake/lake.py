@@ -18,6 +18,7 @@ from cdc_core.lake.chunks import KeyRange, apply_chunk
 from cdc_core.lake.comparing import Comparison, compare
 from cdc_core.lake.evolution import is_settled, settle_schema
 from cdc_core.lake.history import read_log
+from cdc_core.lake.purging import purge_column
 from cdc_core.lake.replay import rebuild_mirror, replay_window
 from cdc_core.lake.spark import SparkSource, start_session
 from cdc_core.lake.windows import apply_window
@@ -181,6 +182,23 @@ class Lake:
             LakeError: There is no change log, or it does not hold the beginning of every row.
         """
         return rebuild_mirror(self._work(table, generation, fence), schema)
+
+    def purge_column(
+        self,
+        table: TableId,
+        column: str,
+        key: tuple[str, ...],
+        generation: int = 0,
+        *,
+        fence: Fence = no_fence,
+    ) -> list[str]:
+        """Set a column to NULL in mirror and change log; returns the folders on which VACUUM must be run. Repeatable.
+
+        Raises:
+            ConfigError: The column is part of the key.
+            LakeError: There is no mirror.
+        """
+        return purge_column(self._work(table, generation, fence), column, key)
 
     def prepare_schema(
         self,

@@ -93,7 +93,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     session = work.open_session()
     if read_log(work.mirror) is None:
         work.fence()
-        properties = mirror_properties(work.source, schema)
+        properties = mirror_properties(work.source, schema, work.generation)
         with translated("creating a Delta table", **work.facts(path=work.mirror)):
             session.sql(create_sql(work.mirror, mirror_ddl(schema), properties))
     schema = settle_schema(work, session, schema)

@@ -46,6 +46,9 @@ SCHEMA_PROPERTY = "redolake.schema"
 ADDED_PROPERTY = "redolake.added"
 """Change log property: JSON object from each column that was added since to the SQL of its default."""
 
+GENERATION_PROPERTY = "redolake.generation"
+"""Which generation of the table this is: an older one is moved aside when a newer one begins."""
+
 _REFUSED = re.compile(r"[ ,;{}()\n\t=.]")
 
 
@@ -138,26 +141,30 @@ def delta_type(kind: pa.DataType) -> str:
     return {"bigint": "long", "int": "integer"}.get(name_, name_)
 
 
-def mirror_properties(source: str, schema: TableSchema) -> dict[str, str]:
+def mirror_properties(source: str, schema: TableSchema, generation: int) -> dict[str, str]:
     """Table properties of a mirror; plain features only, so that every reader can read it."""
-    return {**_properties(source, schema, "mirror"), "redolake.key": json.dumps(schema.key)}
+    return {
+        **_properties(source, schema, "mirror", generation),
+        "redolake.key": json.dumps(schema.key),
+    }
 
 
-def changelog_properties(source: str, schema: TableSchema) -> dict[str, str]:
+def changelog_properties(source: str, schema: TableSchema, generation: int) -> dict[str, str]:
     """Table properties of a change log: statistics for what windows, chunks and replays look for."""
     return {
-        **_properties(source, schema, "changelog"),
+        **_properties(source, schema, "changelog", generation),
         SCHEMA_PROPERTY: json.dumps(schema.as_json()),
         "delta.dataSkippingStatsColumns": f"_cdc_op,{COMMIT_SCN},{ORDINAL},_cdc_window,_cdc_snapshot",
     }
 
 
-def _properties(source: str, schema: TableSchema, role: str) -> dict[str, str]:
+def _properties(source: str, schema: TableSchema, role: str, generation: int) -> dict[str, str]:
     return {
         "delta.enableDeletionVectors": "false",
         "redolake.source": source,
         "redolake.table": str(schema.table),
         "redolake.role": role,
+        GENERATION_PROPERTY: str(generation),
     }
 
 

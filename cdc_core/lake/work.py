@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.errors import LakeError
-from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.history import DeltaLog, move_aside, read_log
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
+    GENERATION_PROPERTY,
     change_ddl,
     changelog_path,
     changelog_properties,
@@ -100,13 +101,20 @@ class TableWork:
         return log
 
     def create_tables(self, session: Any, schema: TableSchema) -> None:
-        """Create both Delta tables unless they are there."""
+        """Create both Delta tables unless they are there; those of an older generation are moved aside."""
         check_names(schema)
+        facts = (self.source, schema, self.generation)
         for path, ddl, properties in (
-            (self.changelog, change_ddl(schema), changelog_properties(self.source, schema)),
-            (self.mirror, mirror_ddl(schema), mirror_properties(self.source, schema)),
+            (self.changelog, change_ddl(schema), changelog_properties(*facts)),
+            (self.mirror, mirror_ddl(schema), mirror_properties(*facts)),
         ):
-            if read_log(path) is None:
+            log = read_log(path)
+            older = 1 if log is None else int(log.properties.get(GENERATION_PROPERTY, 1))
+            if log is not None and older < self.generation:
+                self.fence()
+                move_aside(path, f".g{older}")
+                log = None
+            if log is None:
                 self.fence()
                 with translated("creating a Delta table", **self.facts(path=path)):
                     session.sql(create_sql(path, ddl, properties))

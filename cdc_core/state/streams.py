@@ -120,6 +120,16 @@ class StreamQueries:
                     ),
                 )  # fmt: skip
 
+    def forget_reason(self, source: str, table: TableId) -> None:
+        """Take back what is said of a table that goes on."""
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is not None and record.state in {"ready", "snapshotting"}:
+                put_table(
+                    connection,
+                    replace(record, reason=None, way_out=None, since=None, asked_by=None),
+                )
+
     def readmit_table(self, source: str, table: TableId) -> None:
         """Make a removed table new again, so that it joins with the next snapshot."""
         with self._database.writing() as connection:

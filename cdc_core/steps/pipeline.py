@@ -168,6 +168,10 @@ class Pipeline:
         """Read tables anew (:func:`tables.resnapshot_tables`)."""
         return table_fates.resnapshot_tables(self._ctx, tables, fresh=fresh)
 
+    def purge_column(self, table: TableId, column: str) -> table_fates.Purged:
+        """Remove the values of an excluded column from the lake (:func:`tables.purge_column`)."""
+        return table_fates.purge_column(self._ctx, table, column)
+
     # -- signals, proof, status ------------------------------------------------------------------------------------
 
     def add_signal(self, signal: Signal) -> None:

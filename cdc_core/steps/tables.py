@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
+from cdc_core.landing.layout import chunk_folder, window_folder
+from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
@@ -23,6 +25,15 @@ from cdc_core.steps.snapshots.joining import join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """Where values of a purged column may still be: ``vacuum`` are Delta tables whose old files VACUUM removes, ``landing``
+    the folders of landing files that were written before the column was left out."""
+
+    vacuum: tuple[str, ...]
+    landing: tuple[str, ...]
 
 
 def add_tables(ctx: Context, tables: Sequence[TableId]) -> list[ChunkKey]:
@@ -123,6 +134,55 @@ def remove_tables(
             ctx.reported(StepReport("table-stopped", str(table), 0.0, table=table, stopped=(end,)))
             ends.append(end)
     return ends
+
+
+def purge_column(ctx: Context, table: TableId, column: str) -> Purged:
+    """Remove the values of a column that the configuration leaves out from mirror and change log.
+
+    Raises:
+        ConfigError: The table is not captured, the column is part of its key, or the configuration does not leave it out, so
+            that its values would come back.
+    """
+    record = ctx.table_record(table)
+    if column not in ctx.config.table(table).columns_exclude:
+        raise ConfigError(
+            "the configuration does not leave this column out, so its values would come back",
+            hint=f"Name it under columns_exclude of {table} first.",
+            table=table,
+            column=column,
+        )
+    versions = ctx.store.schema_versions(ctx.source, table)
+    with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
+        folders = ctx.lake.purge_column(
+            table,
+            column,
+            versions[-1].schema.key,
+            generation=record.generation,
+            fence=lease.check,
+        )
+    ctx.store.forget_reason(ctx.source, table)
+    return Purged(tuple(folders), _landed_with(ctx, table, column))
+
+
+def _landed_with(ctx: Context, table: TableId, column: str) -> tuple[str, ...]:
+    """Landing folders whose files may hold values of the column: captured or read before it was left out."""
+    with_column = [
+        window_folder(ctx.source, record.window)
+        for record in ctx.store.windows(ctx.source, states=("captured", "applied"))
+        if ctx.landing.exists(window_folder(ctx.source, record.window), MANIFEST_NAME)
+        and _had(ctx.window_manifest(record.window)[0].schemas, table, column)
+    ]
+    for chunk in ctx.store.chunks(ctx.source, table, states=("landed", "applied")):
+        folder = chunk_folder(ctx.source, table, chunk.snapshot_id, chunk.number)
+        if ctx.landing.exists(folder, MANIFEST_NAME):
+            manifest = read_chunk_manifest(ctx.landing.read(folder, MANIFEST_NAME), where=folder)
+            if _had([manifest.schema], table, column):
+                with_column.append(folder)
+    return tuple(with_column)
+
+
+def _had(schemas: Sequence[TableSchema], table: TableId, column: str) -> bool:
+    return any(schema.table == table and column in schema.column_names for schema in schemas)
 
 
 def follow_configuration(ctx: Context) -> list[StreamEnd]:

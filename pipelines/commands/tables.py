@@ -90,6 +90,28 @@ def resnapshot(
         exit_if_tables_failed(pipeline, _ids(tables))
 
 
+def purge_column(
+    table: Annotated[str, typer.Argument(metavar="OWNER.TABLE", help="The table.")],
+    column: Annotated[
+        str, typer.Argument(metavar="COLUMN", help="A column that columns_exclude names.")
+    ],
+    config: ConfigOption = None,
+) -> None:
+    """Remove the values of an excluded column from mirror and change log, and say where old files may still hold them."""
+    with opened(config, oracle=False) as pipeline:
+        found = pipeline.purge_column(TableId.parse(table), column)
+    console = out()
+    console.print(f"{column} of {table} is NULL in the lake")
+    if found.vacuum:
+        console.print("Delta's older versions hold the values until VACUUM removes their files:")
+        for folder in found.vacuum:
+            console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS", soft_wrap=True)
+    if found.landing:
+        console.print("Landing files from before hold them until you delete these folders:")
+        for folder in found.landing:
+            console.print(f"  {folder}", soft_wrap=True)
+
+
 def show_tables(found: tuple[TableStatus, ...], console: Console) -> None:
     """Print the tables' states for people."""
     table = Table(box=None, pad_edge=False)

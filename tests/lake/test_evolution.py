@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.errors import SchemaMismatchError
+from cdc_core.errors import ConfigError, SchemaMismatchError
 from cdc_core.landing.manifest import SchemaChange
 
 pytestmark = pytest.mark.spark
@@ -96,3 +96,70 @@ def test_nothing_is_prepared_before_the_first_snapshot(open_lake: Any, source: A
     lake = open_lake()
     lake.prepare_schema(source.schema)
     assert lake.position(source.schema.table).mirror_scn is None
+
+
+def test_a_column_that_is_left_out_later_is_null_from_then_on(
+    open_lake: Any, source: Any, row: Any, mirror: Any, columns: Any, changes: Any
+) -> None:
+    """It stays in both tables; redo that landed with it, chunks that landed with it, and later columns go on."""
+    lake = open_lake()
+    tx = source.begin()
+    ids = {i: tx.insert(row(i, f"secret {i}")) for i in range(1, 5)}
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+
+    tx = source.begin()
+    tx.update(ids[1], {"AMOUNT": Decimal("1.00")})
+    tx.insert(row(10, "top secret"))
+    tx.delete(ids[2])
+    tx.commit()
+    reduced = source.schema.without(["NAME"])
+    window = dataclasses.replace(source.cut(), schema=reduced)
+    window.apply(lake)
+    names = {one["ID"]: one["NAME"] for one in mirror(source.schema)}
+    assert names == {1: None, 3: "secret 3", 4: "secret 4", 10: None}
+
+    grown = _with(reduced, columns.varchar("MORE", default="'m'"))
+    lake.prepare_schema(grown)
+    assert {one["MORE"] for one in mirror(source.schema)} == {"m"}
+    whole = source.chunk(snapshot="s2")
+    dataclasses.replace(whole, manifest=dataclasses.replace(whole.manifest, schema=reduced)).apply(
+        lake
+    )
+    assert {one["NAME"] for one in mirror(source.schema)} == {None}
+
+    folders = lake.purge_column(source.schema.table, "NAME", ("ID",))
+    assert [folder.rsplit("/", 2)[1] for folder in folders] == ["mirror", "changelog"]
+    images = [one[image] for one in changes(source.schema) for image in ("before", "after")]
+    assert {image["NAME"] for image in images if image is not None} == {None}
+    assert lake.purge_column(source.schema.table, "NOWHERE", ("ID",)) == []
+    with pytest.raises(ConfigError, match="key"):
+        lake.purge_column(source.schema.table, "ID", ("ID",))
+
+
+def test_a_newer_generation_moves_the_older_tables_aside(
+    open_lake: Any, source: Any, row: Any, mirror: Any, tmp_path: Any
+) -> None:
+    """A crash between the two leaves one table of each; the next attempt goes on."""
+    lake = open_lake()
+    tx = source.begin()
+    tx.insert(row(1))
+    tx.commit()
+    source.chunk().apply(lake, generation=1)
+    source.schema = dataclasses.replace(source.schema, key=("NAME",), scn_from=900)
+    chunk = source.chunk(snapshot="s2")
+    calls = iter(range(1, 100))
+
+    def fence() -> None:
+        if next(calls) == 3:  # the change log is of the new generation, the mirror of the old one
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunk.apply(lake, generation=2, fence=fence)
+    chunk.apply(lake, generation=2)
+    folders = sorted(path.parent.name + "/" + path.name for path in tmp_path.glob("lake/shop/*/*"))
+    assert folders == [
+        "changelog/shop.orders", "changelog/shop.orders.g1", "mirror/shop.orders", "mirror/shop.orders.g1",
+    ]  # fmt: skip
+    assert len(mirror(source.schema)) == 1

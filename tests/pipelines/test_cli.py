@@ -42,6 +42,7 @@ COMMANDS = [
     "table pause",
     "table resume",
     "table resnapshot",
+    "table purge-column",
     "oracle serve",
 ]
 

@@ -147,6 +147,20 @@ class MemoryLake:
         found.transactions[app] = 1
         return TableApplied(table=table, changes=len(rows), rows_inserted=len(rows))
 
+    def purge_column(
+        self,
+        table: TableId,
+        column: str,
+        _key: Key,
+        generation: int = 0,
+        *,
+        fence: Any = None,
+    ) -> list[str]:
+        self._enter("purge_column", table, f"{generation}:{column}", fence)
+        for values, _, _ in self.tables[table].rows.values():
+            values[column] = None
+        return [f"mirror/{table.path}"]
+
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """By the transaction identifiers."""
         done = self.tables[table].transactions.get(f"{generation}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from cdc_core.errors import ConfigError
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -60,6 +61,21 @@ def test_a_column_excluded_later_stops_at_once_on_both_paths(
     source.pipeline.resnapshot_tables([T])
     source.run()
     assert source.lake.image(T) == [(1, None, "a"), (2, None, "new"), (3, None, "d")]
+
+
+def test_what_is_in_the_lake_already_goes_by_one_command(oracle: Oracle, source: Source) -> None:
+    oracle.run("INSERT INTO T VALUES (3, 'landed before', 'c')")
+    [before] = source.windows()
+    with pytest.raises(ConfigError, match="would come back"):
+        source.pipeline.purge_column(T, "SECRET")
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    oracle.run("INSERT INTO T VALUES (4, 'top secret', 'd')")
+    source.run()
+    purged = source.pipeline.purge_column(T, "SECRET")
+    assert {row[1] for row in source.lake.image(T)} == {None}
+    assert [before.folder in folder for folder in purged.landing if "/windows/" in folder] == [True]
+    assert any("/chunks/" in folder for folder in purged.landing)
+    assert source.record("T").reason is None
 
 
 def test_redo_that_landed_with_the_column_is_applied_without_it(

@@ -1,0 +1,44 @@
+"""How do the values of a column leave the Delta tables of a captured table?
+
+The column stays, and is NULL everywhere. Delta keeps the old files until VACUUM removes them, so that the purge ends there.
+"""
+
+from __future__ import annotations
+
+from cdc_core.errors import ConfigError
+from cdc_core.lake.history import read_log
+from cdc_core.lake.tables import delta, quote_name
+from cdc_core.lake.work import TableWork
+
+
+def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str]:
+    """Set a column to NULL in mirror and change log; return the folders on which VACUUM must be run. Repeatable.
+
+    Raises:
+        ConfigError: The column is part of the key.
+        LakeError: There is no mirror.
+    """
+    if column in key:
+        raise ConfigError(
+            "a column of the key cannot be purged: it names the rows",
+            hint="Name another key and `--fresh` tables, then delete the old ones.",
+            **work.facts(column=column),
+        )
+    mirror = work.require_mirror()
+    if column not in mirror.columns:
+        return []
+    session = work.open_session()
+    position = work.position().mirror_scn or 0
+    metadata = work.metadata("purge", position, column=column)
+    name = quote_name(column)
+    with work.commit(session, "purging a column of the mirror", metadata):
+        session.sql(f"UPDATE {delta(work.mirror)} SET {name} = NULL WHERE {name} IS NOT NULL")
+    if read_log(work.changelog) is None:
+        return [work.mirror]
+    for image in ("before", "after"):
+        field = f"{image}.{name}"
+        with work.commit(session, "purging a column of the change log", metadata):
+            session.sql(
+                f"UPDATE {delta(work.changelog)} SET {field} = NULL WHERE {field} IS NOT NULL"
+            )
+    return [work.mirror, work.changelog]
