@@ -87,6 +87,10 @@ class CommitConflictError(TransientError):
     """Another writer committed to the same Delta table."""
 
 
+class SparkUnavailableError(TransientError):
+    """Spark's JVM did not start, ran out of memory, or ended; the next attempt starts another."""
+
+
 class SnapshotTooOldError(TransientError):
     """Oracle no longer has the undo for the chunk's SCN (ORA-01555); the chunk is read again at a newer SCN."""
 

@@ -27,6 +27,7 @@ from cdc_core.errors import (
     LakeError,
     LandingDamagedError,
     PreflightError,
+    SparkUnavailableError,
 )
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, require_jars
@@ -59,6 +60,8 @@ ERROR_MARK = "redolake-error:"
 """Stands before the JSON form of one of our errors, where it must cross a process or SQL border as text."""
 
 _starting = threading.Lock()
+# Py4J logs each call that a lost JVM does not answer with a traceback; the error that is raised says it once.
+logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 INTERPRETED = {
@@ -76,18 +79,21 @@ def start_session(
 ) -> Any:
     """A session for one table's work: of the Spark that ``spark`` gives, else of the process's own, which starts if need be.
 
+    A JVM that has ended is forgotten, and another one is started in its place.
+
     Raises:
         PreflightError: Java or a jar is missing or damaged, or the Spark that was given has no Delta Lake.
-        LakeError: Spark did not start.
+        SparkUnavailableError: Spark did not start.
     """
     if spark is None:
         parent = parent_session(config, runtime=runtime)
     else:
         parent = spark(config)
         _require_delta(parent)
-    session = parent.newSession()
-    for name, value in {**SESSION_SETTINGS, **_runtime_settings(config)}.items():
-        session.conf.set(name, value)
+    with translated("opening a Spark session"):
+        session = parent.newSession()
+        for name, value in {**SESSION_SETTINGS, **_runtime_settings(config)}.items():
+            session.conf.set(name, value)
     return session
 
 
@@ -95,11 +101,13 @@ def parent_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
     """The process's session; starts the JVM if there is none yet.
 
     Raises:
-        PreflightError, LakeError: As for :func:`start_session`.
+        PreflightError, SparkUnavailableError: As for :func:`start_session`.
     """
     from pyspark.sql import SparkSession
 
     with _starting:
+        if _has_ended():
+            _forget_jvm()
         known = SparkSession.getActiveSession() or SparkSession._instantiatedSession
         return known or _start(config, runtime or default_runtime_folder())
 
@@ -132,8 +140,39 @@ def stop_spark() -> None:
     from pyspark.sql import SparkSession
 
     with _starting:
-        if (session := SparkSession._instantiatedSession) is not None:
+        if _has_ended():
+            _forget_jvm()
+        elif (session := SparkSession._instantiatedSession) is not None:
             session.stop()
+
+
+def _has_ended() -> bool:
+    """Is this process's JVM gone, for whatever reason?"""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def _forget_jvm() -> None:
+    """Let PySpark believe that it never had a JVM, so that it starts another."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkSession._instantiatedSession = None
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _end_jvm() -> None:
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()
 
 
 def _runtime_settings(config: LakeConfig) -> dict[str, str]:
@@ -157,7 +196,7 @@ def _start(config: LakeConfig, runtime: Path) -> Any:
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            raise LakeError(
+            raise SparkUnavailableError(
                 "Spark did not start",
                 hint="Look at Spark's own lines above, and run `redolake doctor`.",
                 java=java.path,
@@ -264,12 +303,13 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
     Raises:
         CommitConflictError: Another writer committed to the same Delta table.
         LandingDamagedError: A Parquet file is missing or cannot be read.
+        SparkUnavailableError: The JVM has ended, or is out of memory and was ended.
         LakeError: Everything else, with Spark's error condition. Messages of failed tasks may quote values and are left to
             the chained exception.
         CdcError: One of our own errors that was raised inside Spark.
     """
     from delta.exceptions import DeltaConcurrentModificationException
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
@@ -282,8 +322,13 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
             hint="Try again; a source must have one writer.",
             **facts,
         ) from error
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         text = str(error)
+        if "java.lang.OutOfMemoryError" in text:
+            _end_jvm()
+            raise _gone(doing, "Spark ran out of memory", facts) from None
+        if isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended():
+            raise _gone(doing, "Spark's JVM has ended", facts) from None
         if (ours := _unpacked_error(text)) is not None:
             raise ours from None
         conditions = _conditions(error, text)
@@ -301,6 +346,15 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
             condition=condition,
             **facts,
         ) from error
+
+
+def _gone(doing: str, what: str, facts: Mapping[str, object]) -> SparkUnavailableError:
+    return SparkUnavailableError(
+        f"{doing}: {what}",
+        hint="Run the command again (`redolake run --loop` does so by itself): another JVM is started, and nothing is lost. "
+        "If it happens again, raise lake.driver_memory, or see in the system's log who ended it.",
+        **facts,
+    )
 
 
 def _conditions(error: Exception, text: str) -> list[str]:

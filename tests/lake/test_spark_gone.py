@@ -1,0 +1,45 @@
+"""The JVM dies in the middle: one error that says what to do, and the next attempt has another JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cdc_core.errors import SparkUnavailableError
+
+pytestmark = pytest.mark.spark
+
+
+def test_another_jvm_takes_the_place_of_one_that_ended(
+    open_lake: Any, source: Any, row: Any, mirror: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from pyspark import SparkContext
+
+    lake = open_lake()
+    tx = source.begin()
+    tx.insert(row(1))
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    tx = source.begin()
+    tx.insert(row(2))
+    tx.commit()
+    window = source.cut()
+    ended = []
+
+    def fence() -> None:
+        if not ended:
+            process = SparkContext._gateway.proc
+            process.kill()
+            process.wait()
+            ended.append(process.pid)
+
+    with pytest.raises(SparkUnavailableError, match="JVM has ended") as caught:
+        window.apply(lake, fence=fence)
+    assert "run --loop" in caught.value.hint
+    assert capfd.readouterr().err.count("Traceback") == 0
+    assert [one["ID"] for one in mirror(source.schema)] == [1]
+    window.apply(lake)
+    assert [one["ID"] for one in mirror(source.schema)] == [1, 2]
+    assert SparkContext._gateway.proc.pid != ended[0]
