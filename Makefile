@@ -36,7 +36,7 @@ bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENC
 	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS)
 
 prove: setup ## Load, kill, restart, replay: show that nothing is lost and nothing doubled (the long form)
-	@$(RUN)/python -m pytest tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
+	@$(RUN)/python -m pytest tests/capture/test_schedules.py tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
 
 docs: setup $(SITE)/ready ## Build the documentation into site/; fails on a broken link
 	@$(RUN)/python -m docs.tools.generate

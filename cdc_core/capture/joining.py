@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdc_core.capture.rows import MinedBatch
+from cdc_core.capture.stream import UNRESOLVED, slot_of
 from cdc_core.model.transactions import OpenTransaction
 
 
@@ -27,9 +28,12 @@ class JoiningRows:
     def __init__(self, mining_lows: Mapping[int, int], opened: Sequence[OpenTransaction]) -> None:
         self._mining_lows = dict(mining_lows)
         self._starts = {one.xid: one.start_scn or 0 for one in opened}
+        # LogMiner may not know the sequence part of a transaction that began before its session.
+        by_age = sorted(opened, key=lambda one: one.first_ordinal)
+        self._starts |= {slot_of(one.xid) + UNRESOLVED: one.start_scn or 0 for one in by_age}
 
     def keep(self, batch: MinedBatch, is_new: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Per row, with resolved XIDs: is it new to all tables, or one that a joining table lacks?"""
+        """Per row: is it new to all tables, or one that a joining table lacks?"""
         again = ~is_new & batch.is_change
         if not again.any():
             return is_new

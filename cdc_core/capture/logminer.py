@@ -17,7 +17,12 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows
-from cdc_core.capture.ledger import TransactionLedger
+from cdc_core.capture.ledger import (
+    LIVING_STATES,
+    TransactionLedger,
+    ledger_batch,
+    ledger_from_rows,
+)
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
@@ -42,13 +47,13 @@ from cdc_core.landing.manifest import (
 from cdc_core.landing.store import LandingStore, LandingWriter
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
-from cdc_core.model.scn import Scn
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
-from cdc_core.model.transactions import OpenTransaction
+from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.records import WindowRecord
+from cdc_core.state.records import SourceRecord, WindowRecord
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,7 +72,7 @@ ATTEMPTS = 5
 def capture_window(
     session: OracleSession,
     *,
-    source: str,
+    source: SourceRecord,
     record: WindowRecord,
     tables: Sequence[TableSchema],
     configs: Sequence[TableConfig],
@@ -75,7 +80,6 @@ def capture_window(
     positions: Sequence[ThreadPosition] | None,
     landing: LandingStore,
     rows: int,
-    resetlogs_change: int | None = None,
     joins: Mapping[TableId, Scn] | None = None,
 ) -> tuple[WindowManifest, list[OpenTransaction]]:
     """Read a window's redo once, write it to landing, and finish with its manifest.
@@ -84,6 +88,7 @@ def capture_window(
 
     Args:
         session: In the container of the tables.
+        source: Where the first snapshot was read, and in which incarnation.
         record: The planned window: redo in ``(mining_low, window.scn_high]`` is its own; redo below that came late is read too.
         tables: The definitions valid at the window's lower end.
         configs: The tables' configuration, for definitions after a DDL.
@@ -91,7 +96,6 @@ def capture_window(
         positions: How far each redo thread was read when the window before was captured; None where that is not known, empty
             for the first window.
         rows: Rows per batch.
-        resetlogs_change: The incarnation that the source was snapshotted in; None does not check it.
         joins: Tables that join with the window, each with the SCN above which its redo is read again.
 
     Returns:
@@ -117,7 +121,7 @@ def capture_window(
             window = _Window(
                 source, record, tables, configs, ledger, reading, landing, rows, joins or {}
             )
-            return window.capture(session, resetlogs_change)
+            return window.capture(session)
     raise AssertionError("every attempt returns or raises")
 
 
@@ -125,14 +129,8 @@ def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list
     """The transactions that were open at the end of a landed window, oldest first."""
     folder = window_folder(manifest.source, manifest.window)
     [path] = landing.local_paths(folder, [manifest.transactions_file])
-    found = pq.read_table(path, filters=pc.equal(pc.field("state"), "open"))
-    return [
-        OpenTransaction(
-            row["xid"], row["start_scn"], row["first_ordinal"], row["has_rollback"],
-            tuple(row["tables"]), row["rows"], row["username"],
-        )
-        for row in found.to_pylist()
-    ]  # fmt: skip
+    found = pq.read_table(path, filters=pc.field("state").isin(LIVING_STATES))
+    return ledger_from_rows(found.to_pylist())
 
 
 @dataclass(slots=True)
@@ -146,7 +144,7 @@ class _Window:
 
     def __init__(
         self,
-        source: str,
+        source: SourceRecord,
         record: WindowRecord,
         tables: Sequence[TableSchema],
         configs: Sequence[TableConfig],
@@ -162,10 +160,16 @@ class _Window:
         self._reading = reading
         self._reader = RowReader(record.ordinal, tables, reading)
         self._ids = {str(schema.table): schema.table for schema in tables}
-        self._ledger = TransactionLedger(opened, record.window, self._names)
+        self._ledger = TransactionLedger(
+            opened,
+            record.window,
+            self._names,
+            snapshot_scn=source.snapshot_scn or 0,
+            mined_from=source.mining_low or 0,
+        )
         self._counts = np.zeros(len(tables), dtype=np.int64)
         self._ddl: list[tuple[DdlRow, str]] = []
-        self._folder = window_folder(source, record.window)
+        self._folder = window_folder(source.name, record.window)
         self._begins = [StreamBegin(table, low) for table, low in sorted(joins.items())]
         self._joins = {table: low for table, low in joins.items() if low < record.mining_low}
         self._ends: list[StreamEnd] = []
@@ -174,13 +178,11 @@ class _Window:
         lows = {places[table]: low for table, low in self._joins.items()}
         self._joining = JoiningRows(lows, opened)
 
-    def capture(
-        self, session: OracleSession, incarnation: int | None
-    ) -> tuple[WindowManifest, list[OpenTransaction]]:
+    def capture(self, session: OracleSession) -> tuple[WindowManifest, list[OpenTransaction]]:
         started = time.monotonic()
         high = self._record.window.scn_high
         with session.in_root():
-            current = _check_incarnation(session, incarnation)
+            current = _check_incarnation(session, self._source.resetlogs_change)
             low, logs = self._reach(session, current)
             with mining(session, logs, low, high):
                 landed = self._land(session, high)
@@ -213,14 +215,9 @@ class _Window:
 
     def _incomplete(self) -> list[StreamEnd]:
         return [
-            StreamEnd(
-                self._ids[name],
-                scn - 1,
-                "a transaction commits whose beginning was never seen, so its first changes may be missing "
-                f"(xid={xid}, commit_scn={scn})",
-                f"`redolake table resnapshot {name}` takes the table in again.",
-            )
-            for name, (xid, scn) in sorted(self._ledger.ends.items())
+            _incomplete_end(self._ids[name], one, self._record.window)
+            for one in self._ledger.incomplete
+            for name in one.tables
             if name in self._ids
         ]
 
@@ -240,20 +237,18 @@ class _Window:
                 if self._ledger.ended_count >= ENDED_ROWS:
                     transactions.write(self._ledger.drain())
             transactions.write(self._ledger.drain())
-            transactions.write(self._ledger.open_batch())
+            transactions.write(ledger_batch(self._ledger.open_transactions()))
             landed.redo = redo.close()
             landed.transactions = transactions.close()
         return landed
 
     def _take(self, batch: MinedBatch, redo: _RedoFiles) -> None:
-        resolved = self._ledger.resolve(batch.rows)
-        batch = MinedBatch(resolved, batch.ordinals, batch.operations, batch.tables)
         if self._joins:
             is_new = new_rows(batch.rows, self._reading.scn_low, self._reading.before)
             batch = batch.filter(self._joining.keep(batch, is_new))
         batch = self._excluded.remove_from(batch)
+        batch = self._ledger.take(batch)
         self._note_ddl(batch)
-        self._ledger.observe(batch)
         changed = batch.tables[batch.is_change]
         self._counts += np.bincount(changed, minlength=len(self._counts))
         rows = self._reader.landing_rows(batch)
@@ -264,13 +259,12 @@ class _Window:
         for at in batch.ddl.tolist():
             row = {name: batch.rows.column(name)[at].as_py() for name in ("scn", "xid", "sql_redo")}
             table = self._tables[batch.tables[at]].table
-            self._ledger.watch(row["xid"])
             ddl = DdlRow(table, int(batch.ordinals[at]), row["scn"], None, row["sql_redo"] or "")
             self._ddl.append((ddl, row["xid"]))
 
     def _ddl_rows(self) -> list[DdlRow]:
         return [
-            DdlRow(row.table, row.ordinal, row.row_scn, self._ledger.commit_scn(xid), row.text)
+            DdlRow(row.table, row.ordinal, row.row_scn, self._ledger.ddl_commit_scn(xid), row.text)
             for row, xid in self._ddl
         ]
 
@@ -286,7 +280,7 @@ class _Window:
         assert landed.transactions is not None
         counted = zip(self._names, self._counts.tolist(), strict=True)
         return WindowManifest(
-            source=self._source,
+            source=self._source.name,
             window=self._record.window,
             ordinal=self._record.ordinal,
             mining_low=self._reading.mining_low,
@@ -308,6 +302,10 @@ class _Window:
             positions=self._reading.after(),
             joined=tuple(self._begins),
             left=_first_ends(self._ends),
+            transactions_evicted=self._ledger.evicted,
+            transactions_late=len(self._ledger.late),
+            late_scn=min(self._ledger.late, default=None),
+            tables_late=tuple(sorted(self._ledger.tables_late)),
         )
 
 
@@ -356,6 +354,18 @@ def _out_of_reach(
         + error.what_happened,
         f"Wait until transactions that began before SCN {reach} have ended (V$TRANSACTION.START_SCN), then "
         f"`redolake table resnapshot {table}`.",
+    )
+
+
+def _incomplete_end(table: TableId, one: IncompleteTransaction, window: ScnWindow) -> StreamEnd:
+    """A table leaves right before a commit that may lack changes, or with the window if that lies before it."""
+    before = one.commit_scn - 1 if one.commit_scn is not None else window.scn_low
+    return StreamEnd(
+        table,
+        max(window.scn_low, before),
+        f"a committed transaction cannot be shown to be whole: {one.reason} "
+        f"(xid={one.xid}, commit_scn={one.commit_scn}, start_scn={one.start_scn})",
+        f"`redolake table resnapshot {table}` takes the table in again.",
     )
 
 

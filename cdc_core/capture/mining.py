@@ -34,6 +34,11 @@ MINED_SCHEMA = pa.schema(
         pa.field("data_obj", pa.int64()),
         pa.field("data_objv", pa.int64()),
         pa.field("data_objd", pa.int64()),
+        pa.field("sequence", pa.int64()),
+        pa.field("start_scn", pa.int64()),
+        pa.field("container_id", pa.int32()),
+        pa.field("session_id", pa.int64()),
+        pa.field("serial", pa.int64()),
         pa.field("timestamp", pa.timestamp("s")),
         pa.field("xid", pa.string()),
         pa.field("seg_owner", pa.string()),
@@ -48,8 +53,8 @@ MINED_SCHEMA = pa.schema(
 """Columns of the query, in its order. One row per row of V$LOGMNR_CONTENTS, in the view's own order."""
 
 _QUERY = """
-SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA_OBJV#, DATA_OBJD#, TIMESTAMP,
-       RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, SQL_REDO
+SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA_OBJV#, DATA_OBJD#, SEQUENCE#,
+       START_SCN, SRC_CON_ID, SESSION#, SERIAL#, TIMESTAMP, RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, SQL_REDO
   FROM V$LOGMNR_CONTENTS
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}
  AND OPERATION_CODE NOT IN ({ignored}){unread}

@@ -33,8 +33,8 @@ where the mark is the highest address that any earlier pass returned of the thre
 **Edges.** A row below ``read_from``, where reading with positions began, is never new: it was read without them, or belongs to
 transactions that ended before the first snapshot. A thread without a stored position (one that was opened later, or a store of
 before there were positions) begins at ``scn_low``: only the first half holds for it. An all-zero address names no record:
-it never becomes a mark. It was seen on rows that end a transaction; those at or below ``scn_low`` are handed on, since the
-ledger knows by the transaction whether they were taken before. On any other row it stops the window.
+it never becomes a mark, nor does one of thread 0. Both were seen on rows that end a transaction; those at or below ``scn_low``
+are handed on, since the ledger knows by the transaction whether they were taken before. On any other row it stops the window.
 
 Source: measured on 23ai by others (rows late by SCN, complete after a switch and after COMMIT, all-zero RS_ID); the schedules of
 tests/capture/test_schedules.py show the rule, and what each half is for.
@@ -54,6 +54,8 @@ from cdc_core.model.operations import CONTROL, ENDS
 from cdc_core.model.redo_address import RedoAddress, ThreadPosition
 
 Mask = npt.NDArray[np.bool_]
+_NO_THREAD = 0
+"""THREAD# of COMMIT rows of transactions that changed nothing."""
 
 
 class Reading:
@@ -136,7 +138,8 @@ def new_rows(rows: pa.RecordBatch, scn_low: int, positions: Mapping[int, ThreadP
         if own.any():
             is_new[late[own]] = _is_behind(addresses.filter(pa.array(own)), position.address)
     operations = _ints(rows.column("operation_code"))[late]
-    is_new[late[np.isin(operations, ENDS) & _is_zero(addresses)]] = True
+    nowhere = _is_zero(addresses) | (threads == _NO_THREAD)
+    is_new[late[np.isin(operations, ENDS) & nowhere]] = True
     return is_new
 
 
@@ -152,7 +155,7 @@ def highest_addresses(rows: pa.RecordBatch) -> dict[int, RedoAddress]:
         _refuse_lost(rows, zero)
     threads = _ints(rows.column("thread"))
     found = {}
-    for thread in np.unique(threads[~zero]).tolist():
+    for thread in np.unique(threads[~zero & (threads != _NO_THREAD)]).tolist():
         own = (
             addresses
             if (threads == thread).all()
@@ -173,6 +176,11 @@ def _waiting_above(position: ThreadPosition) -> int:
 
 def _clean(rs_ids: pa.Array) -> pa.Array:
     return pc.ascii_lower(pc.utf8_trim_whitespace(rs_ids.fill_null("")))
+
+
+def without_address(rs_ids: pa.Array) -> Mask:
+    """Per row: does it name no record of the redo?"""
+    return _is_zero(_clean(rs_ids))
 
 
 def _is_zero(addresses: pa.Array) -> Mask:

@@ -20,7 +20,9 @@ from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.operations import CONTROL, Operation
 from cdc_core.schema.table import TableSchema
 
-_NONE = -1
+NO_TABLE = -1
+"""In place of a captured table."""
+
 _NO_XID = "0" * 16
 
 
@@ -40,7 +42,9 @@ class MinedBatch:
     @property
     def is_change(self) -> npt.NDArray[np.bool_]:
         """Per row: does it belong to a captured table and to a transaction's changes? DDL does not."""
-        changes: npt.NDArray[np.bool_] = (self.tables != _NONE) & (self.operations != Operation.DDL)
+        changes: npt.NDArray[np.bool_] = (self.tables != NO_TABLE) & (
+            self.operations != Operation.DDL
+        )
         return changes
 
     def filter(self, kept: npt.NDArray[np.bool_]) -> MinedBatch:
@@ -50,10 +54,27 @@ class MinedBatch:
         rows = self.rows.filter(pa.array(kept))
         return MinedBatch(rows, self.ordinals[kept], self.operations[kept], self.tables[kept])
 
+    def slice(self, offset: int, length: int | None = None) -> MinedBatch:
+        """Some of the rows, without a copy."""
+        rows = self.rows.slice(offset, length)
+        these = slice(offset, offset + rows.num_rows)
+        return MinedBatch(rows, self.ordinals[these], self.operations[these], self.tables[these])
+
     @property
     def ddl(self) -> npt.NDArray[np.int64]:
         """Positions of the DDL rows of captured tables that users sent."""
-        return np.flatnonzero((self.tables != _NONE) & (self.operations == Operation.DDL))
+        return np.flatnonzero((self.tables != NO_TABLE) & (self.operations == Operation.DDL))
+
+
+def joined_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
+    """Two batches that follow each other as one."""
+    [rows] = pa.Table.from_batches([one.rows, other.rows]).combine_chunks().to_batches()
+    return MinedBatch(
+        rows,
+        np.concatenate((one.ordinals, other.ordinals)),
+        np.concatenate((one.operations, other.operations)),
+        np.concatenate((one.tables, other.tables)),
+    )
 
 
 class RowReader:
@@ -90,7 +111,7 @@ class RowReader:
 
     def landing_rows(self, batch: MinedBatch) -> pa.RecordBatch | None:
         """The rows of captured tables as they land, ``REDO_SCHEMA``; None if there are none."""
-        wanted = batch.tables != _NONE
+        wanted = batch.tables != NO_TABLE
         if not wanted.any():
             return None
         rows, ordinals, tables = batch.rows, batch.ordinals, batch.tables
@@ -146,14 +167,14 @@ class RowReader:
         """Position of each row's captured table, by name, else by object number."""
         owners = _encoded(rows.column("seg_owner"))
         names = _encoded(rows.column("table_name"))
-        known = np.full((len(owners[1]) + 1, len(names[1]) + 1), _NONE, dtype=np.int32)
+        known = np.full((len(owners[1]) + 1, len(names[1]) + 1), NO_TABLE, dtype=np.int32)
         for row, owner in enumerate(owners[1]):
             for column, name in enumerate(names[1]):
-                known[row, column] = self._names.get((owner, name), _NONE)
+                known[row, column] = self._names.get((owner, name), NO_TABLE)
         found = known[owners[0], names[0]]
         control = np.isin(operations, CONTROL)
-        found[control] = _NONE
-        lost = (found == _NONE) & ~control
+        found[control] = NO_TABLE
+        lost = (found == NO_TABLE) & ~control
         if lost.any() and self._objects:
             numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
             for number, at in self._objects.items():
@@ -161,7 +182,9 @@ class RowReader:
         if (operations == Operation.DDL).any():
             # Recursive DDL, such as that of statistics and segment management, changes nothing that is captured.
             internal = pc.starts_with(rows.column("info"), "INTERNAL DDL").fill_null(False)
-            found[(operations == Operation.DDL) & internal.to_numpy(zero_copy_only=False)] = _NONE
+            found[(operations == Operation.DDL) & internal.to_numpy(zero_copy_only=False)] = (
+                NO_TABLE
+            )
         return found
 
 

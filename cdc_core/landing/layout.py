@@ -49,7 +49,9 @@ transaction control), sorted by ``ordinal``: LogMiner's own order."""
 TRANSACTION_SCHEMA = pa.schema(
     [
         pa.field("xid", pa.string(), nullable=False),
-        pa.field("state", pa.string(), nullable=False),  # commit | rollback | open
+        pa.field(
+            "state", pa.string(), nullable=False
+        ),  # commit | rollback | evicted; of the ledger: open | undone | released
         pa.field("start_scn", pa.int64()),
         pa.field("commit_scn", pa.int64()),  # SCN of the COMMIT or ROLLBACK row, NULL while open
         pa.field(
@@ -65,6 +67,13 @@ TRANSACTION_SCHEMA = pa.schema(
             "tables", pa.list_(pa.string()), nullable=False
         ),  # "OWNER.NAME" of captured tables touched so far
         pa.field("rows", pa.int64(), nullable=False),  # captured redo rows so far, over all windows
+        pa.field("undone", pa.int64()),  # those of them that take another one back
+        pa.field(
+            "late", pa.bool_()
+        ),  # its COMMIT was first seen at or below the window's lower end
+        pa.field("session_id", pa.int64()),  # who began it: V$SESSION.SID and SERIAL#
+        pa.field("serial", pa.int64()),
+        pa.field("absent_scn", pa.int64()),  # where Oracle was first found not to know it
     ]
 )
 """One row per transaction that ended in the window's redo, or is open at its end: the ledger after the window."""

@@ -58,8 +58,10 @@ class WindowManifest:
     """A landed window.
 
     ``mining_low < row SCN <= window.scn_high`` is the redo that was looked at, ``positions`` how far each thread was read when
-    that was done: the next window begins there (None where a version that knew no positions captured it). ``tables_committed`` names the captured tables
-    that transactions committed in this window touched, in this or earlier windows: the only ones that the lake must visit.
+    that was done: the next window begins there (None where a version that knew no positions captured it).
+    ``tables_committed`` names the captured tables that transactions committed in this window touched, in this or earlier
+    windows: the only ones that the lake must visit. ``tables_late`` are those of them that a commit at or below ``scn_low``
+    touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without an end.
     ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
     inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
     """
@@ -83,6 +85,10 @@ class WindowManifest:
     positions: tuple[ThreadPosition, ...] | None = None
     joined: tuple[StreamBegin, ...] = ()
     left: tuple[StreamEnd, ...] = ()
+    transactions_evicted: int = 0
+    transactions_late: int = 0
+    late_scn: int | None = None
+    tables_late: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, int]:
@@ -91,6 +97,8 @@ class WindowManifest:
             "transactions_committed": self.transactions_committed,
             "transactions_rolled_back": self.transactions_rolled_back,
             "transactions_open": self.transactions_open,
+            "transactions_evicted": self.transactions_evicted,
+            "transactions_late": self.transactions_late,
             "schema_changes": len(self.schema_changes),
             "logs": len(self.logs),
         }
@@ -152,6 +160,7 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                 "redo_files": tuple(LandedFile(**file) for file in data["redo_files"]),
                 "transactions_file": LandedFile(**data["transactions_file"]),
                 "tables_committed": tuple(data["tables_committed"]),
+                "tables_late": tuple(data.get("tables_late", ())),
                 "positions": _positions(data.get("positions")),
                 "logs": tuple(LogUsed(**log) for log in data["logs"]),
                 "schemas": tuple(TableSchema.from_json(schema) for schema in data["schemas"]),

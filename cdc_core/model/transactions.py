@@ -1,8 +1,11 @@
-"""What is known of a transaction that has not ended?"""
+"""What is known of a transaction that has not ended, or of one that is not whole?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+LedgerState = Literal["open", "undone", "released"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +13,12 @@ class OpenTransaction:
     """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of the ledger.
 
     ``first_ordinal`` names the window in which it was first seen, ``tables`` the captured tables ("OWNER.NAME") it touched so
-    far, ``rows`` its captured redo rows so far. ``start_scn`` is None where no START row was seen.
+    far, ``rows`` its captured redo rows so far and ``undone`` those of them that take another one back. ``start_scn`` is None
+    where no START row was seen.
+
+    ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
+    apply; and ``released`` when Oracle no longer knows it and its end was never seen. ``absent_scn`` is the SCN at which Oracle
+    was first found not to know it, ``session_id`` and ``serial`` name the session that began it.
     """
 
     xid: str
@@ -20,3 +28,19 @@ class OpenTransaction:
     tables: tuple[str, ...] = ()
     rows: int = 0
     username: str | None = None
+    undone: int = 0
+    state: LedgerState = "open"
+    session_id: int | None = None
+    serial: int | None = None
+    absent_scn: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncompleteTransaction:
+    """A committed transaction of which it cannot be shown that all its changes were read; ``tables`` are those it touched."""
+
+    xid: str
+    commit_scn: int | None
+    start_scn: int | None
+    tables: tuple[str, ...]
+    reason: str

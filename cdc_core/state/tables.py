@@ -129,6 +129,11 @@ OPEN_TRANSACTIONS = Table(
     Column("tables", Text, nullable=False),
     Column("rows", BigInteger, nullable=False),
     Column("username", String(128)),
+    Column("undone", BigInteger, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("session_id", BigInteger),
+    Column("serial", BigInteger),
+    Column("absent_scn", BigInteger),
 )
 
 SCHEMA_VERSIONS = Table(

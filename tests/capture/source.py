@@ -34,6 +34,7 @@ class Source:
     landing: LandingStore
     store: Store
     start: Start
+    record: SourceRecord
 
     @classmethod
     def begin(cls, oracle: Oracle, path: Path, *tables: str, **more: Any) -> Source:
@@ -41,17 +42,16 @@ class Source:
         session = oracle.capture_session(config)
         store = Store.open(config.state.url)
         start = read_start(session)
-        store.save_source(
-            SourceRecord(
-                "src",
-                snapshot_scn=start.snapshot_scn,
-                mining_low=start.mining_low,
-                resetlogs_change=start.resetlogs_change,
-            )
+        record = SourceRecord(
+            "src",
+            snapshot_scn=start.snapshot_scn,
+            mining_low=start.mining_low,
+            resetlogs_change=start.resetlogs_change,
         )
+        store.save_source(record)
         for schema in read_table_schemas(session, config.tables, scn=start.snapshot_scn):
             store.save_schema_version(SchemaVersion("src", schema))
-        return cls(oracle, config, session, open_landing(config.landing), store, start)
+        return cls(oracle, config, session, open_landing(config.landing), store, start, record)
 
     def window(self) -> WindowManifest:
         """Capture everything up to now as one window."""
@@ -76,7 +76,7 @@ class Source:
         tables = [self.store.schema_at("src", config.table, low) for config in self.config.tables]
         manifest, ledger = capture_window(
             self.session,
-            source="src",
+            source=self.record,
             record=record,
             tables=[schema for schema in tables if schema],
             configs=self.config.tables,
@@ -84,7 +84,6 @@ class Source:
             positions=before[0].positions if before else (),
             landing=self.landing,
             rows=100,
-            resetlogs_change=self.start.resetlogs_change,
         )
         assert ledger_from_landing(self.landing, manifest) == ledger
         sha256 = digest_of(window_manifest_bytes(manifest))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
+from cdc_core.lake.rollback import surviving
 from cdc_core.landing.manifest import WindowManifest
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
@@ -84,3 +87,92 @@ def test_windows_that_end_with_switched_logs_are_complete_and_look_nowhere_twice
     second = source.window()
     assert ids(source, second) == ["3"]
     assert second.mining_low == second.window.scn_low
+
+
+def test_with_every_oddity_at_once_each_transaction_is_whole(tmp_path: Path) -> None:
+    """Several sessions, savepoints, rollbacks and switches, in windows that end anywhere."""
+    dice = Random(7)
+    with running_oracle(
+        warts=[wart for wart in Wart if wart is not Wart.UNNAMED_COLUMNS]
+    ) as oracle:
+        oracle.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))")
+        source = Source.begin(oracle, tmp_path)
+        sessions = [Session(oracle.owner()) for _ in range(4)]
+        manifests = []
+        for number in range(120):
+            dice.choice(sessions).act(dice, number)
+            if dice.random() < 0.05:
+                oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+            if dice.random() < 0.1:
+                manifests.append(source.window())
+        for one in sessions:
+            one.end(commits=True)
+        manifests += [source.window(), source.window()]
+        rows = [row for manifest in manifests for row in source.rows(manifest)]
+        ended = [one for manifest in manifests for one in source.transactions(manifest)]
+        assert len({(row["rs_id"], row["sql_redo"], row["row_id"]) for row in rows}) == len(rows)
+        committed = [survivors(rows, one) for one in ended if one["state"] == "commit"]
+        left = [ids for ids in committed if ids]
+        assert sorted(left) == sorted(ids for one in sessions for ids in one.committed)
+        assert source.store.open_transactions("src") == []
+        assert sum(manifest.transactions_evicted for manifest in manifests) == 0
+
+
+class Session:
+    """A connection with what its transactions must have left behind."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.ids: list[str] = []
+        self.committed: list[list[str]] = []
+
+    def act(self, dice: Random, number: int) -> None:
+        cursor = self.connection.cursor()
+        what = dice.choices(("insert", "undo", "commit", "rollback"), (8, 2, 2, 1))[0]
+        if what == "insert":
+            cursor.execute(f"INSERT INTO EMP VALUES ({number}, 'x')")
+            self.ids.append(str(number))
+        elif what == "undo":
+            cursor.execute("SAVEPOINT S")
+            cursor.execute(f"INSERT INTO EMP VALUES ({number}, 'undone')")
+            cursor.execute(f"INSERT INTO EMP VALUES ({number + 1000}, 'undone')")
+            cursor.execute("ROLLBACK TO SAVEPOINT S")
+        else:
+            self.end(commits=what == "commit")
+
+    def end(self, *, commits: bool) -> None:
+        if commits:
+            self.connection.commit()
+            self.committed += [self.ids] if self.ids else []
+        else:
+            self.connection.rollback()
+        self.ids = []
+
+
+def survivors(rows: list[dict[str, Any]], ended: dict[str, Any]) -> list[str]:
+    """IDs that a committed transaction inserted and did not take back itself."""
+    own = [
+        row
+        for row in rows
+        if row["xid"] == ended["xid"]
+        and ended["first_ordinal"] <= row["ordinal"] < ended["commit_ordinal"]
+    ]
+    assert len(own) == ended["rows"]
+    kept: list[str] = []
+    alive = surviving_rows(own)
+    for row in own:
+        if id(row) in alive:
+            kept.append(row["sql_redo"].split("'")[1])
+    return kept
+
+
+def surviving_rows(own: list[dict[str, Any]]) -> set[int]:
+    by_row: dict[str, list[dict[str, Any]]] = {}
+    for row in own:
+        by_row.setdefault(row["row_id"], []).append(row)
+    return {
+        id(row)
+        for rows in by_row.values()
+        for row, remains in zip(rows, surviving([row["rollback"] for row in rows]), strict=True)
+        if remains
+    }

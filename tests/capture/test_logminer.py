@@ -25,7 +25,7 @@ from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.state.records import WindowRecord
+from cdc_core.state.records import SourceRecord, WindowRecord
 from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
 from tests.oracle.fake_session import FakeSession
 
@@ -46,6 +46,7 @@ RECORD = WindowRecord(
     None,
     WINDOW.key,
 )
+SOURCE = SourceRecord("src", snapshot_scn=Scn(50), mining_low=Scn(40), resetlogs_change=1)
 NO_SESSION = OracleError("no LogMiner session", ora="ORA-01307")
 COLUMNS = [("HR", "EMP", "ID", "NUMBER", 22, 0, 10, 0, "N", None, "NO", "NO", 1)]
 ADDED = [("HR", "EMP", "NOTE", "VARCHAR2", 10, 10, None, None, "Y", None, "NO", "NO", 2)]
@@ -85,7 +86,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
     return capture_window(
         session,  # type: ignore[arg-type]
-        source="src",
+        source=replace(SOURCE, resetlogs_change=more.get("resetlogs_change", 1)),
         record=RECORD,
         tables=[EMP, DEPT],
         configs=[TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"')],
@@ -93,7 +94,6 @@ def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
         positions=more.get("positions", ()),
         landing=landing,
         rows=1000,
-        resetlogs_change=more.get("resetlogs_change", 1),
     )
 
 
@@ -258,7 +258,7 @@ def test_ddl_from_before_the_snapshot_is_in_its_schema_already(landing: LandingS
     known = replace(EMP, scn_from=Scn(161))
     manifest, _ = capture_window(
         session,  # type: ignore[arg-type]
-        source="src", record=RECORD, tables=[known], configs=[TableConfig(name="HR.EMP")],
+        source=SOURCE, record=RECORD, tables=[known], configs=[TableConfig(name="HR.EMP")],
         ledger=[], positions=(), landing=landing, rows=1000,
     )  # fmt: skip
     assert manifest.schema_changes == ()

@@ -71,6 +71,7 @@ def judged(positions: list[ThreadPosition], *found: Row, scn_low: int = 100) -> 
         pytest.param([], (90, 51), False, id="marks-lost"),
         pytest.param([position()], (90, ZERO, 1, Operation.COMMIT), True, id="an-end-without-address"),
         pytest.param([position()], (90, None, 0, Operation.ROLLBACK), True, id="an-end-with-none"),
+        pytest.param([position()], (90, 40, 0, Operation.COMMIT), True, id="an-end-of-no-thread"),
         pytest.param([position()], (90, 40, 1, Operation.COMMIT), False, id="an-end-returned-before"),
     ],
 )  # fmt: skip
@@ -121,7 +122,8 @@ def test_mining_starts_where_something_may_still_be_waiting() -> None:
 
 def test_positions_after_a_pass_keep_the_highest_of_each_thread() -> None:
     reading = Reading(100, [position(1, 50), position(2, 70), position(3, 5)], {1: 90, 4: 95})
-    reading.take(rows((110, 60), (110, 55), (120, 60, 2), (130, ZERO, 1, Operation.ROLLBACK)))
+    ends = [(130, ZERO, 1, Operation.ROLLBACK), (131, 99, 0, Operation.COMMIT)]
+    reading.take(rows((110, 60), (110, 55), (120, 60, 2), *ends))
     assert reading.after() == (
         position(1, 60, first_scn=90),
         position(2, 70, first_scn=None),

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import RowReader
@@ -17,7 +16,6 @@ from cdc_core.landing.layout import REDO_SCHEMA
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
 
 EMP = TableSchema(
@@ -145,106 +143,3 @@ def test_internal_ddl_is_left_out_and_user_ddl_is_kept() -> None:
 
 def test_an_empty_batch_gives_nothing() -> None:
     assert landed(batch(), batch(row(1)))[0]["ordinal"] == 0
-
-
-# --- ledger -------------------------------------------------------------------------------------
-
-
-def observe(
-    *batches: pa.RecordBatch, opened: tuple[OpenTransaction, ...] = (), ordinal: int = 0
-) -> TransactionLedger:
-    ledger = TransactionLedger(opened, WINDOW, ["HR.EMP", "HR.Dept"])
-    reader = RowReader(ordinal, [EMP, DEPT], Reading(0, (), {}))
-    for one in reader.read(iter(batches)):
-        rows = ledger.resolve(one.rows)
-        ledger.observe(type(one)(rows, one.ordinals, one.operations, one.tables))
-    return ledger
-
-
-def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None:
-    ledger = observe(
-        batch(row(Operation.START, scn=140), row(1)),
-        batch(row(2, rollback=1, table_name="Dept"), row(Operation.COMMIT, scn=180)),
-    )
-    assert ledger.drain().to_pylist() == [
-        {
-            "xid": X1.lower(), "state": "commit", "start_scn": 140, "commit_scn": 180,
-            "commit_ordinal": 3, "commit_timestamp": datetime(2026, 1, 2), "username": "SCOTT",
-            "first_ordinal": 0, "has_rollback": True, "tables": ["HR.Dept", "HR.EMP"], "rows": 2,
-        }
-    ]  # fmt: skip
-    assert ledger.drain().num_rows == 0
-    assert (ledger.committed, ledger.rolled_back) == (1, 0)
-    assert ledger.tables_committed == {"HR.EMP", "HR.Dept"}
-    assert ledger.open_transactions() == []
-
-
-def test_transactions_without_captured_rows_leave_no_trace_when_they_end() -> None:
-    ledger = observe(
-        batch(
-            row(Operation.START),
-            row(Operation.COMMIT),
-            row(Operation.START, X2),
-            row(Operation.ROLLBACK, X2),
-        )
-    )
-    assert ledger.drain().num_rows == 0
-    assert (ledger.committed, ledger.rolled_back) == (0, 0)
-
-
-def test_open_transactions_go_on_where_the_ledger_stood() -> None:
-    first = observe(
-        batch(row(Operation.START, scn=140, username="UNKNOWN"), row(1)),
-        batch(row(Operation.START, X2)),
-    )
-    opened = first.open_transactions()
-    assert opened == [
-        OpenTransaction(X1.lower(), 140, 0, False, ("HR.EMP",), 1, None),
-        OpenTransaction(X2.lower(), 150, 2, False, (), 0, "SCOTT"),
-    ]
-    assert [one["state"] for one in first.open_batch().to_pylist()] == ["open", "open"]
-    second = observe(batch(row(3), row(Operation.COMMIT)), opened=tuple(opened), ordinal=1)
-    [ended] = second.drain().to_pylist()
-    assert (ended["start_scn"], ended["first_ordinal"], ended["rows"]) == (140, 0, 2)
-    assert [one.xid for one in second.open_transactions()] == [X2.lower()]
-
-
-def test_a_rolled_back_transaction_is_no_commit() -> None:
-    ledger = observe(batch(row(1), row(Operation.ROLLBACK)))
-    assert ledger.drain().column("state").to_pylist() == ["rollback"]
-    assert (ledger.committed, ledger.rolled_back, ledger.tables_committed) == (0, 1, set())
-
-
-def test_a_commit_whose_start_was_never_seen_ends_the_streams_of_its_tables() -> None:
-    ledger = observe(batch(row(1), row(Operation.COMMIT, scn=150), row(1), row(Operation.COMMIT)))
-    assert ledger.ends == {"HR.EMP": (X1.lower(), 150)}
-    unseen = OpenTransaction(X1.lower(), None, 0, False, ("HR.EMP",), 1)
-    assert observe(batch(row(Operation.COMMIT)), opened=(unseen,)).ends.keys() == {"HR.EMP"}
-
-
-def test_a_commit_up_to_the_snapshot_needs_no_start_and_is_not_counted() -> None:
-    ledger = observe(batch(row(1, scn=90), row(Operation.COMMIT, scn=100)))
-    assert ledger.drain().column("commit_scn").to_pylist() == [100]
-    assert (ledger.committed, ledger.tables_committed) == (0, set())
-
-
-def test_an_unresolved_xid_is_that_of_the_open_transaction_in_its_slot() -> None:
-    old = OpenTransaction("0a00010000000000", 90, 0)
-    opened = OpenTransaction(X1.lower(), 120, 5)
-    ledger = observe(
-        batch(row(1, "0A000100FFFFFFFF"), row(Operation.COMMIT, "0A000100FFFFFFFF")),
-        opened=(opened, old),
-    )
-    [ended] = ledger.drain().to_pylist()
-    assert (ended["xid"], ended["start_scn"], ended["rows"]) == (X1.lower(), 120, 1)
-
-
-def test_the_commit_of_a_watched_transaction_is_known() -> None:
-    ledger = TransactionLedger((), WINDOW, ["HR.EMP"])
-    reader = RowReader(0, [EMP], Reading(0, (), {}))
-    ledger.watch(X1.lower())
-    [one] = reader.read(iter([batch(row(Operation.DDL), row(Operation.COMMIT, scn=177))]))
-    assert ledger.commit_scn(X1.lower()) is None
-    ledger.observe(one)
-    assert ledger.commit_scn(X1.lower()) == 177
-    assert ledger.drain().num_rows == 0, "a DDL alone changes no rows"

@@ -75,7 +75,7 @@ def _mine(ctx: Context, record: WindowRecord) -> None:
     ctx.with_oracle(
         lambda session: mine_window(
             session,
-            source=ctx.source,
+            source=source,
             record=record,
             tables=[_schema(ctx, table, record) for table in streams],
             configs=ctx.config.tables,
@@ -83,7 +83,6 @@ def _mine(ctx: Context, record: WindowRecord) -> None:
             positions=before[0].positions if before else (),
             landing=ctx.landing,
             rows=ctx.config.oracle.fetch_rows,
-            resetlogs_change=source.resetlogs_change,
             joins={
                 table.table: table.mining_low or record.mining_low
                 for table in streams

@@ -1,0 +1,366 @@
+"""Generated schedules: whatever comes late, twice, or without its name, every row is read once and every transaction is whole.
+
+Each schedule is a throw of dice over transactions, savepoints, strands, log switches, a second thread, killed sessions, passes
+at any moment and lost passes, in both ways to close a window. Then each rule of reading is broken on purpose, and the same
+schedules must see it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cdc_core.capture import ledger as ledger_module
+from cdc_core.capture import logminer, logs, reading_position
+from cdc_core.capture.ledger import LIVING_STATES, Entry, TransactionLedger, ledger_from_rows
+from cdc_core.capture.logs import RedoThread, read_logs
+from cdc_core.capture.positions import read_start, upper_bound
+from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.stream import Event, Stream
+from cdc_core.capture.windows import cut_windows
+from cdc_core.config import CloseAt, TableConfig
+from cdc_core.errors import CdcError, TransientError
+from cdc_core.landing.layout import window_folder
+from cdc_core.model.redo_address import ThreadPosition
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.transactions import OpenTransaction
+from cdc_core.state.records import SourceRecord, WindowRecord
+from tests.capture.memory_landing import MemoryLanding
+from tests.capture.redo_world import Transaction, World, WorldSession
+from tests.capture.test_rows import EMP
+
+SHORT = 60
+LONG_PARTS = [range(first, first + 200) for first in range(SHORT, SHORT + 1000, 200)]
+MUTANT_SCHEDULES = 150
+"""How many are tried until a broken rule is seen; most are by the first."""
+
+STEPS = 140
+
+
+@dataclass
+class Run:
+    """A source that captures a world's windows."""
+
+    world: World
+    close_at: CloseAt
+    source: SourceRecord
+    landing: MemoryLanding = field(default_factory=MemoryLanding)
+    planned: list[ScnWindow] = field(default_factory=list)
+    captured: list[str] = field(default_factory=list)
+    ledger: list[OpenTransaction] = field(default_factory=list)
+    positions: tuple[ThreadPosition, ...] | None = ()
+    evicted: int = 0
+
+    @classmethod
+    def begin(cls, world: World, close_at: CloseAt) -> Run:
+        start = read_start(WorldSession(world))  # type: ignore[arg-type]
+        source = SourceRecord(
+            "src", snapshot_scn=start.snapshot_scn, mining_low=start.mining_low, resetlogs_change=1
+        )
+        return cls(world, close_at, source)
+
+    @property
+    def low(self) -> int:
+        return self.planned[-1].scn_high if self.planned else int(self.source.snapshot_scn or 0)
+
+    def plan(self) -> None:
+        session: Any = WorldSession(self.world)
+        high = upper_bound(session, self.close_at)
+        size = self.world.dice.choice((100, 10_000))
+        self.planned += cut_windows(Scn(self.low), high, read_logs(session, Scn(self.low)), size)
+
+    def capture(self, *, is_lively: bool) -> None:
+        """The next window, unless the pass is lost."""
+        ordinal = len(self.captured)
+        if ordinal >= len(self.planned):
+            return
+        window = self.planned[ordinal]
+        session: Any = WorldSession(self.world, is_lively=is_lively)
+        low = window.scn_low if ordinal else self.source.mining_low
+        assert low is not None
+        try:
+            manifest, ledger = logminer.capture_window(
+                session, source=self.source, record=_record(ordinal, window, low), tables=[EMP],
+                configs=[TableConfig(name="HR.EMP")], ledger=self.ledger, positions=self.positions,
+                landing=self.landing,  # type: ignore[arg-type]
+                rows=9,
+            )  # fmt: skip
+        except TransientError:
+            return
+        folder = window_folder("src", window)
+        self.captured.append(folder)
+        kept = [
+            row
+            for row in self.landing.rows(folder, "transactions")
+            if row["state"] in LIVING_STATES
+        ]
+        assert ledger_from_rows(kept) == ledger
+        self.ledger, self.positions = ledger, manifest.positions
+        self.evicted += manifest.facts["transactions_evicted"]
+
+    def finish(self) -> None:
+        """Everything that is left, twice: what came late with the first windows is read with the last."""
+        for _ in range(2):
+            self.world.settle()
+            self.plan()
+            while len(self.captured) < len(self.planned):
+                self.capture(is_lively=False)
+
+
+def _record(ordinal: int, window: ScnWindow, low: Scn) -> WindowRecord:
+    return WindowRecord(
+        source="src", ordinal=ordinal, window=window, mining_low=low, state="planned", rows=None, seconds=None,
+        apply_seconds=None, manifest_sha256=None, created=datetime.now(UTC), captured=None, applied=None,
+        last_error=None, key=window.key,
+    )  # fmt: skip
+
+
+def play(seed: int, close_at: CloseAt) -> Run:
+    """One schedule to its end."""
+    dice = Random(seed)
+    world = World(dice, threads=dice.choice((1, 2)))
+    for _ in range(dice.randint(0, 40)):
+        world.step()
+    run = Run.begin(world, close_at)
+    for _ in range(STEPS):
+        world.step()
+        if dice.random() < 0.10:
+            run.plan()
+        if dice.random() < 0.12:
+            run.capture(is_lively=True)
+    run.finish()
+    return run
+
+
+def differences(run: Run) -> list[str]:
+    """What is not as it must be; empty for a schedule that was read rightly."""
+    redo = [row for folder in run.captured for row in run.landing.rows(folder, "redo")]
+    ended = [row for folder in run.captured for row in run.landing.rows(folder, "transactions")]
+    found = [f"{text} landed {n} times" for text, n in Counter(row["sql_redo"] for row in redo).items() if n > 1]  # fmt: skip
+    landed = {row["sql_redo"]: row for row in redo}
+    commits: dict[str, list[dict[str, Any]]] = {}
+    for row in ended:
+        if row["state"] == "commit":
+            commits.setdefault(row["xid"], []).append(row)
+    for one in run.world.transactions:
+        found += _row_differences(one, landed, int(run.source.mining_low or 0))
+        found += _commit_differences(one, landed, commits.pop(one.xid, []), int(run.source.snapshot_scn or 0))  # fmt: skip
+    found += [f"nobody committed {xid}" for xid in commits if not xid.endswith("ffffffff")]
+    vanished = sum(one.has_vanished for one in run.world.transactions)
+    found += _ledger_differences(run)
+    if run.evicted > vanished:
+        found.append(f"{run.evicted} transactions were evicted, and {vanished} had no end")
+    return found
+
+
+def _ledger_differences(run: Run) -> list[str]:
+    """Only what is open, or was left without an end, may still be there as open; and one transaction a slot."""
+    living = {one.xid for one in run.world.transactions if not one.has_ended or one.has_vanished}
+    kept = [one for one in run.ledger if not one.xid.endswith("ffffffff")]
+    ended = [
+        f"{one.xid} is still open" for one in kept if one.state == "open" and one.xid not in living
+    ]
+    slots = Counter(one.xid[:8] for one in run.ledger)
+    return ended + [f"slot {slot} has {n} transactions" for slot, n in slots.items() if n > 1]
+
+
+def _row_differences(one: Transaction, landed: Mapping[str, Any], mining_low: int) -> list[str]:
+    if one.start_scn <= mining_low or one.has_vanished:
+        return []
+    waiting = {record.change.ident for record in one.waiting if record.change}
+    expected = [change.ident for change in one.changes if change.ident not in waiting]
+    lost = [f"{text} was lost" for text in expected if text not in landed]
+    return lost + [
+        f"{text} landed under {landed[text]['xid']}"
+        for text in expected
+        if text in landed and landed[text]["xid"] != one.xid
+    ]
+
+
+def _commit_differences(
+    one: Transaction, landed: Mapping[str, Any], commits: list[dict[str, Any]], snapshot_scn: int
+) -> list[str]:
+    after = [row for row in commits if row["commit_scn"] > snapshot_scn]
+    if one.commit_scn is None:
+        return [f"{one.xid} did not commit"] if commits else []
+    if one.commit_scn <= snapshot_scn or not one.changes:
+        return [f"{one.xid} is in the snapshot"] if after else []
+    if len(after) != 1:
+        return [f"{one.xid} committed {len(after)} times"]
+    [commit] = after
+    mine = [
+        change.ident
+        for change in one.changes
+        if (row := landed.get(change.ident))
+        and row["xid"] == commit["xid"]
+        and commit["first_ordinal"] <= row["ordinal"] < commit["commit_ordinal"]
+    ]
+    facts = (mine, commit["commit_scn"], commit["rows"], commit["undone"], commit["late"])
+    undone = sum(change.is_undo for change in one.changes)
+    expected = (
+        [change.ident for change in one.changes],
+        one.commit_scn,
+        len(one.changes),
+        undone,
+        False,
+    )
+    return [] if facts == expected else [f"{one.xid}: {facts} for {expected}"]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: None)
+    logging.getLogger("cdc_core").setLevel(logging.ERROR)
+
+
+def _long(part: range) -> Any:
+    return pytest.param(part, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("close_at", ["completed_logs", "online"])
+@pytest.mark.parametrize("seeds", [range(SHORT), *(_long(part) for part in LONG_PARTS)], ids=str)
+def test_every_row_is_read_once_and_every_transaction_is_whole(
+    seeds: range, close_at: CloseAt
+) -> None:
+    windows = transactions = 0
+    for seed in seeds:
+        run = play(seed, close_at)
+        assert differences(run) == [], f"schedule {seed}"
+        windows += len(run.captured)
+        transactions += len(run.world.transactions)
+    assert windows > 3 * len(seeds)
+    assert transactions > 10 * len(seeds)
+
+
+# --- each rule broken on purpose ------------------------------------------------------------------
+
+
+def _new_by_scn_alone(rows: pa.RecordBatch, scn_low: int, positions: Any) -> Any:
+    return rows.column("scn").to_numpy(zero_copy_only=False) > scn_low
+
+
+def _new_by_address_alone(rows: pa.RecordBatch, scn_low: int, positions: Any) -> Any:
+    is_new = REAL_NEW_ROWS(rows, 2**62, positions)
+    unknown = ~np.isin(rows.column("thread").to_numpy(zero_copy_only=False), list(positions))
+    return is_new | (unknown & _new_by_scn_alone(rows, scn_low, positions))
+
+
+def _new_by_one_mark_for_all(rows: pa.RecordBatch, scn_low: int, positions: Any) -> Any:
+    marks = [one.address for one in positions.values() if one.address is not None]
+    one_mark = max(marks, default=None)
+    mixed = {thread: replace(one, address=one_mark) for thread, one in positions.items()}
+    return REAL_NEW_ROWS(rows, scn_low, mixed)
+
+
+def _new_is_everything(rows: pa.RecordBatch, scn_low: int, positions: Any) -> Any:
+    return np.ones(rows.num_rows, dtype=np.bool_)
+
+
+def _forgets_older_marks(self: Reading, thread: int) -> ThreadPosition:
+    return replace(REAL_POSITION(self, thread), address=self._highest.get(thread))
+
+
+def _reads_log_starts_later(session: Any) -> Any:
+    found = REAL_LOG_STARTS(session)
+    return {
+        thread: replace(one, first_change=session.world.scn + 1) for thread, one in found.items()
+    }
+
+
+def _leaves_partial_xids(self: TransactionLedger, stream: Stream[Entry], event: Event) -> None:
+    stream.leave_out(event)
+
+
+def _resolves_by_the_ledger_before(
+    self: TransactionLedger, stream: Stream[Entry], event: Event
+) -> None:
+    """As a ledger that looks slots up once, when the window begins."""
+    if not hasattr(_resolves_by_the_ledger_before, "of") or _resolves_by_the_ledger_before.of[0] is not self:  # fmt: skip
+        _resolves_by_the_ledger_before.of = (self, dict(self._slots))  # type: ignore[attr-defined]
+    occupant = _resolves_by_the_ledger_before.of[1].get(event.slot)  # type: ignore[attr-defined]
+    if occupant is not None:
+        stream.give(event, occupant)
+
+
+def _believes_rollbacks(self: TransactionLedger, stream: Any, entry: Entry, event: Event) -> bool:
+    return True
+
+
+def _believes_no_rollback(self: TransactionLedger, stream: Any, entry: Entry, event: Event) -> bool:
+    return event.operation == ledger_module.COMMIT
+
+
+def _knows_full_xids_only(self: TransactionLedger, stream: Stream[Entry], event: Event) -> Any:
+    return None if event.is_partial else REAL_ENDED_BY(self, stream, event)
+
+
+def _ends_whatever_is_in_the_slot(self: TransactionLedger, stream: Any, event: Event) -> Any:
+    return self._slots.get(event.slot)
+
+
+def _evicts_nobody(self: TransactionLedger, entry: Entry, event: Event) -> None:
+    return None
+
+
+def _counts_no_undo(self: TransactionLedger, stream: Any, entry: Entry, event: Event) -> bool:
+    """Ends a transaction at a doubtful ROLLBACK row instead of setting it aside."""
+    if event.operation == ledger_module.COMMIT or not (event.is_partial or event.has_no_address):
+        return True
+    return not stream.has_changes(entry, event.at)
+
+
+def _plans_to_the_present(self: Run) -> None:
+    """Not at the end of the switched logs, without looking back for it."""
+    self.planned += cut_windows(Scn(self.low), Scn(self.world.scn), (), 1)
+    self.positions = None if self.captured else ()
+
+
+REAL_NEW_ROWS = reading_position.new_rows
+REAL_POSITION = Reading._position
+REAL_LOG_STARTS = logs.read_log_starts
+REAL_ENDED_BY = TransactionLedger._ended_by
+
+MUTANTS: dict[str, tuple[CloseAt, object, str, object]] = {
+    "a cursor by SCN": ("online", reading_position, "new_rows", _new_by_scn_alone),
+    "a cursor by address": ("online", reading_position, "new_rows", _new_by_address_alone),
+    "one mark for all threads": ("online", reading_position, "new_rows", _new_by_one_mark_for_all),
+    "everything is new": ("online", reading_position, "new_rows", _new_is_everything),
+    "marks of the last pass alone": ("online", Reading, "_position", _forgets_older_marks),
+    "no looking back": ("online", Reading, "mining_low", property(lambda self: self.scn_low)),
+    "log starts read too late": ("online", logminer, "read_log_starts", _reads_log_starts_later),
+    "completed logs that end at the present": ("completed_logs", Run, "plan", _plans_to_the_present),
+    "private threads left out of the bound": ("completed_logs", RedoThread, "is_written", property(lambda self: self.enabled == "PUBLIC")),
+    "private threads left out": ("online", logs, "_needed", lambda thread, low, high: None if thread.enabled == "PRIVATE" else (low + 1, high)),
+    "partial XIDs left as they are": ("online", TransactionLedger, "_give", _leaves_partial_xids),
+    "slots looked up once a window": ("online", TransactionLedger, "_give", _resolves_by_the_ledger_before),
+    "every ROLLBACK row believed": ("online", TransactionLedger, "_is_over", _believes_rollbacks),
+    "a doubtful ROLLBACK forgets": ("online", TransactionLedger, "_is_over", _counts_no_undo),
+    "no ROLLBACK row believed": ("online", TransactionLedger, "_is_over", _believes_no_rollback),
+    "partial XIDs end nothing": ("online", TransactionLedger, "_ended_by", _knows_full_xids_only),
+    "an end ends what is in its slot": ("online", TransactionLedger, "_ended_by", _ends_whatever_is_in_the_slot),
+    "a START evicts nobody": ("online", TransactionLedger, "_evicted", _evicts_nobody),
+}  # fmt: skip
+"""What is broken, and in which way of closing windows it is looked for."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_rule_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    close_at, where, attribute, broken = MUTANTS[name]
+    monkeypatch.setattr(where, attribute, broken)
+    assert any(_is_seen(seed, close_at) for seed in range(MUTANT_SCHEDULES)), "nobody saw it"
+
+
+def _is_seen(seed: int, close_at: CloseAt) -> bool:
+    try:
+        return differences(play(seed, close_at)) != []
+    except (CdcError, AssertionError, KeyError, RuntimeError):
+        return True
