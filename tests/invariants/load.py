@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import string
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -45,13 +46,27 @@ TEXTS = (
 EPOCH = datetime(2013, 1, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """One committed transaction by the load's own record: its changes by (table, operation), and the SCNs that were current
+    before and after its COMMIT, which lies between them."""
+
+    before: int
+    after: int
+    changes: Counter[tuple[str, str]]
+
+
 @dataclass
 class Load:
-    """A seeded sequence of transactions on the three tables of one schema."""
+    """A seeded sequence of transactions on the three tables of one schema.
+
+    ``clock`` gives the database's current SCN, through a session of its own.
+    """
 
     connection: oracledb.Connection
     seed: int
-    committed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    clock: Callable[[], int]
+    committed: list[Committed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -61,6 +76,7 @@ class Load:
         self.deleted_accounts: list[tuple[int, str]] = []
         self.next_event = 1
         self._pending: Counter[tuple[str, str]] = Counter()
+        self._long: Counter[tuple[str, str]] = Counter()
 
     # -- set-up ----------------------------------------------------------------------------------------------------
 
@@ -76,8 +92,7 @@ class Load:
             self._insert_event(self.connection)
         for _ in range(rows // 4):
             self._insert_note(self.connection)
-        self.connection.commit()
-        self._pending.clear()
+        self._commit(self.connection, self._pending)
 
     # -- one transaction -------------------------------------------------------------------------------------------
 
@@ -93,9 +108,17 @@ class Load:
             self.connection.rollback()
             self._restore(saved)
             return
-        self.connection.commit()
-        self.committed += self._pending
-        self._pending.clear()
+        self._commit(self.connection, self._pending)
+
+    def commit_long_transaction(self, connection: oracledb.Connection) -> None:
+        """End what :meth:`long_transaction` began."""
+        self._commit(connection, self._long)
+
+    def _commit(self, connection: oracledb.Connection, changes: Counter[tuple[str, str]]) -> None:
+        before = self.clock()
+        connection.commit()
+        self.committed.append(Committed(before, self.clock(), Counter(changes)))
+        changes.clear()
 
     def _savepoint(self) -> None:
         saved = self._state()
@@ -122,6 +145,9 @@ class Load:
                     "UPDATE EVENTS SET AMOUNT = AMOUNT + 0.5 WHERE EVENT_ID = :1", [base - 10]
                 )
                 cursor.execute("DELETE FROM EVENTS WHERE EVENT_ID = :1", [base - 9])
+        self._long += Counter({("EVENTS", "c"): 3})
+        if part:
+            self._long += Counter({("EVENTS", "u"): 1, ("EVENTS", "d"): 1})
 
     # -- changes ---------------------------------------------------------------------------------------------------
 

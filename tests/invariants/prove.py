@@ -12,12 +12,14 @@ import argparse
 import json
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.invariants.changelog import check_changelog
+from tests.invariants.changelog import KEYS, check_changelog
+from tests.invariants.compare import Verdict, compare
 from tests.invariants.load import TABLES, Load
 from tests.invariants.sabotage import SABOTAGES
-from tests.invariants.server import EmbeddedServer
+from tests.invariants.server import EmbeddedServer, current_scn
 from tests.invariants.worker import KILL_POINTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,26 +43,50 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 SCNS_COMPARED = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One table at one SCN, by the prover's own comparison."""
+
+    scn: int
+    table: str
+    verdict: Verdict
+
+
 @dataclass
 class Proof:
-    """What a run of the prover found."""
+    """What a run of the prover found. ``comparisons`` are its own, ``reconciled`` is what the pipeline says of itself."""
 
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
     not_reached: list[str] = field(default_factory=list)
     replayed: int = 0
-    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    reconciled: list[dict[str, Any]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
     @property
     def differences(self) -> int:
-        """Rows that differ, over all tables and SCNs."""
-        return sum(table["differences"] for one in self.comparisons for table in one["tables"])
+        """Comparisons that found the two sides unequal, over all tables and SCNs."""
+        return sum(not one.verdict.is_equal for one in self.comparisons)
+
+    @property
+    def disagreements(self) -> list[str]:
+        """Where ``reconcile`` and the prover's own comparison do not say the same."""
+        said = {
+            (one["scn"], table["table"].rpartition(".")[2]): table["differences"] == 0
+            for one in self.reconciled
+            for table in one["tables"]
+        }
+        return [
+            f"{one.table} at SCN {one.scn}: reconcile and the prover disagree"
+            for one in self.comparisons
+            if said.get((one.scn, one.table)) is not one.verdict.is_equal
+        ]
 
     @property
     def failed(self) -> bool:
         """Was anything lost or doubled, or a kill point never reached?"""
-        return bool(self.differences or self.violations or self.not_reached)
+        return bool(self.differences or self.violations or self.disagreements or self.not_reached)
 
 
 class WorkerFailedError(AssertionError):
@@ -90,7 +117,8 @@ class Prover:
         with self.server:
             self.connection = self.server.connect()
             self.long_connection = self.server.connect()
-            self.load = Load(self.connection, self.seed)
+            clock = self.server.connect_capture()
+            self.load = Load(self.connection, self.seed, lambda: current_scn(clock))
             self.load.create(self.rows)
             self._configure()
             self.load.long_transaction(self.long_connection, 0)
@@ -168,21 +196,27 @@ class Prover:
                 self.load.step()
             self._worker("run")
             scns.append(self._position())
-        self.long_connection.commit()
+        self.load.commit_long_transaction(self.long_connection)
         self._worker("run")
         scns.append(self._position())
         if not self.sabotage:
             _, out = self._worker("replay", "--seed", str(self.seed))
             self.proof.replayed = json.loads(out[-1])["replayed"]
         _, out = self._worker("reconcile", "--scn", *map(str, scns))
-        self.proof.comparisons = [json.loads(line) for line in out if line.startswith("{")]
-        self.proof.violations = check_changelog(self.folder / "lake" / "proof", self.load.committed)
+        self.proof.reconciled = [json.loads(line) for line in out if line.startswith("{")]
+        self.proof.comparisons = [self._compare(table, scn) for scn in scns for table in TABLES]
+        lake = self.folder / "lake" / "proof"
+        self.proof.violations = check_changelog(lake, self.load.committed, scns[-1])
+
+    def _compare(self, table: str, scn: int) -> Comparison:
+        [mirror] = (self.folder / "lake" / "proof" / "mirror").glob(f"*.{table.lower()}")
+        key = KEYS[table.lower()]
+        return Comparison(scn, table, compare(self.connection, table, key, mirror, scn))
 
     def _position(self) -> int:
-        from cdc_core.state.store import Store
-
-        with Store.open(f"sqlite:///{self.folder}/state.db") as store:
-            return min(record.mirror_scn or 0 for record in store.tables("proof"))
+        with closing(sqlite3.connect(self.folder / "state.db")) as store:
+            [(scn,)] = store.execute("SELECT MIN(mirror_scn) FROM tables")
+        return int(scn)
 
     def _worker(self, *arguments: str, check: bool = True) -> tuple[int, list[str]]:
         command = [
@@ -264,25 +298,26 @@ def prove(
 def show(proof: Proof, console: Console) -> None:
     """Print a proof as tables."""
     table = Table(title=f"proof with seed {proof.seed}")
-    for name in ("SCN", "table", "rows in Oracle", "rows in Delta", "differences"):
+    for name in ("SCN", "table", "rows in Oracle", "rows in Delta", "double keys", "only in one"):
         table.add_column(name, justify="left" if name == "table" else "right")
     for one in proof.comparisons:
-        for row in one["tables"]:
-            table.add_row(
-                str(one["scn"]),
-                row["table"],
-                str(row["rows_oracle"]),
-                str(row["rows_delta"]),
-                str(row["differences"]),
-            )
+        found = one.verdict
+        numbers = (
+            found.rows_oracle,
+            found.rows_delta,
+            found.double_oracle + found.double_delta,
+            found.only_oracle + found.only_delta,
+        )
+        table.add_row(str(one.scn), one.table, *map(str, numbers))
     console.print(table)
     console.print(
-        f"{sum(proof.kills.values())} kills, {proof.replayed} shuffled replays, {proof.differences} differences,"
+        f"{sum(proof.kills.values())} kills, {proof.replayed} shuffled replays, {proof.differences} unequal tables,"
         f" {len(proof.violations)} illegal walks in the change logs"
     )
     for text in [
         *(f"never reached: {point}" for point in proof.not_reached),
         *proof.violations[:20],
+        *proof.disagreements,
     ]:
         console.print(f"  {text}", style="red")
 

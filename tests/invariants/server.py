@@ -54,6 +54,12 @@ class EmbeddedServer:
         """A session of the schema owner."""
         return oracledb.connect(user=self.user, password=self.password, dsn=self.dsn)
 
+    def connect_capture(self) -> oracledb.Connection:
+        """A session of the capture user, who may read V$DATABASE."""
+        return oracledb.connect(
+            user=self.capture_user, password=self.capture_password, dsn=self.dsn
+        )
+
     def arm(self, kind: str, **arguments: object) -> None:
         """Switch a fault on (:mod:`oracle_embedded.faults`)."""
         given = {"kind": kind, **arguments}
@@ -65,10 +71,13 @@ class EmbeddedServer:
         self._block("DBMS_REDOLAKE_FAULTS.DISARM_ALL;", {})
 
     def _block(self, calls: str, binds: dict[str, object]) -> None:
-        with (
-            oracledb.connect(
-                user=self.capture_user, password=self.capture_password, dsn=self.dsn
-            ) as connection,
-            connection.cursor() as cursor,
-        ):
+        with self.connect_capture() as connection, connection.cursor() as cursor:
             cursor.execute(f"BEGIN {calls} END;", binds)
+
+
+def current_scn(connection: oracledb.Connection) -> int:
+    """The database's SCN now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT CURRENT_SCN FROM V$DATABASE")
+        [(scn,)] = cursor.fetchall()
+    return int(scn)

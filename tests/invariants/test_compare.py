@@ -1,0 +1,179 @@
+"""The prover's own comparison sees what it is there for; nothing of the pipeline is involved."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import oracledb
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from tests.invariants.changelog import complete
+from tests.invariants.compare import Verdict, compare, typed_value, version_at
+from tests.invariants.load import Committed
+from tests.oracle.embedded import Oracle, running_oracle
+
+BIG = Decimal("12345678901234567890123456789012345678")
+SCHEMA = pa.schema(
+    [
+        pa.field("ID", pa.int64()),
+        pa.field("BIG", pa.decimal128(38, 0)),
+        pa.field("ANY", pa.string()),
+        pa.field("D", pa.float64()),
+        pa.field("NAME", pa.string()),
+        pa.field("R", pa.binary()),
+    ]
+)
+ROWS: list[dict[str, Any]] = [
+    {"ID": 1, "BIG": BIG, "ANY": "1E+40", "D": 0.1, "NAME": "it's", "R": b"\x00\xff"},
+    {"ID": 2, "BIG": -BIG, "ANY": "-0.5", "D": 0.0, "NAME": None, "R": None},
+    {"ID": 3, "BIG": None, "ANY": None, "D": None, "NAME": "ü🔥", "R": b"x"},
+]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            'CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, BIG NUMBER(38), "ANY" NUMBER, D BINARY_DOUBLE,'
+            " NAME VARCHAR2(30), R RAW(9))",
+            f"INSERT INTO T VALUES (1, {BIG}, 1E40, TO_BINARY_DOUBLE('0.1'), 'it''s', HEXTORAW('00FF'))",
+            f"INSERT INTO T VALUES (2, -{BIG}, -.5, TO_BINARY_DOUBLE('0'), NULL, NULL)",
+            "INSERT INTO T VALUES (3, NULL, NULL, NULL, 'ü🔥', HEXTORAW('78'))",
+        )
+        yield running
+
+
+Judge = Callable[[list[dict[str, Any]]], Verdict]
+
+
+@pytest.fixture
+def judge(oracle: Oracle, tmp_path: Path) -> Iterator[Judge]:
+    """Write a mirror with these rows and hold it against Oracle."""
+    with oracle.owner() as connection:
+
+        def judged(rows: list[dict[str, Any]]) -> Verdict:
+            scn = current(oracle)
+            write(tmp_path / "mirror", rows, scn)
+            return compare(connection, "T", ("ID",), tmp_path / "mirror", scn)
+
+        yield judged
+
+
+def current(oracle: Oracle) -> int:
+    with oracledb.connect(
+        user="C##REDOLAKE", password="capture", dsn=oracle.server.dsn
+    ) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT CURRENT_SCN FROM V$DATABASE")
+        [(scn,)] = cursor.fetchall()
+        return int(scn)
+
+
+def write(path: Path, rows: list[dict[str, Any]], scn: int | None) -> None:
+    said = None if scn is None else {"userMetadata": json.dumps({"scn_high": scn})}
+    write_deltalake(
+        str(path),
+        pa.Table.from_pylist(rows, SCHEMA),
+        mode="append",
+        commit_properties=CommitProperties(custom_metadata=said),
+    )
+
+
+def test_a_true_mirror_is_equal(judge: Judge) -> None:
+    assert judge(ROWS) == Verdict(3, 3, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("damage", "verdict"),
+    [
+        pytest.param(lambda r: [*r, r[0]], Verdict(3, 4, 0, 1, 0, 1), id="a-doubled-row"),
+        pytest.param(lambda r: r * 2, Verdict(3, 6, 0, 3, 0, 3), id="every-row-doubled"),
+        pytest.param(lambda r: r[:2], Verdict(3, 2, 0, 0, 1, 0), id="a-lost-row"),
+        pytest.param(
+            lambda r: [{**r[0], "BIG": BIG + 1}, *r[1:]],
+            Verdict(3, 3, 0, 0, 1, 1),
+            id="another-38th-digit",
+        ),
+        pytest.param(
+            lambda r: [r[0], {**r[1], "NAME": ""}, r[2]],
+            Verdict(3, 3, 0, 0, 1, 1),
+            id="empty-text-for-null",
+        ),
+        pytest.param(
+            lambda r: [{**r[0], "ID": 4}, *r[1:]], Verdict(3, 3, 0, 0, 1, 1), id="another-key"
+        ),
+    ],
+)
+def test_damage_is_seen(
+    judge: Judge, damage: Callable[[list[dict[str, Any]]], Any], verdict: Verdict
+) -> None:
+    found = judge(damage(ROWS))
+    assert found == verdict
+    assert not found.is_equal
+
+
+def test_a_foreign_commit_belongs_to_the_version_that_readers_get(tmp_path: Path) -> None:
+    write(tmp_path / "t", ROWS, 100)
+    write(tmp_path / "t", ROWS, None)
+    assert version_at(tmp_path / "t", 100) == 1
+    write(tmp_path / "t", ROWS, 200)
+    assert version_at(tmp_path / "t", 150) == 1
+    assert DeltaTable(str(tmp_path / "t")).version() == version_at(tmp_path / "t", 200) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param("1.50", "1.5", True, id="trailing-zero"),
+        pytest.param("1E+40", "1" + "0" * 40, True, id="exponent"),
+        pytest.param("0", "-0.00", True, id="zero"),
+        pytest.param(str(BIG), str(BIG + 1), False, id="38th-digit"),
+        pytest.param("0.1", "0.10000000000000000000000000000000000001", False, id="fraction"),
+    ],
+)
+def test_numbers_are_compared_digit_by_digit(one: str, other: str, same: bool) -> None:
+    assert (typed_value(one, "number") == typed_value(other, "number")) is same
+
+
+RECORD = [
+    Committed(10, 12, Counter({("EVENTS", "c"): 5})),
+    Committed(20, 22, Counter({("EVENTS", "c"): 2, ("EVENTS", "d"): 1})),
+    Committed(30, 32, Counter({("EVENTS", "u"): 1})),
+]
+CHANGES = [(21, "c"), (21, "c"), (21, "d"), (31, "u")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        pytest.param(CHANGES, 0, id="exactly-what-was-committed"),
+        pytest.param(CHANGES[1:], 1, id="one-too-few"),
+        pytest.param([*CHANGES, (21, "d")], 1, id="one-too-many"),
+        pytest.param([*CHANGES, (31, "u")], 1, id="an-update-twice"),
+        pytest.param([*CHANGES, (11, "c")], 1, id="one-from-before-the-snapshot"),
+        pytest.param([*CHANGES, (25, "u")], 1, id="nobody-committed-it"),
+        pytest.param(CHANGES[:3], 1, id="a-transaction-is-missing"),
+    ],
+)
+def test_the_change_log_is_held_against_the_loads_record(
+    changes: list[tuple[int, str]], wrong: int
+) -> None:
+    rows = [{"_cdc_commit_scn": scn, "_cdc_op": op} for scn, op in changes]
+    assert len(complete("events", rows, RECORD, 15, 40)) == wrong
+
+
+def test_a_commit_beside_the_snapshot_is_there_whole_or_not_at_all() -> None:
+    rows = [{"_cdc_commit_scn": scn, "_cdc_op": op} for scn, op in CHANGES]
+    assert complete("events", rows, RECORD, 21, 40) == []
+    assert complete("events", rows[3:], RECORD, 21, 40) == []
+    assert len(complete("events", rows[1:], RECORD, 21, 40)) == 1
+    short = [replace(RECORD[1], before=14), *RECORD[2:]]
+    assert complete("events", rows, short, 15, 40) == []
