@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, ConfigError, OracleError, PreflightError, UnsupportedTypeError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.findings import Finding
+from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.types import arrow_schema, is_number_text
@@ -44,17 +45,6 @@ _NUMBER_BYTES = "SELECT SYS.UTL_RAW.CAST_FROM_NUMBER(0) FROM DUAL"
 _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that preflight found. ``remedy`` is SQL for the administrator, or words; ``is_problem`` is False for
-    information that stops nothing."""
-
-    problem: str
-    remedy: str
-    table: TableId | None = None
-    is_problem: bool = True
-
-
 def check_source(session: OracleSession, config: SourceConfig) -> list[Finding]:
     """Look at database and tables; an empty list means that nothing is to be said.
 
@@ -78,6 +68,7 @@ def check_source(session: OracleSession, config: SourceConfig) -> list[Finding]:
                     table.table,
                 )
             )
+    findings += check_rows(session, [table.table for table in config.tables])
     findings += _check_undo(session)
     return findings
 

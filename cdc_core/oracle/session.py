@@ -38,6 +38,10 @@ after each change of container. Years have a sign (SYYYY): without it 44 BC is p
 
 _HINT = "Correct the row in Oracle, or name the column under columns_exclude of its table."
 
+ROW_ARCHIVAL = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
+"""Rows that are archived in their table (``ORA_ARCHIVE_STATE``) are in the redo like all others, so queries shall see them
+too. Source: SQL Language Reference 19c, ALTER SESSION."""
+
 _CONTAINER = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME') FROM V$DATABASE"
 _FETCH_ALL_ROWS = 1000
 
@@ -190,9 +194,10 @@ class OracleSession:
             cursor.execute(plsql, dict(binds or {}))
 
     def apply_settings(self) -> None:
-        """Apply :data:`SETTINGS`."""
-        with self._cursor(SETTINGS) as cursor:
-            cursor.execute(SETTINGS)
+        """Apply :data:`SETTINGS` and :data:`ROW_ARCHIVAL`."""
+        for statement in (SETTINGS, ROW_ARCHIVAL):
+            with self._cursor(statement) as cursor:
+                cursor.execute(statement)
 
     @property
     def is_cdb(self) -> bool:

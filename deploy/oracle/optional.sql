@@ -12,6 +12,12 @@ GRANT FLASHBACK ON SYS.ALL_INDEXES TO C##REDOLAKE;
 GRANT FLASHBACK ON SYS.ALL_IND_COLUMNS TO C##REDOLAKE;
 GRANT FLASHBACK ON SYS.ALL_OBJECTS TO C##REDOLAKE;
 
+-- Tables with row-level security (VPD) or Data Redaction: snapshots must read the rows and values that the redo has.
+-- The first grant shows only whether there is any redaction:
+GRANT SELECT ON SYS.REDACTION_POLICIES TO C##REDOLAKE;
+GRANT EXEMPT ACCESS POLICY TO C##REDOLAKE;
+GRANT EXEMPT REDACTION POLICY TO C##REDOLAKE;
+
 -- Undo for chunks that take long to read and for reconciliation, in seconds:
 ALTER SYSTEM SET UNDO_RETENTION = 14400 SCOPE = BOTH;
 

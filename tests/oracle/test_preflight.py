@@ -13,7 +13,8 @@ from cdc_core.errors import (
     PreflightError,
     SchemaMismatchError,
 )
-from cdc_core.oracle.preflight import Finding, check_source
+from cdc_core.oracle.findings import Finding
+from cdc_core.oracle.preflight import check_source
 from tests.oracle.fake_session import FakeSession
 
 NO_VIEW = PreflightError("no", ora="ORA-00942")
@@ -44,7 +45,12 @@ def session_with(**more: Any) -> FakeSession:
         "OBJECT_TYPE FROM ALL_OBJECTS": [("TABLE",)],
         "ALL_LOG_GROUPS": [("HR", "EMP")],
         "ALL_TAB_COLS": [column("ID")],
+        "C.VALIDATED": [],
         "ALL_CONSTRAINTS": [("HR", "EMP", "ID")],
+        "TEMPORARY = 'Y'": [],
+        "ALL_POLICIES": [],
+        "REDACTION_POLICIES": [],
+        "SESSION_PRIVS": [],
         "ALL_INDEXES": [],
         "ALL_OBJECTS": [("HR", "EMP", 5)],
         "FROM V$PARAMETER": [("900",)],
@@ -108,11 +114,11 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kep
             "X XMLTYPE", "columns_exclude", id="unsupported-type",
         ),
         pytest.param(
-            {"ALL_TAB_COLS": [], "FROM ALL_TABLES": [("HR", "EMPLOYEES")]},
+            {"ALL_TAB_COLS": [], "FROM ALL_TABLES WHERE OWNER": [("HR", "EMPLOYEES")]},
             "no such table", "Did you mean HR.EMPLOYEES?", id="unknown-table",
         ),
         pytest.param(
-            {"ALL_TAB_COLS": [], "FROM ALL_TABLES": [("HR", "EMPLOYEES"), ("HR", "EMP")]},
+            {"ALL_TAB_COLS": [], "FROM ALL_TABLES WHERE OWNER": [("HR", "EMPLOYEES"), ("HR", "EMP")]},
             "no such table", 'If it exists: GRANT SELECT, FLASHBACK ON "HR"."EMP" TO CAPTURE',
             id="table-that-is-there-but-not-granted",
         ),
@@ -132,6 +138,21 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kep
             {"AS OF SCN :scn WHERE ROWNUM": PreflightError("no", ora="ORA-01031")},
             "lacks FLASHBACK", 'GRANT FLASHBACK ON "HR"."EMP" TO CAPTURE', id="flashback-not-granted",
         ),
+        pytest.param(
+            {"TEMPORARY = 'Y'": [("HR", "EMP")]}, "temporary table", "Leave it out", id="temporary-table"
+        ),
+        pytest.param(
+            {"ALL_POLICIES": [("HR", "EMP", "REGIONS")]},
+            "row-level security (REGIONS)", "GRANT EXEMPT ACCESS POLICY TO CAPTURE", id="row-level-security",
+        ),
+        pytest.param(
+            {"REDACTION_POLICIES": [("HR", "EMP", "CARDS")]},
+            "Data Redaction (CARDS)", "GRANT EXEMPT REDACTION POLICY TO CAPTURE", id="redaction",
+        ),
+        pytest.param(
+            {"C.VALIDATED": [("HR", "EMP", "EMP_PK", "ENABLED", "NOT VALIDATED", "NOT DEFERRABLE")]},
+            "not validated", 'MODIFY CONSTRAINT "EMP_PK" ENABLE VALIDATE', id="key-not-validated",
+        ),
     ],
 )  # fmt: skip
 def test_each_problem_comes_with_what_mends_it(
@@ -140,6 +161,39 @@ def test_each_problem_comes_with_what_mends_it(
     [finding] = problems(session_with(**change))
     assert problem in finding.problem
     assert remedy in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param({"REDACTION_POLICIES": NO_VIEW}, "may not see", id="redaction-cannot-be-seen"),
+        pytest.param(
+            {"C.VALIDATED": [("HR", "EMP", "P", "ENABLED", "VALIDATED", "DEFERRABLE")]},
+            "deferrable",
+            id="deferrable-key",
+        ),
+        pytest.param(
+            {"C.VALIDATED": [("HR", "EMP", "P", "DISABLED", "NOT VALIDATED", "NOT DEFERRABLE")]},
+            "disabled",
+            id="disabled-key-beside-a-unique-index",
+        ),
+    ],
+)
+def test_what_only_needs_to_be_known_is_no_problem(change: dict[str, Any], words: str) -> None:
+    found = check_source(session_with(**change), config())  # type: ignore[arg-type]
+    assert [one.is_problem for one in found if words in one.problem] == [False]
+    assert not [one for one in found if one.is_problem]
+
+
+def test_an_exempt_user_sees_the_rows_that_the_redo_has() -> None:
+    session = session_with(
+        **{
+            "SESSION_PRIVS": [("EXEMPT ACCESS POLICY",), ("EXEMPT REDACTION POLICY",)],
+            "ALL_POLICIES": [("HR", "EMP", "REGIONS")],
+            "REDACTION_POLICIES": [("HR", "EMP", "CARDS")],
+        }
+    )
+    assert problems(session) == []
 
 
 def test_all_problems_come_at_once() -> None:

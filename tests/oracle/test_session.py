@@ -11,7 +11,7 @@ import pytest
 
 from cdc_core.config import OracleConfig
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
-from cdc_core.oracle.session import SETTINGS, OracleSession, connect
+from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, OracleSession, connect
 from oracle_embedded.api import OraType
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import date_from_datetime, number_from_decimal
@@ -50,7 +50,7 @@ def config_of(server: EmbeddedServer, **changes: str) -> OracleConfig:
 
 
 def test_settings_are_applied_at_each_connect(session: OracleSession, sent: list[str]) -> None:
-    assert sent == [SETTINGS]
+    assert sent == [SETTINGS, ROW_ARCHIVAL]
 
 
 def test_a_wrong_password_is_a_configuration_error(server: EmbeddedServer) -> None:
@@ -137,13 +137,15 @@ def test_mining_happens_in_the_root_with_settings_applied_again(
     container_of(engine, b"YES", b"SALES")
     with session.in_root():
         sent.append("work")
-    switches = [one for one in sent[1:] if not one.startswith("SELECT")]
+    switches = [one for one in sent[2:] if not one.startswith("SELECT")]
     assert switches == [
         "ALTER SESSION SET CONTAINER = CDB$ROOT",
         SETTINGS,
+        ROW_ARCHIVAL,
         "work",
         'ALTER SESSION SET CONTAINER = "SALES"',
         SETTINGS,
+        ROW_ARCHIVAL,
     ]
 
 

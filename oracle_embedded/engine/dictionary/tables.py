@@ -410,3 +410,22 @@ def _segments(view: View) -> Iterator[Row]:
                 "OWNER": table.owner, "SEGMENT_NAME": table.name, "SEGMENT_TYPE": "TABLE", "TABLESPACE_NAME": _TABLESPACE, "BLOCKS": blocks,
                 "EXTENTS": len(extents), "INITIAL_EXTENT": 8 * BLOCK_SIZE, "RELATIVE_FNO": DATA_FILE, **numbers,
             }  # fmt: skip
+
+
+@VIEWS.single(
+    "ALL_POLICIES",
+    "OBJECT_OWNER:v128 OBJECT_NAME:v128 POLICY_GROUP:v128 POLICY_NAME:v128 PF_OWNER:v128 PACKAGE:v128 FUNCTION:v128 SEL:v3 INS:v3"
+    " UPD:v3 DEL:v3 IDX:v3 CHK_OPTION:v3 ENABLE:v3 STATIC_POLICY:v3 POLICY_TYPE:v24 LONG_PREDICATE:v3 COMMON:v3 INHERITED:v3",
+)
+def _policies(_view: View) -> Iterator[Row]:
+    """Row-level security, which no table has here."""
+    return iter(())
+
+
+@VIEWS.single(
+    "REDACTION_POLICIES",
+    "OBJECT_OWNER:v128 OBJECT_NAME:v128 POLICY_NAME:v128 EXPRESSION:v4000 ENABLE:v7 POLICY_DESCRIPTION:v4000",
+)
+def _redactions(_view: View) -> Iterator[Row]:
+    """Data Redaction, which no table has here."""
+    return iter(())

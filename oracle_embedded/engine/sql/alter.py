@@ -50,6 +50,11 @@ def _read_alter_session(stream: TokenStream) -> ddl.AlterSession:
         return ddl.AlterSession(())
     if not stream.take_word("SET"):
         raise OracleError(922, "missing or invalid option", stream.token.start)
+    if stream.take_word("ROW", "ARCHIVAL", "VISIBILITY"):
+        # No table has row archival here, so that both settings show all rows.
+        if not (stream.take_op("=") and stream.take_any("ACTIVE", "ALL")):
+            raise OracleError(922, "missing or invalid option", stream.token.start)
+        return ddl.AlterSession(())
     while stream.token.kind != "end":
         settings.append(_read_setting(stream))
     if not settings:
