@@ -29,12 +29,14 @@ class ScannedBatch:
         before: array per column, or None where no row has an old image.
         after: array per column, or None where no row has a new image.
         carried: column by row: does the statement carry the column?
+        carried_before: column by row: does its old image carry the column?
     """
 
     operations: npt.NDArray[np.int8]
     before: list[pa.Array] | None
     after: list[pa.Array] | None
     carried: npt.NDArray[np.bool_]
+    carried_before: npt.NDArray[np.bool_]
 
 
 def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
@@ -75,6 +77,8 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
     carried = (
         (sides[0] | sides[1] if len(sides) == 2 else sides[0]) != table.ABSENT if sides else None
     )
+    nothing = np.zeros((columns, rows), np.bool_)
+    carried_before = nothing if before is None else before.states != table.ABSENT
     shared = np.zeros(columns, np.uint8)
     none_shared = np.zeros(columns, np.uint8)
     if before is not None and after is not None:
@@ -93,7 +97,8 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
         operations,
         old,
         new,
-        carried if carried is not None else np.zeros((columns, rows), np.bool_),
+        carried if carried is not None else nothing,
+        carried_before,
     )
 
 

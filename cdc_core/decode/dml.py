@@ -32,12 +32,14 @@ class DecodedDml:
         before: struct of the table's columns; null for an insert. Columns that the statement does not carry are null.
         after: struct of the table's columns; null for a delete. An update's is ``before`` overlaid by SET.
         absent: list<string>: columns that ``after`` does not carry, for a delete those that ``before`` does not carry.
+        before_absent: list<string>: columns that ``before`` does not carry; empty for an insert.
     """
 
     op: pa.Array
     before: pa.StructArray
     after: pa.StructArray
     absent: pa.ListArray
+    before_absent: pa.ListArray
 
 
 def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedDml:
@@ -68,6 +70,7 @@ def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedD
         before=_images(scanned.before, operations == INSERT, plan, plain, is_after=False),
         after=_images(scanned.after, operations == DELETE, plan, plain, is_after=True),
         absent=_absent(scanned, plan, plain),
+        before_absent=_before_absent(scanned, plan, plain),
     )
 
 
@@ -96,6 +99,22 @@ def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange
     missing = ~scanned.carried
     for row, change in plain.items():
         missing[:, row] = [column.name in change.absent for column in plan.columns]
+    return _names_where(missing, plan)
+
+
+def _before_absent(
+    scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange]
+) -> pa.ListArray:
+    missing = ~scanned.carried_before
+    for row, change in plain.items():
+        carried = change.before or {}
+        missing[:, row] = [column.name not in carried for column in plan.columns]
+    missing[:, scanned.operations == INSERT] = False
+    return _names_where(missing, plan)
+
+
+def _names_where(missing: npt.NDArray[np.bool_], plan: TablePlan) -> pa.ListArray:
+    """Per row, the names of the columns that are missing there."""
     count = missing.shape[1]
     names = pa.array([column.name for column in plan.columns], pa.string())
     if not missing.any():

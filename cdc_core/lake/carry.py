@@ -51,7 +51,7 @@ def carried_sql(
         changes: A view of the change log.
         schema: The table.
         absent: Columns that some change lacks.
-        defaults: SQL of their defaults.
+        defaults: SQL of the defaults of columns that were added to the table.
         origin: SELECT of ``key0…, o0…`` (structs with the field ``v``) and ``origin_scn``: rows as they were before.
     """
     row = "PARTITION BY _cdc_row_id ORDER BY _cdc_commit_scn, _cdc_ordinal"
@@ -59,7 +59,7 @@ def carried_sql(
     before_key = ", ".join(f"before.{quote_name(key)}" for key in schema.key)
     after_key = ", ".join(f"after.{quote_name(key)}" for key in schema.key)
     earlier = ", ".join(
-        f"LAST({_present(column, defaults)}, TRUE) OVER ({run} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS c{i}"
+        f"LAST({_present(column, schema, defaults)}, TRUE) OVER ({run} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS c{i}"
         for i, column in enumerate(absent)
     )
     keys = [f"key{i}" for i in range(len(schema.key))]
@@ -102,12 +102,16 @@ FROM {changes} c LEFT JOIN filled f ON c._cdc_commit_scn = f.cs AND c._cdc_ordin
 """
 
 
-def _present(column: str, defaults: Mapping[str, str]) -> str:
-    """The column as a struct if the change carries it (an insert that does not list it has the default), else NULL."""
+def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> str:
+    """The column as a struct if the change carries it, else NULL. What an insert does not list is NULL in its row, or the default of a
+    column that was added later."""
     value = f"NAMED_STRUCT('v', after.{quote_name(column)})"
-    default = f"NAMED_STRUCT('v', {defaults[column]})"
+    unlisted = value
+    if column in defaults:
+        at = schema.column_names.index(column)
+        unlisted = f"IF(_cdc_columns <= {at}, NAMED_STRUCT('v', {defaults[column]}), {value})"
     absent = f"ARRAY_CONTAINS(_cdc_absent, {string_literal(column)})"
-    return f"CASE WHEN _cdc_op = 'd' THEN NULL WHEN NOT {absent} THEN {value} WHEN _cdc_op = 'c' THEN {default} END"
+    return f"CASE WHEN _cdc_op = 'd' THEN NULL WHEN NOT {absent} THEN {value} WHEN _cdc_op = 'c' THEN {unlisted} END"
 
 
 def _filled(absent: Sequence[str]) -> str:
@@ -133,9 +137,7 @@ def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
         f"NOT (a = {string_literal(column)} AND {slot} IS NOT NULL)"
         for column, slot in slots.items()
     )
-    kept = (
-        "c._cdc_op, c._cdc_commit_scn, c._cdc_ordinal, c._cdc_xid, c._cdc_snapshot, c._cdc_row_id"
-    )
+    kept = "c._cdc_op, c._cdc_commit_scn, c._cdc_ordinal, c._cdc_xid, c._cdc_snapshot, c._cdc_row_id, c._cdc_columns"
     return (
         f"{kept}, FILTER(c._cdc_absent, a -> {still}) AS _cdc_absent, c.before, "
         f"IF(f.cs IS NULL, c.after, NAMED_STRUCT({fields})) AS after"

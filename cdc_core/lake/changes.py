@@ -21,14 +21,17 @@ OBSERVATION_SECONDS = 10.0
 """Longest wait for what Spark observed during a write, before it is counted again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFacts:
     """What the reduction must know before it is written: counts, columns that some change lacks, hard key changes.
 
-    ``moved_absent`` counts changes of key that do not carry all columns.
+    ``moved_absent`` counts changes of key that do not carry all columns. Where there are ``inserts`` and ``deletes``, two rows
+    may have had one key inside a transaction.
     """
 
     changes: int
+    inserts: int
+    deletes: int
     absent: tuple[str, ...]
     moved: int
     moved_absent: int
@@ -109,7 +112,9 @@ class ObservedFacts:
 def _facts_sql(schema: TableSchema) -> dict[str, str]:
     return {
         "changes": "COUNT(*)",
-        "absent": "ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_absent)))",
+        "inserts": "COUNT_IF(_cdc_op = 'c')",
+        "deletes": "COUNT_IF(_cdc_op = 'd')",
+        "absent": "ARRAY_DISTINCT(FLATTEN(COLLECT_SET(IF(_cdc_op = 'd', NULL, _cdc_absent))))",
         "moved": f"COUNT_IF({moved_sql(schema)})",
         "moved_absent": f"COUNT_IF({moved_sql(schema)} AND SIZE(_cdc_absent) > 0)",
     }
@@ -117,7 +122,14 @@ def _facts_sql(schema: TableSchema) -> dict[str, str]:
 
 def _facts(row: dict[str, Any], schema: TableSchema) -> ChangeFacts:
     present = tuple(column for column in schema.column_names if column in set(row["absent"]))
-    return ChangeFacts(row["changes"], present, row["moved"], row["moved_absent"])
+    return ChangeFacts(
+        changes=row["changes"],
+        inserts=row["inserts"],
+        deletes=row["deletes"],
+        absent=present,
+        moved=row["moved"],
+        moved_absent=row["moved_absent"],
+    )
 
 
 def window_view(session: Any, changelog: str, scn_high: int, view: str = "changes") -> str:

@@ -120,6 +120,9 @@ class ChangeDecoder:
             "_cdc_absent": _with_later_columns(
                 decoded.absent, version, self.schema.without(self.excluded)
             ),
+            "_cdc_before_absent": _before_absent(
+                decoded, version, self.schema.without(self.excluded)
+            ),
             "_cdc_columns": pa.repeat(pa.scalar(len(version.columns), pa.int32()), rows),
             "before": _in_columns_of(decoded.before, target.field("before").type),
             "after": _in_columns_of(decoded.after, target.field("after").type),
@@ -203,6 +206,15 @@ def _with_later_columns(
     if not later:
         return absent
     return pa.array([[*names, *later] for names in absent.to_pylist()], absent.type)
+
+
+def _before_absent(decoded: Any, version: TableSchema, newest: TableSchema) -> pa.ListArray:
+    """The columns that a row's old image does not carry; none where it has no old image."""
+    absent = _with_later_columns(decoded.before_absent, version, newest)
+    if absent is decoded.before_absent:
+        return absent
+    nothing = pa.array([[]] * len(absent), absent.type)
+    return pc.if_else(pc.is_valid(decoded.before), absent, nothing)
 
 
 def _in_columns_of(images: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:

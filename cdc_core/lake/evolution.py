@@ -16,6 +16,7 @@ from cdc_core.lake.defaults import default_values
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
+    CHANGE_FIELDS,
     SCHEMA_PROPERTY,
     check_names,
     column_ddl,
@@ -78,6 +79,7 @@ def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSc
     if log is None or known is None:
         return schema
     schema = schema.keeping(known)
+    _add_own_columns(work, session, log)
     evolution = _judged(known, schema)
     newest = known if evolution is None else schema
     added = added_columns(log)
@@ -113,6 +115,14 @@ def _judged(known: TableSchema, other: TableSchema) -> Evolution | None:
             table=known.table,
         )
     return evolution if evolution.is_new_version else None
+
+
+def _add_own_columns(work: TableWork, session: Any, log: DeltaLog) -> None:
+    """Give a change log that an earlier release made the columns of ours that it lacks; NULL in them says that nobody knows."""
+    missing = [(column, kind) for column, kind in CHANGE_FIELDS if column not in log.columns]
+    if missing:
+        ddl = ", ".join(f"{column} {spark_type(kind)}" for column, kind in missing)
+        _alter(work, session, work.changelog, f"ADD COLUMNS ({ddl})")
 
 
 def _reach(work: TableWork, session: Any, schema: TableSchema, added: dict[str, str]) -> None:

@@ -11,7 +11,9 @@ only if that row did not put the key itself. Where LogMiner does not know an add
 was moved to and deleted in one such transaction is refused.
 
 **Result.** After the last put or delete of a key, the last present value of each column counts. Columns that no change of
-the key carries are named in ``_cdc_missing`` and keep the mirror's value; after an insert they have their default.
+the key carries are named in ``_cdc_missing`` and keep the mirror's value. After an insert they are NULL, since LogMiner lists what
+the row holds, and Oracle writes a column's DEFAULT into a row that is inserted without it; only columns that were added
+after the insert have their default there (SQL Language Reference 19c, ALTER TABLE, "add_column_clause").
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ def reduced_sql(
         changes: A view with the change log's columns.
         schema: The table.
         absent: Columns that some change does not carry; the others are taken from the last image as a whole.
-        defaults: SQL of each column's default, for inserts that do not list the column.
+        defaults: SQL of the default of each column that was added to the table. Rows that were inserted before have it; a
+            column that was there when a row was inserted, and that the insert does not list, is NULL.
 
     Returns:
         SQL of the table's columns, ``_cdc_commit_scn`` and ``_cdc_ordinal`` (position of the key's last change),
@@ -54,7 +57,7 @@ def reduced_sql(
     return f"""
 WITH {events_sql(changes, schema)},
 keyed AS (
-  SELECT cs, o, op, xid, rid, kind, moved, img, absent, {key_images},
+  SELECT cs, o, op, xid, rid, width, kind, moved, img, absent, {key_images},
     NAMED_STRUCT('cs', cs, 'late', o = {CHUNK_ORDINAL}, 'there', kind <> 'del', 'o', o) AS pos
   FROM events
 ), known AS (
@@ -83,7 +86,7 @@ keyed AS (
   SELECT {keys},
     MAX(pos) AS pos,
     MAX_BY(NAMED_STRUCT('kind', kind, 'img', img), pos) AS last,
-    MAX_BY(NAMED_STRUCT('kind', kind, 'op', op), pos) FILTER (WHERE pos = base) AS base,
+    MAX_BY(NAMED_STRUCT('kind', kind, 'op', op, 'width', width), pos) FILTER (WHERE pos = base) AS base,
     BOOL_OR(ambiguous) AS ambiguous, COALESCE(BOOL_OR(twice), FALSE) AS twice{present}
   FROM based GROUP BY {keys}
 )
@@ -92,15 +95,28 @@ FROM grouped
 """
 
 
-def last_change_sql(changes: str, schema: TableSchema) -> str:
-    """:func:`reduced_sql` for changes of which none moves a key and none lacks a column: the last change of a key counts.
+def shared_keys_sql(changes: str, schema: TableSchema) -> str:
+    """SELECT of one row if a key belonged to several ROW_IDs inside one transaction, of none otherwise.
 
-    One row has one key then, so that within a transaction, too, the order of a key's changes is that of its row. It saves
-    most of the planning, which for a small window is most of the time.
+    Oracle checks a DEFERRABLE key at COMMIT, and moves rows between partitions and blocks as an insert and a delete: the new
+    row of a key may be inserted before the old one is deleted, and then the last change of the key is not its state.
+    """
+    keys = ", ".join(_either_image(column) for column in schema.key)
+    return f"""
+SELECT 1 FROM {changes} GROUP BY {keys}, _cdc_commit_scn, _cdc_xid
+HAVING MIN(_cdc_row_id) <> MAX(_cdc_row_id) LIMIT 1
+"""
+
+
+def last_change_sql(changes: str, schema: TableSchema) -> str:
+    """:func:`reduced_sql` for changes of which none moves a key and none lacks a column, and in which a key has one ROW_ID
+    per transaction (:func:`shared_keys_sql`): the last change of a key counts.
+
+    The changes of a key inside a transaction are then those of one row, and in its order. It saves most of the planning,
+    which for a small window is most of the time.
     """
     key_images = ", ".join(
-        f"COALESCE(after.{quote_name(column)}, before.{quote_name(column)}) AS key{i}"
-        for i, column in enumerate(schema.key)
+        f"{_either_image(column)} AS key{i}" for i, column in enumerate(schema.key)
     )
     keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
     columns = ", ".join(
@@ -123,6 +139,10 @@ FROM (
 """
 
 
+def _either_image(column: str) -> str:
+    return f"COALESCE(after.{quote_name(column)}, before.{quote_name(column)})"
+
+
 def events_sql(changes: str, schema: TableSchema) -> str:
     """The CTEs ``changed`` and ``events``: what each change does to which key."""
 
@@ -130,11 +150,11 @@ def events_sql(changes: str, schema: TableSchema) -> str:
         return f"NAMED_STRUCT('kind', '{kind}', 'moved', {moved}, 'img', {image}, 'absent', absent)"
 
     return f"""changed AS (
-  SELECT _cdc_commit_scn AS cs, _cdc_ordinal AS o, _cdc_op AS op, COALESCE(_cdc_xid, _cdc_snapshot) AS xid,
+  SELECT _cdc_commit_scn AS cs, _cdc_ordinal AS o, _cdc_op AS op, COALESCE(_cdc_xid, _cdc_snapshot) AS xid, _cdc_columns AS width,
     _cdc_row_id AS rid, COALESCE(_cdc_absent, ARRAY()) AS absent, before, after, {moved_sql(schema)} AS key_moved
   FROM {changes}
 ), events AS (
-  SELECT cs, o, op, xid, rid, e.kind, e.moved, e.img, e.absent
+  SELECT cs, o, op, xid, rid, width, e.kind, e.moved, e.img, e.absent
   FROM changed LATERAL VIEW EXPLODE(CASE
     WHEN op = 'd' THEN ARRAY({event("del", "before", "FALSE")})
     WHEN key_moved THEN ARRAY({event("del", "before", "TRUE")}, {event("put", "after", "TRUE")})
@@ -155,12 +175,14 @@ def moved_sql(schema: TableSchema) -> str:
 def _final_select(schema: TableSchema, absent: Sequence[str], defaults: Mapping[str, str]) -> str:
     slots = {column: f"v{i}" for i, column in enumerate(absent)}
     columns = []
-    for column in schema.column_names:
+    for at, column in enumerate(schema.column_names):
         if column in schema.key:
             value = f"key{schema.key.index(column)}"
         elif column in slots:
-            default = defaults.get(column, "NULL")
-            value = f"IF({slots[column]} IS NULL AND base.op IN ('c', 'r'), {default}, {slots[column]}.v)"
+            value = f"{slots[column]}.v"
+            if column in defaults:
+                older = f"base.op IN ('c', 'r') AND base.width <= {at}"
+                value = f"IF({slots[column]} IS NULL AND {older}, {defaults[column]}, {value})"
         else:
             value = f"last.img.{quote_name(column)}"
         columns.append(f"{value} AS {quote_name(column)}")

@@ -33,12 +33,14 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_row_id", pa.string()),
     ("_cdc_snapshot", pa.string()),
     ("_cdc_absent", pa.list_(pa.string())),
+    ("_cdc_before_absent", pa.list_(pa.string())),
     ("_cdc_columns", pa.int32()),
 )
 """Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
 
-``_cdc_columns`` is the number of user columns that the table had when the row was written: columns that were added later are
-not in the row, which is not the same as NULL."""
+``_cdc_absent`` and ``_cdc_before_absent`` name the columns that ``after`` and ``before`` do not carry, which is not the same as
+NULL. ``_cdc_columns`` is the number of user columns that the table had when the row was written: columns that were added later are
+not in the row, and Oracle gives them their default; a column that was there and that an insert does not list is NULL."""
 
 SCHEMA_PROPERTY = "redolake.schema"
 """Change log property: the newest version of the table that both Delta tables have, or are being given."""

@@ -16,11 +16,10 @@ from cdc_core.lake.changes import (
     window_view,
 )
 from cdc_core.lake.committed import read_committed
-from cdc_core.lake.defaults import default_values
-from cdc_core.lake.evolution import check_mirror, settle_schema
+from cdc_core.lake.evolution import added_columns, check_mirror, settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.merge import merge_sql
-from cdc_core.lake.reduce import last_change_sql, reduced_sql
+from cdc_core.lake.reduce import last_change_sql, reduced_sql, shared_keys_sql
 from cdc_core.lake.spark import interpreted, translated
 from cdc_core.lake.tables import delta
 from cdc_core.lake.work import TableWork
@@ -115,17 +114,24 @@ def reduced_view(
     work: TableWork, session: Any, view: str, schema: TableSchema, facts: ChangeFacts
 ) -> str:
     """A view with one row per key of a window's changes."""
-    defaults = default_values(schema, facts.absent)
+    defaults = added_columns(read_log(work.changelog))
     if facts.moved_absent:
         view = carried_view(session, view, schema, facts.absent, defaults, work.mirror)
-    if facts.moved or facts.absent:
-        reduced = reduced_sql(view, schema, absent=facts.absent, defaults=defaults)
-    else:
-        reduced = last_change_sql(view, schema)
     with translated("reducing a window", **work.facts()):
+        if facts.moved or facts.absent or _shares_keys(session, view, schema, facts):
+            reduced = reduced_sql(view, schema, absent=facts.absent, defaults=defaults)
+        else:
+            reduced = last_change_sql(view, schema)
         # MERGE looks at its source several times; it shall plan and compute the reduction once.
         session.sql(reduced).localCheckpoint().createOrReplaceTempView("reduced")
     return "reduced"
+
+
+def _shares_keys(session: Any, view: str, schema: TableSchema, facts: ChangeFacts) -> bool:
+    """Did a key belong to several rows inside a transaction? Only a window with inserts and deletes is asked."""
+    if not (facts.inserts and facts.deletes):
+        return False
+    return not session.sql(shared_keys_sql(view, schema)).isEmpty()
 
 
 def report(table: TableId, counts: list[Any], changes: int, started: float) -> TableApplied:

@@ -128,6 +128,7 @@ def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any)
     assert (by_ordinal[6]["_cdc_columns"], by_ordinal[7]["_cdc_columns"]) == (2, 4)
     assert by_ordinal[6]["_cdc_absent"] == ["AMOUNT", "NOTE"]
     assert by_ordinal[7]["_cdc_absent"] == []
+    assert by_ordinal[6]["_cdc_before_absent"] == []
 
 
 @pytest.mark.parametrize(
@@ -143,3 +144,38 @@ def test_rows_without_names_are_refused_where_the_names_are_not_certain(
     schema = replace(source.schema, stored=stored, charset="AL32UTF8")
     error = _raised(_batch(status=2, sql_redo=OLD_ROW), schema)
     assert "STATUS 2" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "sql", "absent", "before_absent"),
+    [
+        pytest.param(1, INSERT, [], [], id="insert"),
+        pytest.param(
+            3,
+            """update "SHOP"."ORDERS" set "NAME" = 'new' where "ID" = '1' and "AMOUNT" = '2.50'""",
+            ["NOTE"],
+            ["NAME", "NOTE"],
+            id="update-without-the-old-name",
+        ),
+        pytest.param(
+            2,
+            """delete from "SHOP"."ORDERS" where "ID" = '1' and "NAME" IS NULL""",
+            ["AMOUNT", "NOTE"],
+            ["AMOUNT", "NOTE"],
+            id="delete",
+        ),
+        pytest.param(
+            3,
+            """update "SHOP"."ORDERS" a set a."NAME" = NULL where a."ID" = '1' and a."NOTE" = 'x'""",
+            ["AMOUNT"],
+            ["NAME", "AMOUNT"],
+            id="a-statement-that-the-plain-form-reads",
+        ),
+    ],
+)
+def test_what_an_image_does_not_carry_is_named(
+    source: Any, code: int, sql: str, absent: list[str], before_absent: list[str]
+) -> None:
+    (changes,) = ChangeDecoder(source.schema, 2000)([_batch(operation_code=code, sql_redo=sql)])
+    assert changes["_cdc_absent"].to_pylist() == [absent]
+    assert changes["_cdc_before_absent"].to_pylist() == [before_absent]

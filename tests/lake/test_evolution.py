@@ -40,7 +40,8 @@ def test_added_columns_are_followed(
         columns.number("WEIGHT", 8, 3),
         columns.number("COUNT", 9, 0, default="0"),
     )
-    source.schema = _with(source.schema, *added)
+    ddl_scn, ddl_ordinal = source.tick(), source.next_ordinal()
+    source.schema = dataclasses.replace(_with(source.schema, *added), scn_from=ddl_scn)
     for rid in source.rows:
         source.rows[rid] |= {"STATE": "it's new", "WEIGHT": None, "COUNT": 0}
     for state in source.states.values():
@@ -50,9 +51,14 @@ def test_added_columns_are_followed(
     tx.update(ids[2], {"STATE": "changed", "WEIGHT": Decimal("1.250")})
     tx.update(before_ddl, {"COUNT": 7})
     tx.insert({**row(11), "STATE": None, "WEIGHT": None, "COUNT": 1})
+    # The row holds no STATE, and the column was there: NULL, not its default.
+    tx.insert(
+        {**row(12), "STATE": None, "WEIGHT": None, "COUNT": 0}, columns=["ID", "NAME", "COUNT"]
+    )
+    source.rows[max(source.rows)] |= {"AMOUNT": None, "NOTE": None}
     tx.commit()
-    window = source.cut()
-    change = SchemaChange(500, 1, "alter table …", source.schema)
+    change = SchemaChange(ddl_scn, ddl_ordinal, "alter table …", source.schema)
+    window = source.cut(change)
 
     calls = iter(range(1, 100))
 
@@ -68,7 +74,7 @@ def test_added_columns_are_followed(
     lake.prepare_schema(old_schema)
     assert delta_version(source.schema) == version
     late.apply(lake)  # read before the columns were there
-    window.apply(lake)
+    window.apply(lake, earlier=[old_schema])
     assert mirror(source.schema) == source.state(window.scn_high)
     assert window.replay(lake).skipped
     before = mirror(source.schema, hidden=True)
@@ -83,7 +89,7 @@ def test_added_columns_are_followed(
     )
     for wrong in (
         renamed,
-        dataclasses.replace(source.schema, key=("NAME",)),
+        dataclasses.replace(source.schema, key=("NAME",), scn_from=500),
         _with(source.schema, columns.varchar("BY_WHOM", default="USER")),
         _with(source.schema, columns.varchar("state")),
     ):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cdc_core.config import LakeConfig
-from cdc_core.lake.reduce import last_change_sql, reduced_sql
+from cdc_core.lake.reduce import last_change_sql, reduced_sql, shared_keys_sql
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.tables import change_ddl
 from cdc_core.model.identifiers import TableId
@@ -77,14 +77,51 @@ def changes(seed: int) -> list[dict[str, Any]]:
     return found
 
 
+def _change(op: str, ordinal: int, rid: str, name: str) -> dict[str, Any]:
+    image = {"ID": 1, "NAME": name}
+    return {
+        "_cdc_op": op,
+        "_cdc_commit_scn": 20,
+        "_cdc_ordinal": ordinal,
+        "_cdc_xid": "x20",
+        "_cdc_row_id": rid,
+        "_cdc_absent": [],
+        "before": image if op == "d" else None,
+        "after": None if op == "d" else image,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "shared"),
+    [
+        pytest.param(changes(1), False, id="each-key-one-row"),
+        pytest.param(
+            [_change("c", 1, "R2", "new"), _change("d", 2, "R1", "old")],
+            True,
+            id="the-new-row-before-the-old-one-goes",
+        ),
+        pytest.param(
+            [_change("d", 1, "R1", "old"), _change("c", 2, "R2", "new")],
+            True,
+            id="the-old-row-goes-first",
+        ),
+        pytest.param(
+            [_change("c", 1, "R1", "new"), _change("d", 2, "R1", "new")], False, id="one-row"
+        ),
+    ],
+)
+def test_a_key_with_two_rows_in_one_transaction_is_noticed(
+    spark_process: None, tmp_path: Path, given: list[dict[str, Any]], shared: bool
+) -> None:
+    session = _given(tmp_path, given)
+    assert session.sql(shared_keys_sql("given", SCHEMA)).isEmpty() is not shared
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_last_change_of_a_key_is_what_the_whole_reduction_gives(
     spark_process: None, tmp_path: Path, seed: int
 ) -> None:
-    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
-    rows = session.createDataFrame([], change_ddl(SCHEMA))
-    values = [tuple(row.get(field.name) for field in rows.schema.fields) for row in changes(seed)]
-    session.createDataFrame(values, rows.schema).createOrReplaceTempView("given")
+    session = _given(tmp_path, changes(seed))
     found = []
     for sql in (
         reduced_sql("given", SCHEMA, absent=(), defaults={}),
@@ -96,3 +133,12 @@ def test_the_last_change_of_a_key_is_what_the_whole_reduction_gives(
     long, short = (set(rows) for rows in found)
     assert long <= short
     assert all("ID=9" in row and "'del'" in row for row in short - long)
+
+
+def _given(tmp_path: Path, given: list[dict[str, Any]]) -> Any:
+    """A session with the changes as the view ``given``."""
+    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
+    rows = session.createDataFrame([], change_ddl(SCHEMA))
+    values = [tuple(row.get(field.name) for field in rows.schema.fields) for row in given]
+    session.createDataFrame(values, rows.schema).createOrReplaceTempView("given")
+    return session

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from cdc_core.errors import WindowOrderError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import TableSchema
 
 pytestmark = pytest.mark.spark
 
@@ -74,3 +77,26 @@ def test_a_window_that_does_not_follow_the_last_is_refused(
     one = source.cut()
     with pytest.raises(WindowOrderError, match="has not taken the window before"):
         one.apply(lake, position=one.manifest.window.scn_low - 1)
+
+
+def test_a_new_row_may_take_a_key_before_its_old_row_goes(
+    open_lake: Any, make_source: Any, columns: Any, mirror: Any
+) -> None:
+    """With a DEFERRABLE key, or where a row moves, LogMiner shows the insert before the delete."""
+    ids = (columns.number("ID", 9, 0), columns.varchar("NAME"))
+    source = make_source(TableSchema(TableId("SHOP", "PLAIN"), Scn(1), ids, ("ID",)))
+    lake = open_lake()
+    tx = source.begin()
+    old = tx.insert({"ID": 1, "NAME": "old"})
+    tx.insert({"ID": 2, "NAME": "stays"})
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    tx = source.begin()
+    tx.insert({"ID": 1, "NAME": "new"})
+    tx.delete(old)
+    tx.commit()
+    window = source.cut()
+    window.apply(lake)
+    assert mirror(source.schema) == source.state(window.scn_high)
+    assert mirror(source.schema) == [{"ID": 1, "NAME": "new"}, {"ID": 2, "NAME": "stays"}]
