@@ -69,14 +69,17 @@ def _result(
         asset_key=key,
         check_name=CHECK_NAME,
         passed=comparison.differences == 0,
-        description=f"{comparison.differences} rows differ as of SCN {scn}",
+        description=(
+            f"{'at least ' if comparison.is_lower_bound else ''}{comparison.differences} rows differ as of SCN {scn}"
+            + ("; `redolake repair` mends them" if comparison.differences else "")
+        ),
         metadata={
             "cdc/mirror": dg.MetadataValue.asset(mirror),
             "cdc/scn": scn,
             "cdc/rows_oracle": comparison.rows_oracle,
             "cdc/rows_delta": comparison.rows_delta,
             "cdc/differences": comparison.differences,
-            "cdc/keys": ", ".join(comparison.keys) or "none",
+            "cdc/double_keys": comparison.double_keys_oracle + comparison.double_keys_delta,
             "cdc/digest_oracle": comparison.digest_oracle,
             "cdc/digest_delta": comparison.digest_delta,
             "cdc/seconds": round(comparison.seconds, 3),

@@ -123,6 +123,10 @@ class SchemaMismatchError(TerminalError):
     """A table's definition does not fit what was captured, or a DDL cannot be followed."""
 
 
+class DuplicateKeyError(TerminalError):
+    """Two rows of a table have one key, so the key does not say which row a change is about."""
+
+
 class WindowOrderError(TerminalError):
     """A window was asked to be applied before its predecessor."""
 

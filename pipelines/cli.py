@@ -75,6 +75,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     listings.windows: "List windows: times, states, changes.",
     listings.signals: "List signals and what became of them.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
+    data.repair: "Read again what differs from Oracle.",
     data.replay: "Take old windows again.",
 }
 for command, short_help in SHORT_HELP.items():

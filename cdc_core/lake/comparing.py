@@ -1,95 +1,258 @@
 """Is a mirror equal to Oracle's rows as of one SCN?
 
-Exact: every row is joined by key and every column compared, NULL equal to NULL and NaN to NaN. Next to that stand counts and
-a digest of all values on each side; ``reconcile.digest`` has the digest's rule.
+Each side is looked at by itself first: its rows are spread over buckets by a hash of their key, and each bucket is counted,
+digested (``lake.digest`` has the rule) and searched for keys that more than one row has. Only where the two sides' buckets differ are
+keys held against each other: one row per key and side, with count and digest. Buckets by hash, unlike ranges, are the same on
+both sides whatever the key's type and the database's sort order are.
+
+Memory and disk stay bounded: Oracle's side comes in parts, of which only the sums are kept; the mirror is read in
+passes of at most :data:`ROWS_AT_ONCE` rows; and of the buckets that differ no more than :data:`ROWS_AT_ONCE` rows are held
+against each other. Beyond that the number of differing keys is a lower bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.lake.counting import count_rows
+from cdc_core.lake.digest import HEX_DIGITS
 from cdc_core.lake.evolution import check_mirror
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
 
-HEX_DIGITS = 15
+ROWS_PER_BUCKET = 1024
+BUCKETS_MAX = 2**16
+ROWS_AT_ONCE = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a comparison found. ``keys`` are the first differing keys, as text, columns joined by a comma; never values."""
+class Sums:
+    """One bucket of one side, or a side as a whole."""
 
-    rows_oracle: int
-    rows_delta: int
-    differences: int
-    keys: tuple[str, ...]
-    digest_oracle: str
-    digest_delta: str
+    rows: int = 0
+    digest: int = 0
+    double_keys: int = 0
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.rows + other.rows,
+            self.digest + other.digest,
+            self.double_keys + other.double_keys,
+        )
 
 
-def compare(
-    work: TableWork, schema: TableSchema, paths: Sequence[str], version: int, *, keys_max: int
-) -> Comparison:
-    """Compare Parquet files of the table's rows with a version of its mirror.
+Side = Mapping[int, Sums]
+"""Sums by bucket; a bucket without rows is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """The buckets in which the sides differ or a key is double, as far as they are looked into; ``differences_beyond`` is how many
+    keys differ at least in those that are not."""
+
+    buckets: tuple[int, ...]
+    differences_beyond: int
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Keys that are not the same on both sides. ``keys`` are the first ones, as values of the lake in the key's order: row values,
+    which the caller shows to nobody who did not ask."""
+
+    count: int
+    keys: tuple[tuple[Any, ...], ...]
+
+
+def of_mirror(work: TableWork, schema: TableSchema, version: int) -> MirrorComparison:
+    """The comparison of a version of a mirror, with as many buckets as its size asks for.
 
     Raises:
-        LandingDamagedError: A file is missing or cannot be read.
-        LakeError: The mirror does not have the version, or lacks a column there.
+        SchemaMismatchError: The mirror lacks columns of ``schema``.
+        LakeError: There is no mirror.
     """
-    log = work.require_mirror()
-    check_mirror(work, schema, log)
-    session = work.open_session()
+    check_mirror(work, schema, work.require_mirror())
+    rows = count_rows(work.mirror)
+    wanted = BUCKETS_MAX if rows is None else -(-rows // ROWS_PER_BUCKET)
+    buckets = min(BUCKETS_MAX, 1 << max(0, wanted - 1).bit_length())
+    return MirrorComparison(work, schema, version, buckets)
+
+
+def total(side: Side) -> Sums:
+    """A side as a whole."""
+    return sum(side.values(), Sums())
+
+
+def added(sides: Iterable[Side]) -> Side:
+    """Parts of one side that have no key in common, as one."""
+    found: dict[int, Sums] = {}
+    for part in sides:
+        for bucket, sums in part.items():
+            found[bucket] = found.get(bucket, Sums()) + sums
+    return found
+
+
+def suspects(oracle: Side, delta_side: Side, *, rows_max: int = ROWS_AT_ONCE) -> Suspects:
+    """Which buckets are to be looked into."""
+    nothing = Sums()
+    differing = [
+        bucket
+        for bucket in sorted(oracle.keys() | delta_side.keys())
+        if oracle.get(bucket, nothing) != delta_side.get(bucket, nothing)
+        or oracle.get(bucket, nothing).double_keys
+    ]
+    taken: list[int] = []
+    left, beyond = rows_max, 0
+    for bucket in differing:
+        rows = oracle.get(bucket, nothing).rows + delta_side.get(bucket, nothing).rows
+        if not taken or rows <= left:
+            taken.append(bucket)
+            left -= rows
+        else:
+            ours, theirs = oracle.get(bucket, nothing), delta_side.get(bucket, nothing)
+            beyond += max(1, abs(ours.rows - theirs.rows))
+    return Suspects(tuple(taken), beyond)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorComparison:
+    """A version of one mirror that is compared. :func:`of_mirror` makes it."""
+
+    work: TableWork
+    schema: TableSchema
+    version: int
+    buckets: int
+
+    def sums_of_files(self, paths: Sequence[str]) -> Side:
+        """Sums of rows of Oracle that lie in Parquet files.
+
+        Raises:
+            LandingDamagedError: A file is missing or cannot be read.
+        """
+        session = self.work.open_session()
+        with translated("looking at Oracle's rows", **self.work.facts()):
+            _make_oracle_rows(session, self.schema, paths)
+            return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets))
+
+    def sums_of_mirror(self) -> Side:
+        """Sums of the mirror.
+
+        Raises:
+            LakeError: The mirror does not have the version, or lacks a column there.
+        """
+        session = self.work.open_session()
+        rows = count_rows(self.work.mirror) or 0
+        passes = min(self.buckets, max(1, -(-rows // ROWS_AT_ONCE)))
+        found: dict[int, Sums] = {}
+        with translated("looking at the mirror's rows", **self._facts()):
+            for number in range(passes):
+                bucket = _bucket_sql(self.schema, self.buckets)
+                part = f" WHERE PMOD({bucket}, {passes}) = {number}" if passes > 1 else ""
+                sql = _sums_sql(f"(SELECT * FROM {self._mirror}{part})", self.schema, self.buckets)
+                found |= _collected(session, sql)
+        return found
+
+    def keep_keys(self, paths: Sequence[str], wanted: Suspects, folder: str) -> None:
+        """Of rows of Oracle in Parquet files, write keys, counts and digests of the wanted buckets into a new folder."""
+        session = self.work.open_session()
+        with translated("looking at Oracle's rows", **self.work.facts()):
+            _make_oracle_rows(session, self.schema, paths)
+            _make_wanted(session, wanted)
+            sql = _keys_sql("oracle_rows", self.schema, self.buckets)
+            session.sql(sql).coalesce(1).write.parquet(folder)
+
+    def differing_keys(
+        self, kept: Sequence[str], wanted: Suspects, *, keys_max: int
+    ) -> Differences:
+        """Hold what :meth:`keep_keys` wrote against the mirror, key by key."""
+        session = self.work.open_session()
+        kinds = dict(columns_of(self.schema))
+        key = self.schema.key
+        keys = ", ".join(map(quote_name, key))
+        same = " AND ".join(f"o.{quote_name(k)} = d.{quote_name(k)}" for k in key)
+        either = ", ".join(
+            f"COALESCE(o.{quote_name(k)}, d.{quote_name(k)}) AS {quote_name(k)}" for k in key
+        )
+        ddl = ", ".join(f"{quote_name(k)} {spark_type(kinds[k])}" for k in key)
+        with translated("comparing keys with Oracle", **self._facts()):
+            _make_wanted(session, wanted)
+            reader = session.read.schema(f"{ddl}, n BIGINT, number DECIMAL(38, 0)")
+            reader.parquet(*kept).createOrReplaceTempView("kept")
+            mirror = _keys_sql(f"(SELECT * FROM {self._mirror})", self.schema, self.buckets)
+            session.sql(f"""
+                SELECT {either} FROM
+                  (SELECT {keys}, SUM(n) AS n, SUM(number) AS number FROM kept GROUP BY {keys}) o
+                FULL OUTER JOIN ({mirror}) d ON {same}
+                WHERE NOT (o.n <=> 1 AND d.n <=> 1 AND o.number <=> d.number)
+            """).createOrReplaceTempView("differing")
+            [(count,)] = session.sql("SELECT COUNT(*) FROM differing").collect()
+            first = f"SELECT * FROM differing ORDER BY {keys} LIMIT {keys_max}"
+            return Differences(count, tuple(map(tuple, session.sql(first).collect())))
+
+    @property
+    def _mirror(self) -> str:
+        return f"{delta(self.work.mirror)} VERSION AS OF {self.version}"
+
+    def _facts(self) -> dict[str, object]:
+        return self.work.facts(version=self.version)
+
+
+def _make_oracle_rows(session: Any, schema: TableSchema, paths: Sequence[str]) -> None:
     ddl = ", ".join(
         f"{quote_name(column)} {spark_type(kind)}" for column, kind in columns_of(schema)
     )
-    with translated("comparing with Oracle", **work.facts(version=version)):
-        frame = (
-            session.read.schema(ddl).parquet(*paths) if paths else session.createDataFrame([], ddl)
-        )
-        frame.createOrReplaceTempView("oracle_rows")
-        session.sql(_joined_sql(work.mirror, schema, version)).createOrReplaceTempView("joined")
-        found = session.sql(_SUMMARY).collect()[0]
-        keys = _differing_keys(session, schema, keys_max) if found["differences"] else ()
-    return Comparison(
-        rows_oracle=found["rows_oracle"],
-        rows_delta=found["rows_delta"],
-        differences=found["differences"],
-        keys=keys,
-        digest_oracle=f"{int(found['digest_oracle']):x}",
-        digest_delta=f"{int(found['digest_delta']):x}",
-    )
+    session.read.schema(ddl).parquet(*paths).createOrReplaceTempView("oracle_rows")
 
 
-_SUMMARY = """
-    SELECT COUNT(o_number) AS rows_oracle, COUNT(d_number) AS rows_delta, COUNT_IF(differs) AS differences,
-      COALESCE(SUM(o_number), 0) AS digest_oracle, COALESCE(SUM(d_number), 0) AS digest_delta
-    FROM joined
-"""
+def _make_wanted(session: Any, wanted: Suspects) -> None:
+    rows = [(bucket,) for bucket in wanted.buckets]
+    session.createDataFrame(rows, "bucket BIGINT").createOrReplaceTempView("wanted")
 
 
-def _joined_sql(mirror: str, schema: TableSchema, version: int) -> str:
-    """One row per key of either side: do they differ, and each side's number for the digest."""
-    number = _row_number_sql(schema)
-    columns = ", ".join(quote_name(column) for column in schema.column_names)
-    on = " AND ".join(f"o.{quote_name(key)} = d.{quote_name(key)}" for key in schema.key)
-    equal = " AND ".join(f"o.{quote_name(c)} <=> d.{quote_name(c)}" for c in schema.column_names)
-    keys = ", ".join(
-        f"COALESCE(o.{quote_name(key)}, d.{quote_name(key)}) AS key{i}"
-        for i, key in enumerate(schema.key)
-    )
+def _collected(session: Any, sql: str) -> dict[int, Sums]:
+    return {
+        row["bucket"]: Sums(row["n"], int(row["digest"]), row["double_keys"])
+        for row in session.sql(sql).collect()
+    }
+
+
+def _sums_sql(rows: str, schema: TableSchema, buckets: int) -> str:
     return f"""
-        SELECT {keys}, o.number AS o_number, d.number AS d_number,
-          NOT (o.number IS NOT NULL AND d.number IS NOT NULL AND {equal}) AS differs
-        FROM (SELECT {columns}, {number} AS number FROM oracle_rows) o
-        FULL OUTER JOIN (SELECT {columns}, {number} AS number FROM {delta(mirror)} VERSION AS OF {version}) d
-          ON {on}
+        SELECT bucket, SUM(n) AS n, SUM(number) AS digest, COUNT_IF(n > 1) AS double_keys
+        FROM ({_per_key_sql(rows, schema, buckets)}) GROUP BY bucket
     """
+
+
+def _keys_sql(rows: str, schema: TableSchema, buckets: int) -> str:
+    """Key, ``n`` and ``number`` of the keys in the view ``wanted``'s buckets."""
+    keys = ", ".join(quote_name(key) for key in schema.key)
+    return f"""
+        SELECT {keys}, COUNT(*) AS n, CAST(SUM(number) AS DECIMAL(38, 0)) AS number
+        FROM (
+          SELECT /*+ BROADCAST(w) */ r.* FROM (
+            SELECT {keys}, {_row_number_sql(schema)} AS number, {_bucket_sql(schema, buckets)} AS bucket FROM {rows}
+          ) r LEFT SEMI JOIN wanted w ON r.bucket = w.bucket
+        ) GROUP BY {keys}
+    """
+
+
+def _per_key_sql(rows: str, schema: TableSchema, buckets: int) -> str:
+    keys = ", ".join(quote_name(key) for key in schema.key)
+    bucket = _bucket_sql(schema, buckets)
+    return f"""
+        SELECT {keys}, ANY_VALUE({bucket}) AS bucket, COUNT(*) AS n, SUM({_row_number_sql(schema)}) AS number
+        FROM {rows} GROUP BY {keys}
+    """
+
+
+def _bucket_sql(schema: TableSchema, buckets: int) -> str:
+    keys = ", ".join(quote_name(key) for key in schema.key)
+    return f"PMOD(XXHASH64({keys}), {buckets})"
 
 
 def _row_number_sql(schema: TableSchema) -> str:
@@ -112,11 +275,3 @@ def _text_sql(column: str, kind: pa.DataType) -> str:
     if pa.types.is_floating(kind):
         return f"CAST(IF({column} = 0, CAST(0 AS {spark_type(kind)}), {column}) AS STRING)"
     return f"CAST({column} AS STRING)"
-
-
-def _differing_keys(session: Any, schema: TableSchema, keys_max: int) -> tuple[str, ...]:
-    keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
-    rows = session.sql(
-        f"SELECT CONCAT_WS(',', {keys}) AS k FROM joined WHERE differs ORDER BY {keys} LIMIT {keys_max}"
-    ).collect()
-    return tuple(row["k"] for row in rows)

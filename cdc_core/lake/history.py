@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -39,7 +39,6 @@ class DeltaLog:
     transactions: dict[str, int]
     properties: dict[str, str]
     columns: dict[str, str]
-    commits: tuple[DeltaCommit, ...] = field(default=())
 
 
 def read_log(path: str) -> DeltaLog | None:
@@ -49,12 +48,8 @@ def read_log(path: str) -> DeltaLog | None:
         LakeError: The log has a gap or cannot be read.
     """
     filesystem, root = _filesystem(path)
-    try:
-        infos = filesystem.get_file_info(pafs.FileSelector(f"{root}/_delta_log"))
-    except FileNotFoundError:
-        return None
-    names = sorted(info.base_name for info in infos if info.is_file)
-    commits = {int(found[1]): name for name in names if (found := _COMMIT.match(name))}
+    names = _names(filesystem, root)
+    commits = _commit_names(names)
     if not commits:
         return None
     start, parts = _newest_checkpoint(names)
@@ -70,18 +65,13 @@ def read_log(path: str) -> DeltaLog | None:
     state = _State()
     for part in parts:
         state.take_checkpoint(filesystem, f"{folder}/{part}")
-    history = []
-    for version, name in sorted(commits.items()):
-        actions = list(_actions(filesystem, f"{folder}/{name}"))
-        if version > start:
-            state.take(actions)
-        history.append(_commit(version, actions))
+    for version in versions:
+        state.take(list(_actions(filesystem, f"{folder}/{commits[version]}")))
     return DeltaLog(
         version=max(commits),
         transactions=state.transactions,
         properties=state.properties,
         columns=state.columns,
-        commits=tuple(history),
     )
 
 
@@ -104,6 +94,47 @@ def move_aside(path: str, suffix: str) -> str:
         )
     filesystem.move(root, target)
     return path.rstrip("/") + suffix
+
+
+def read_commits(path: str) -> tuple[DeltaCommit, ...]:
+    """The commits that the log of the Delta table at ``path`` still has, oldest first; none if there is no table.
+
+    Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest state tells.
+    """
+    filesystem, root = _filesystem(path)
+    commits = _commit_names(_names(filesystem, root))
+    return tuple(
+        _commit(version, list(_actions(filesystem, f"{root}/_delta_log/{name}")))
+        for version, name in sorted(commits.items())
+    )
+
+
+def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
+    """The newest version in which a mirror has not gone past ``scn``; None if the commits do not reach back so far.
+
+    A commit's ``scn_high`` is the mirror's position after it, or the SCN of a chunk that was read ahead of the position. A
+    commit that says nothing (a change of properties, OPTIMIZE, somebody else's) leaves the mirror where it was.
+    """
+    found: int | None = None
+    reached = -1
+    for commit in commits:
+        reached = max(reached, commit.metadata.get("scn_high", -1))
+        if 0 <= reached <= scn:
+            found = commit.version
+    return found
+
+
+def _names(filesystem: pafs.FileSystem, root: str) -> list[str]:
+    """Names of the log's files; none without a table."""
+    try:
+        infos = filesystem.get_file_info(pafs.FileSelector(f"{root}/_delta_log"))
+    except FileNotFoundError:
+        return []
+    return sorted(info.base_name for info in infos if info.is_file)
+
+
+def _commit_names(names: list[str]) -> dict[int, str]:
+    return {int(found[1]): name for name in names if (found := _COMMIT.match(name))}
 
 
 class _State:

@@ -14,10 +14,10 @@ from typing import Any
 from cdc_core.config import LakeConfig
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import LakeError
-from cdc_core.lake.chunks import KeyRange, apply_chunk
-from cdc_core.lake.comparing import Comparison, compare
+from cdc_core.lake.chunks import apply_chunk, remove_gone
+from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.evolution import is_settled, settle_schema
-from cdc_core.lake.history import read_log
+from cdc_core.lake.history import read_commits, read_log, version_at
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.replay import rebuild_mirror, replay_window
 from cdc_core.lake.spark import SparkSource, start_session
@@ -126,9 +126,9 @@ class Lake:
         manifest: ChunkManifest,
         paths: Sequence[str],
         *,
-        first: bool,
         generation: int = 0,
-        deletes_in: KeyRange | None = None,
+        position: int | None = None,
+        asked: Sequence[Sequence[Any]] | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a chunk to its table's change log and bring its rows into the mirror, each once.
@@ -136,17 +136,44 @@ class Lake:
         Args:
             manifest: The chunk.
             paths: Its Parquet files.
-            first: The table's first snapshot is under way: rows are appended as long as no window was applied.
             generation: As for :meth:`apply_window`.
-            deletes_in: The chunk's key range, if mirror rows inside it that the chunk lacks shall go; ignored for chunks
-                with a condition.
+            position: scn_high of the last window that the caller knows the mirror took; None before the first.
+            asked: The keys that the chunk was asked for, where it is a list of keys: those of them that it lacks go.
             fence: Called right before each commit.
 
         Raises:
+            DuplicateKeyError: Two rows of the chunk have one key.
             LakeError, LandingDamagedError, CommitConflictError: As for :meth:`apply_window`.
         """
         work = self._work(manifest.schema.table, generation, fence)
-        return apply_chunk(work, manifest, paths, first=first, deletes_in=deletes_in)
+        return apply_chunk(work, manifest, paths, position=position, asked=asked)
+
+    def remove_gone(
+        self,
+        table: TableId,
+        snapshot_id: str,
+        scn_lowest: int,
+        *,
+        generation: int = 0,
+        position: int | None = None,
+        fence: Fence = no_fence,
+    ) -> TableApplied:
+        """After all chunks of a snapshot of the whole table: delete the mirror's rows whose keys none of them has.
+
+        Args:
+            table: The table.
+            snapshot_id: The snapshot; all its chunks are applied.
+            scn_lowest: The lowest SCN as of which one of them was read.
+            generation: As for :meth:`apply_window`.
+            position: As for :meth:`apply_chunk`.
+            fence: Called right before each commit.
+
+        Raises:
+            DuplicateKeyError: The mirror has a key twice.
+            LakeError, CommitConflictError: As for :meth:`apply_window`.
+        """
+        work = self._work(table, generation, fence)
+        return remove_gone(work, snapshot_id, scn_lowest, position=position)
 
     def replay_window(
         self,
@@ -220,23 +247,14 @@ class Lake:
         if read_log(work.changelog) is not None and not is_settled(work, schema):
             settle_schema(work, work.open_session(), schema)
 
-    def compare(
-        self,
-        table: TableId,
-        schema: TableSchema,
-        oracle_paths: Sequence[str],
-        version: int,
-        *,
-        keys_max: int = 20,
-    ) -> Comparison:
-        """Compare rows of Oracle, landed as Parquet, with a version of the mirror: exactly, by key.
+    def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
+        """What compares rows of Oracle, landed as Parquet, with a version of the mirror.
 
         Raises:
-            LandingDamagedError: A file is missing or cannot be read.
-            LakeError: The mirror does not have the version.
+            SchemaMismatchError: The mirror lacks columns of ``schema``.
+            LakeError: There is no mirror.
         """
-        work = self._work(table, 0, no_fence)
-        return compare(work, schema, oracle_paths, version, keys_max=keys_max)
+        return of_mirror(self._work(table, 0, no_fence), schema, version)
 
     def mirror_version_at(self, table: TableId, scn: int) -> int:
         """The newest version of the mirror that shows Oracle as of an SCN at or before ``scn``; needs no Spark.
@@ -245,18 +263,15 @@ class Lake:
             LakeError: The mirror is not there, or its log does not reach back so far.
         """
         work = self._work(table, 0, no_fence)
-        versions = [
-            commit.version
-            for commit in work.require_mirror().commits
-            if commit.metadata.get("scn_high", scn + 1) <= scn
-        ]
-        if not versions:
+        work.require_mirror()
+        version = version_at(read_commits(work.mirror), scn)
+        if version is None:
             raise LakeError(
                 "the mirror has no version for this SCN",
                 hint="Take a newer SCN; old versions go when Delta cleans up its log.",
                 **work.facts(scn=scn),
             )
-        return max(versions)
+        return version
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""

@@ -54,6 +54,24 @@ WHEN NOT MATCHED AND s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn} THEN
 """
 
 
+def replace_sql(mirror: str, source: str, schema: TableSchema) -> str:
+    """MERGE that puts ``source`` in the place of whatever the Delta table at ``mirror`` has of its keys, in one commit.
+
+    ``source`` is a view with the mirror's columns and ``_cdc_kind``: each key once as ``del``, of which only the key is read,
+    and once as ``row`` if it shall be there. All rows of a ``del`` key go, even if there are several; ``row`` rows match
+    nothing and are inserted.
+    """
+    on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
+    columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
+    names = ", ".join(map(quote_name, columns))
+    values = ", ".join(f"s.{quote_name(column)}" for column in columns)
+    return f"""
+MERGE INTO {delta(mirror)} t USING {source} s ON s._cdc_kind = 'del' AND {on}
+WHEN MATCHED THEN DELETE
+WHEN NOT MATCHED AND s._cdc_kind = 'row' THEN INSERT ({names}) VALUES ({values})
+"""
+
+
 def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force: bool) -> str:
     plain = f"s.{quote_name(column)}"
     if column == ORDINAL and absent and not force:

@@ -12,9 +12,8 @@ from typing import Any
 from cdc_core.errors import LakeError, WindowOrderError
 from cdc_core.lake.carry import carried_sql, history_origin
 from cdc_core.lake.changes import change_facts, window_view
-from cdc_core.lake.defaults import default_values
 from cdc_core.lake.evolution import added_columns, settle_schema
-from cdc_core.lake.history import read_log
+from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_sql
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.spark import translated
@@ -83,8 +82,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     Raises:
         LakeError: There is no change log, or it does not hold the beginning of every row.
     """
-    log = read_log(work.changelog)
-    if log is None:
+    if read_log(work.changelog) is None:
         raise LakeError(
             "there is no change log to rebuild from",
             hint="Take a new snapshot of the table.",
@@ -114,7 +112,8 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
             hint="Take a new snapshot of the table.",
             **work.facts(rows=counts["missing"]),
         )
-    scn = position or max((c.metadata.get("scn_high", 0) for c in log.commits), default=0)
+    said = (commit.metadata.get("scn_high", 0) for commit in read_commits(work.changelog))
+    scn = position or max(said, default=0)
     work.fence()
     with translated("writing the mirror anew", **work.facts()):
         writer = rows.write.format("delta").mode("overwrite")
@@ -140,11 +139,10 @@ def _derive(
         session.sql(_near_sql(schema, near, wanted)).createOrReplaceTempView("near_history")
         near = "near_history"
     facts = change_facts(session, near, schema)
-    defaults = default_values(schema, facts.absent)
+    defaults = added_columns(read_log(work.changelog))
     if facts.moved_absent:
         # Following rows over their changes of key may lead to keys outside the window.
-        whole = change_facts(session, "whole_history", schema)
-        facts, defaults = whole, default_values(schema, whole.absent)
+        facts = change_facts(session, "whole_history", schema)
         origin = history_origin("whole_history", schema, facts.absent)
         carried = carried_sql("whole_history", schema, facts.absent, defaults, origin)
         session.sql(carried).createOrReplaceTempView("carried_history")

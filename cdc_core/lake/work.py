@@ -71,8 +71,8 @@ class TableWork:
         """The transaction identifier of windows; its version is scn_high."""
         return f"redolake/{self.source}/{self.table.path}/{self.generation}"
 
-    def chunk_app(self, snapshot_id: str, number: int) -> str:
-        """The transaction identifier of one chunk; its version is 1."""
+    def chunk_app(self, snapshot_id: str, number: int | str) -> str:
+        """The transaction identifier of one chunk, or of what its finished snapshot deletes; its version is 1."""
         return f"{self.window_app}/chunk/{snapshot_id}/{number}"
 
     def facts(self, **facts: object) -> dict[str, object]:

@@ -95,15 +95,23 @@ class SourceStatus:
     last_error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableComparison:
-    """One table compared with Oracle as of an SCN; ``keys`` are up to a few differing keys, never other values."""
+    """One table compared with Oracle as of an SCN.
+
+    Rows, digests and keys that more than one row has are those of each side by itself. ``differences`` counts keys that are not the
+    same on both sides; it is a lower bound where ``is_lower_bound``. ``keys`` are the first of them as text, columns joined by a
+    comma, where the caller asked for them; never other values.
+    """
 
     table: str
     rows_oracle: int
     rows_delta: int
+    double_keys_oracle: int
+    double_keys_delta: int
     differences: int
-    keys: tuple[str, ...]
+    is_lower_bound: bool = False
+    keys: tuple[str, ...] = ()
     digest_oracle: str
     digest_delta: str
     seconds: float
@@ -118,5 +126,5 @@ class Reconciliation:
 
     @property
     def differences(self) -> int:
-        """Rows that differ, over all tables."""
+        """Keys that differ, over all tables."""
         return sum(table.differences for table in self.tables)

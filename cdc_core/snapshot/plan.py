@@ -82,6 +82,30 @@ class ChunkRange:
         return f"ChunkRange({self.kind}, bounded={tuple(bounds)})"
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkKeys:
+    """The rows of a table that have one of these keys: texts as in :class:`ChunkRange`, and as much to be kept out of logs."""
+
+    keys: tuple[Bound, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON form for the metadata store; :func:`chunk_part` is its inverse."""
+        return {"kind": "keys", "keys": [list(key) for key in self.keys]}
+
+    def __repr__(self) -> str:
+        return f"ChunkKeys({len(self.keys)})"
+
+
+ChunkPart = ChunkRange | ChunkKeys
+
+
+def chunk_part(data: dict[str, Any]) -> ChunkPart:
+    """Read what ``as_json`` of a part wrote."""
+    if data["kind"] == "keys":
+        return ChunkKeys(tuple(tuple(key) for key in data["keys"]))
+    return ChunkRange.from_json(data)
+
+
 def plan_chunks(
     session: OracleSession,
     schema: TableSchema,
@@ -112,6 +136,36 @@ def plan_chunks(
         "chunks planned table=%s chunks=%d by=%s scn=%d", schema.table, len(ranges), kind, scn
     )
     return ranges
+
+
+def part_predicate(part: ChunkPart, schema: TableSchema) -> tuple[str, dict[str, str]]:
+    """The WHERE condition of a part and its binds; "" for a whole table."""
+    return (
+        _keys_predicate(part, schema)
+        if isinstance(part, ChunkKeys)
+        else range_predicate(part, schema)
+    )
+
+
+def _keys_predicate(part: ChunkKeys, schema: TableSchema) -> tuple[str, dict[str, str]]:
+    """One row per key, each as a conjunction of its columns, or one list of values where the key has one column."""
+    binds = {
+        f"k{row}_{at}": text for row, key in enumerate(part.keys) for at, text in enumerate(key)
+    }
+    columns = [schema.column(name) for name in schema.key]
+    values = [
+        [bound_expression(column, f":k{row}_{at}") for at, column in enumerate(columns)]
+        for row in range(len(part.keys))
+    ]
+    if len(columns) == 1:
+        return f"{quote(columns[0].name)} IN ({', '.join(value for [value] in values)})", binds
+    terms = (
+        " AND ".join(
+            f"{quote(column.name)} = {value}" for column, value in zip(columns, row, strict=True)
+        )
+        for row in values
+    )
+    return " OR ".join(f"({term})" for term in terms), binds
 
 
 def range_predicate(chunk: ChunkRange, schema: TableSchema) -> tuple[str, dict[str, str]]:

@@ -24,7 +24,7 @@ from cdc_core.schema.types import (
     is_timestamp_text,
     select_expression,
 )
-from cdc_core.snapshot.plan import ChunkRange, range_predicate, where_clause
+from cdc_core.snapshot.plan import ChunkPart, part_predicate, where_clause
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _SECONDS_END = 19
 def read_chunk(
     session: OracleSession,
     schema: TableSchema,
-    chunk: ChunkRange,
+    chunk: ChunkPart,
     *,
     source: str,
     snapshot_id: str,
@@ -107,11 +107,11 @@ def _land(
 
 
 def chunk_query(
-    schema: TableSchema, chunk: ChunkRange, scn: Scn, condition: str | None
+    schema: TableSchema, chunk: ChunkPart, scn: Scn, condition: str | None
 ) -> tuple[str, dict[str, object]]:
     """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for each LOB that says whether it
     is empty."""
-    predicate, binds = range_predicate(chunk, schema)
+    predicate, binds = part_predicate(chunk, schema)
     selected = [select_expression(column) for column in schema.columns]
     selected += [empty_lob_expression(column) for column in schema.columns if column.is_lob]
     columns = ", ".join(selected)

@@ -183,10 +183,14 @@ class Pipeline:
         return signals.take_signals(self._ctx)
 
     def reconcile(
-        self, tables: list[TableId] | None = None, *, scn: int | None = None
+        self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0
     ) -> Reconciliation:
         """Compare with Oracle at one SCN (:func:`reconciling.reconcile`)."""
-        return reconciling.reconcile(self._ctx, tables, scn=scn)
+        return reconciling.reconcile(self._ctx, tables, scn=scn, keys_max=keys_max)
+
+    def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:
+        """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`), yielding each finished step."""
+        yield from self._carry_chunks(reconciling.start_repair(self._ctx, tables))
 
     def status(self, *, ask_oracle: bool = True) -> SourceStatus:
         """How the source stands (:func:`source_status.status`)."""
@@ -202,8 +206,11 @@ class Pipeline:
         Some tables are carried side by side (``lake.tables_at_once``), each read one chunk ahead.
         """
         self.start_snapshot(tables, **plan)
-        yield from carry_chunks(
-            self.pending_chunks(tables),
+        yield from self._carry_chunks(self.pending_chunks(tables))
+
+    def _carry_chunks(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
+        return carry_chunks(
+            keys,
             self.snapshot_chunk,
             self.apply_chunk,
             tables_at_once=self.config.lake.tables_at_once,

@@ -1,32 +1,62 @@
-"""Is every mirror equal to Oracle as of one SCN?"""
+"""Is every mirror equal to Oracle as of one SCN, and if not, how does it become so?"""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import ConfigError, WindowOrderError
+from cdc_core.lake.comparing import (
+    Differences,
+    MirrorComparison,
+    Side,
+    Suspects,
+    added,
+    suspects,
+    total,
+)
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import Reconciliation, TableComparison
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.snapshot.plan import ChunkRange
+from cdc_core.schema.table import TableSchema
+from cdc_core.snapshot.keys import key_texts
+from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.plan import plan_parts
+
+REPAIR_KEYS_MAX = 10_000
+"""Up to so many differing keys of a table are read again by themselves, beyond them the whole table."""
+
+REPAIR_CHUNK_KEYS = 500
+"""Keys in one statement; Oracle takes no more than 1,000 values in a list."""
 
 
 def reconcile(
-    ctx: Context, tables: list[TableId] | None = None, *, scn: int | None = None
+    ctx: Context,
+    tables: list[TableId] | None = None,
+    *,
+    scn: int | None = None,
+    keys_max: int = 0,
 ) -> Reconciliation:
-    """Compare mirrors with Oracle ``AS OF SCN``: all rows, all columns, exactly.
+    """Compare mirrors with Oracle ``AS OF SCN``: all rows, all columns.
+
+    Oracle is read in chunks of ``snapshot.chunk_rows`` rows, of which one at a time is on disk; tables that differ are read once
+    more. Two rows that differ have the same digest once in 2^60 times.
 
     Args:
         tables: All captured tables when None.
         scn: The upper end of an applied window; by default that of the last window that all tables have taken.
+        keys_max: How many of the differing keys to name. They are row values: for the operator who asks.
 
     Raises:
         ConfigError: ``scn`` is not the end of an applied window.
@@ -35,7 +65,59 @@ def reconcile(
     """
     wanted = ctx.configured(tables)
     at = _position(ctx, wanted, scn)
-    return Reconciliation(at, tuple(_compare(ctx, table, at) for table in wanted))
+    compared = []
+    for table in wanted:
+        started = time.monotonic()
+        found = _compare(ctx, table, at, keys_max=keys_max)
+        compared.append(_told(table, found, seconds_since(started)))
+    return Reconciliation(at, tuple(compared))
+
+
+def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:
+    """Compare, and plan an ad hoc snapshot of what differs, as of the SCN that was compared.
+
+    Up to :data:`REPAIR_KEYS_MAX` keys of a table are read again by themselves: the chunk replaces what the mirror has of them,
+    and those that Oracle does not have go. Beyond them the whole table is read again. The chunks go the way of every
+    ad hoc snapshot, through change log and mirror, so that the log alone still gives the mirror.
+
+    Returns:
+        The planned chunks; none if nothing differs.
+
+    Raises:
+        ConfigError, WindowOrderError, SnapshotTooOldError: As for :func:`reconcile`.
+    """
+    wanted = ctx.configured(tables)
+    at = _position(ctx, wanted, None)
+    planned: list[ChunkKey] = []
+    for table in wanted:
+        found = _compare(ctx, table, at, keys_max=REPAIR_KEYS_MAX + 1)
+        if found.differences.count + found.wanted.differences_beyond:
+            parts = _parts_to_repair(found)
+            planned += plan_parts(ctx, table, at, prefix="r", parts=parts)
+    return planned
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What comparing one table found."""
+
+    schema: TableSchema
+    oracle: Side
+    delta: Side
+    wanted: Suspects
+    differences: Differences
+
+
+def _parts_to_repair(found: _Found) -> list[ChunkPart] | None:
+    """The differing keys in lists, or None for the whole table."""
+    keys = found.differences.keys
+    if found.wanted.differences_beyond or len(keys) > REPAIR_KEYS_MAX:
+        return None
+    texts = [key_texts(key, found.schema) for key in keys]
+    return [
+        ChunkKeys(tuple(texts[at : at + REPAIR_CHUNK_KEYS]))
+        for at in range(0, len(texts), REPAIR_CHUNK_KEYS)
+    ]
 
 
 def _position(ctx: Context, tables: list[TableId], scn: int | None) -> Scn:
@@ -75,40 +157,79 @@ def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
         )
 
 
-def _compare(ctx: Context, table: TableId, at: Scn) -> TableComparison:
-    started = time.monotonic()
-    with (
-        tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder,
-        ctx.oracle() as session,
-    ):
-        landing = open_landing(LocalLandingConfig(path=folder))
+def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
+    with ctx.oracle() as session:
         config = ctx.config.table(table)
         schema = ctx.store.schema_at(ctx.source, table, at) or read_table_schema(
             session, config, scn=at
         )
         schema = ctx.visible(schema)
-        manifest = read_chunk(
-            session,
-            schema,
-            ChunkRange.whole(),
-            source=ctx.source,
-            snapshot_id=f"s{at}",
-            number=0,
-            scn=at,
-            condition=None,
-            landing=landing,
-            rows=ctx.config.oracle.fetch_rows,
+        comparison = ctx.lake.comparison(table, schema, ctx.lake.mirror_version_at(table, at))
+        parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)
+        delta = comparison.sums_of_mirror()
+        oracle = added(
+            comparison.sums_of_files(paths)
+            for paths in _oracle_rows(ctx, session, schema, parts, at)
         )
-        paths = landing.local_paths(chunk_folder(ctx.source, table, f"s{at}", 0), manifest.files)
-        found = ctx.lake.compare(table, schema, paths, ctx.lake.mirror_version_at(table, at))
-    assert not Path(folder).exists()
+        wanted = suspects(oracle, delta)
+        differences = Differences(0, ())
+        if wanted.buckets:
+            rows = _oracle_rows(ctx, session, schema, parts, at)
+            differences = _look_into(comparison, rows, wanted, keys_max)
+    return _Found(schema, oracle, delta, wanted, differences)
+
+
+def _look_into(
+    comparison: MirrorComparison, rows: Iterator[list[str]], wanted: Suspects, keys_max: int
+) -> Differences:
+    with tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder:
+        kept = []
+        for number, paths in enumerate(rows):
+            kept.append(f"{folder}/{number}")
+            comparison.keep_keys(paths, wanted, kept[-1])
+        return comparison.differing_keys(kept, wanted, keys_max=keys_max)
+
+
+def _oracle_rows(
+    ctx: Context, session: OracleSession, schema: TableSchema, parts: Sequence[ChunkRange], at: Scn
+) -> Iterator[list[str]]:
+    """Files with a table's rows as of the SCN, part by part; each part's files go when the next one is asked for."""
+    for number, part in enumerate(parts):
+        with tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder:
+            landing = open_landing(LocalLandingConfig(path=folder))
+            manifest = read_chunk(
+                session,
+                schema,
+                part,
+                source=ctx.source,
+                snapshot_id=f"s{at}",
+                number=number,
+                scn=at,
+                condition=None,
+                landing=landing,
+                rows=ctx.config.oracle.fetch_rows,
+            )
+            where = chunk_folder(ctx.source, schema.table, f"s{at}", number)
+            yield landing.local_paths(where, manifest.files)
+
+
+def _told(table: TableId, found: _Found, seconds: float) -> TableComparison:
+    oracle, delta = total(found.oracle), total(found.delta)
+    beyond = found.wanted.differences_beyond
     return TableComparison(
-        str(table),
-        found.rows_oracle,
-        found.rows_delta,
-        found.differences,
-        found.keys,
-        found.digest_oracle,
-        found.digest_delta,
-        seconds_since(started),
+        table=str(table),
+        rows_oracle=oracle.rows,
+        rows_delta=delta.rows,
+        double_keys_oracle=oracle.double_keys,
+        double_keys_delta=delta.double_keys,
+        differences=found.differences.count + beyond,
+        is_lower_bound=bool(beyond),
+        keys=tuple(",".join(map(_key_text, key)) for key in found.differences.keys),
+        digest_oracle=f"{oracle.digest:x}",
+        digest_delta=f"{delta.digest:x}",
+        seconds=seconds,
     )
+
+
+def _key_text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes | bytearray) else str(value)

@@ -63,6 +63,7 @@ CHANGE: Mapping[str, str] = {
     "_cdc_row_id": "ROWID of the row.",
     "_cdc_snapshot": "Snapshot and chunk for rows that a chunk wrote (`r`, and `d` for rows that a chunk found gone); NULL for changes from redo.",
     "_cdc_absent": "Columns that the change does not carry in `after` (for `d` in `before`): unknown, not NULL. Usually empty.",
+    "_cdc_before_absent": "Columns that the change does not carry in `before`: unknown, not NULL.",
     "_cdc_columns": "Number of user columns when the row was written, so that a column added later differs from NULL.",
 }
 WINDOW_MANIFEST: Mapping[str, str] = {

@@ -13,6 +13,8 @@ from cdc_core.errors import ConfigError, TransientError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
+from cdc_core.snapshot.conditions import checked_condition
+from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
 from pipelines.commands.shared import (
     ConfigOption,
     TablesOption,
@@ -152,6 +154,26 @@ def replay(
         out().print(f"{len(chosen)} windows replayed")
 
 
+def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
+    """Compare mirrors with Oracle, and read again what differs. Exit code 1 if something differs still.
+
+    Rows that differ, are missing or are double are read from Oracle by their keys, as of the SCN that was compared, and
+    take the place of what the mirror has of these keys; keys that Oracle does not have go. If more than 10,000 keys of a table differ,
+    it is read again as a whole. The rows go through change log and mirror, as in every ad hoc snapshot.
+    """
+    with opened(config) as pipeline:
+        tables = tables_of(table)
+        chunks = [step for step in pipeline.repair(tables) if step.kind == "chunk-applied"]
+        if not chunks:
+            out().print("Nothing differs.")
+            return
+        out().print(f"{len(chunks)} chunks read again, {sum(step.rows for step in chunks):,} rows")
+        found = pipeline.reconcile(tables)
+        show_reconciliation(found, out())
+    if found.differences:
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
 def execute_snapshot(
     table: TablesOption = None,
     condition: ConditionOption = None,
@@ -193,9 +215,6 @@ def _check_condition(table: list[str] | None, condition: str | None) -> None:
 
 def _try_condition(pipeline: Pipeline, tables: list[TableId], condition: str) -> None:
     """Refuse a condition that the tables' last known columns do not fit, before it is sent."""
-    from cdc_core.snapshot.conditions import (
-        checked_condition,  # the SQL reader takes long to import
-    )
 
     for table in tables:
         versions = pipeline.store.schema_versions(pipeline.config.name, table)

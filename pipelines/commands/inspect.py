@@ -51,16 +51,30 @@ def reconcile(
             "--scn", help="Compare as of this end of an applied window. Default: the position."
         ),
     ] = None,
+    keys: Annotated[
+        int,
+        typer.Option(
+            "--keys",
+            metavar="N",
+            min=0,
+            help="Name up to N differing rows of each table by their keys, which are values of your rows.",
+        ),
+    ] = 0,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare every mirror with Oracle AS OF one SCN: all rows, all columns, exactly. Exit code 1 on a difference.
+    """Compare every mirror with Oracle AS OF one SCN: all rows, all columns. Exit code 1 on a difference.
 
-    --json has these keys, which stay as they are: scn, and tables, a list of {table, rows_oracle, rows_delta, differences,
-    keys, digest_oracle, digest_delta, seconds}. keys names a few differing rows by their keys; other values are never shown.
+    Each side is counted, digested and searched for double keys by itself, then keys are compared where the digests differ.
+    Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size needs little memory and disk.
+    `redolake repair` mends what differs.
+
+    --json has these keys, which stay as they are: scn, and tables, a list of {table, rows_oracle, rows_delta,
+    double_keys_oracle, double_keys_delta, differences, is_lower_bound, keys, digest_oracle, digest_delta, seconds}.
+    is_lower_bound: so much differs that not every key was looked at. keys is empty without --keys.
     """
     with opened(config) as pipeline:
-        found = pipeline.reconcile(tables_of(table), scn=scn)
+        found = pipeline.reconcile(tables_of(table), scn=scn, keys_max=keys)
     if json:
         print_json(
             {
@@ -112,10 +126,10 @@ def show_status(found: SourceStatus, console: Console) -> None:
 
 
 def show_reconciliation(found: Reconciliation, console: Console) -> None:
-    """Print a comparison for people: tables and keys, no other values."""
+    """Print a comparison for people: tables, the keys that were asked for, no other values."""
     table = Table(box=None, pad_edge=False, title=f"Oracle AS OF SCN {found.scn} and Delta")
     table.add_column("table")
-    for column in ("rows in Oracle", "rows in Delta", "differences", "seconds"):
+    for column in ("rows in Oracle", "rows in Delta", "double keys", "differences", "seconds"):
         table.add_column(column, justify="right")
     for one in found.tables:
         colour = "red" if one.differences else "green"
@@ -123,13 +137,18 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
             one.table,
             f"{one.rows_oracle:,}",
             f"{one.rows_delta:,}",
-            f"[{colour}]{one.differences:,}[/]",
+            f"{one.double_keys_oracle + one.double_keys_delta:,}",
+            f"[{colour}]{'at least ' if one.is_lower_bound else ''}{one.differences:,}[/]",
             f"{one.seconds:.1f}",
         )
     console.print(table)
     for one in found.tables:
-        if one.differences:
+        if one.keys:
             console.print(f"[red]{one.table}[/] differs at: {escape(', '.join(one.keys))}")
+    if found.differences:
+        console.print(
+            "`redolake reconcile --keys 20` names rows by their keys, `redolake repair` mends them."
+        )
 
 
 def _time(iso: str | None) -> str:

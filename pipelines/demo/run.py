@@ -21,7 +21,7 @@ from rich.console import Console
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import LogsNotReadyError, OracleUnavailableError
-from cdc_core.lake.history import read_log
+from cdc_core.lake.history import read_commits
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.tables import mirror_path
 from cdc_core.steps import Pipeline
@@ -235,11 +235,9 @@ def changes_applied(config: SourceConfig) -> dict[str, int]:
 
 
 def _changes_in(mirror: str) -> int:
-    log = read_log(mirror)
-    commits = log.commits if log else ()
     return sum(
         int(commit.metadata["changes"])
-        for commit in commits
+        for commit in read_commits(mirror)
         if commit.metadata.get("kind") == "window"
     )
 
@@ -252,7 +250,7 @@ def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float
     verdict = (
         "[green]Every table equals Oracle.[/]"
         if differences == 0
-        else f"[red]{differences:,} rows differ: `redolake reconcile` names them.[/]"
+        else f"[red]{differences:,} rows differ: `redolake repair` mends them.[/]"
     )
     phases = ", ".join(f"{name} {took:.0f} s" for name, took in screen.phases.items())
     for line in (

@@ -325,21 +325,29 @@ class StandIn:
             taken.append((signal, keys))
         return taken
 
+    def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:
+        for table in tables or self.tables:
+            if self.differences.pop(str(table), 0):
+                self.calls.append(("repair", str(table)))
+                yield StepReport("chunk-applied", "r2000:000000", 0.1, rows=1, table=table)
+
     def reconcile(
-        self, tables: list[TableId] | None = None, *, scn: int | None = None
+        self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0
     ) -> Reconciliation:
         return Reconciliation(
             scn or self.scn,
             tuple(
                 TableComparison(
-                    str(table),
-                    10,
-                    10,
-                    self.differences.get(str(table), 0),
-                    ("ID=1",) if self.differences.get(str(table)) else (),
-                    "aa",
-                    "aa",
-                    0.1,
+                    table=str(table),
+                    rows_oracle=10,
+                    rows_delta=10,
+                    double_keys_oracle=0,
+                    double_keys_delta=0,
+                    differences=self.differences.get(str(table), 0),
+                    keys=("ID=1",)[:keys_max] if self.differences.get(str(table)) else (),
+                    digest_oracle="aa",
+                    digest_delta="aa",
+                    seconds=0.1,
                 )
                 for table in tables or self.tables
             ),

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
-from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
+from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import Column, TableSchema
@@ -247,7 +247,7 @@ class Source:
             key=lambda row: tuple(str(row[k]).zfill(30) for k in self.schema.key),
         )
 
-    def cut(self, **more: Any) -> Window:
+    def cut(self, *schema_changes: SchemaChange) -> Window:
         window = ScnWindow(Scn(self.low), Scn(self.tick()))
         folder = self.folder / window.folder
         folder.mkdir(parents=True)
@@ -268,7 +268,7 @@ class Source:
             transactions_open=len(opened),
             logs=(),
             schemas=(self.schema,),
-            schema_changes=(),
+            schema_changes=schema_changes,
             resetlogs_change=1,
             seconds=0.0,
         )
@@ -343,8 +343,8 @@ class Chunk:
     manifest: ChunkManifest
     paths: list[str]
 
-    def apply(self, lake: Lake, *, first: bool = True, **more: Any) -> Any:
-        return lake.apply_chunk(self.manifest, self.paths, first=first, **more)
+    def apply(self, lake: Lake, **more: Any) -> Any:
+        return lake.apply_chunk(self.manifest, self.paths, **more)
 
 
 def _write(path: Path, rows: list[Row], schema: pa.Schema) -> LandedFile:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from cdc_core.lake.chunks import KeyRange
+from cdc_core.errors import DuplicateKeyError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import TableSchema
 
 pytestmark = pytest.mark.spark
 
@@ -44,39 +51,201 @@ def test_chunks_and_windows_join_in_any_order(
     one.apply(lake)
     two.apply(lake)
 
-    # A chunk that was read before window two must not undo it: not the update, the delete, the change of key.
+    # A snapshot that was read before window two must not undo it: not the update, the delete, the change of key.
     old = source.chunk(scn=middle, snapshot="s2")
-    done = old.apply(lake, first=False)
+    done = old.apply(lake, position=two.scn_high)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 5, 0)
+    assert lake.remove_gone(source.schema.table, "s2", middle).rows_deleted == 0
     assert mirror(source.schema) == source.state(two.scn_high)
 
-    # A chunk that was read ahead of window three: what it has seen is not applied again.
+    # A snapshot that was read ahead of window three: what it has seen is not applied again.
     tx = source.begin()
     tx.update(ids[5], {"NAME": "fifth"})
     tx.delete(ids[6])
     tx.commit()
     ahead = source.chunk(snapshot="s3", keep=lambda r: r["ID"] <= 6)
+    rest = source.chunk(scn=ahead.manifest.scn, snapshot="s3", keep=lambda r: r["ID"] > 6, number=2)
     three = source.cut()
-    done = ahead.apply(lake, first=False, deletes_in=KeyRange(None, (6,)))
-    assert done.rows_deleted == 1
+    for chunk in (ahead, rest):
+        chunk.apply(lake, position=two.scn_high)
+    done = lake.remove_gone(source.schema.table, "s3", ahead.manifest.scn)
+    assert (done.rows_deleted, done.changes) == (1, 1)
+    assert lake.remove_gone(source.schema.table, "s3", ahead.manifest.scn).skipped
     assert mirror(source.schema) == source.state(three.scn_high)
     done = three.apply(lake)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 0, 0)
     assert mirror(source.schema) == source.state(three.scn_high)
 
-    # An ad hoc chunk with a condition never deletes.
+    # A chunk with a condition never deletes.
     some = source.chunk(snapshot="s4", keep=lambda r: r["ID"] == 7, condition="ID = 7")
-    assert some.apply(lake, first=False, deletes_in=KeyRange()).rows_deleted == 0
+    assert some.apply(lake, position=three.scn_high).rows_deleted == 0
     assert mirror(source.schema) == source.state(three.scn_high)
 
-    # The change log alone gives the same mirror, deletions by chunks included.
+    # The change log alone gives the same mirror, deletions by snapshots included.
     before = mirror(source.schema, hidden=True)
     assert lake.rebuild_mirror(source.schema.table, source.schema) == len(before)
     assert mirror(source.schema, hidden=True) == before
-    assert {c["_cdc_snapshot"] for c in changelog(source.schema) if c["_cdc_op"] == "r"} == {
-        "s1/1",
-        "s1/2",
-        "s2/1",
-        "s3/1",
-        "s4/1",
-    }
+    read = {c["_cdc_snapshot"] for c in changelog(source.schema) if c["_cdc_op"] == "r"}
+    assert read == {"s1/1", "s1/2", "s2/1", "s3/1", "s3/2", "s4/1"}
+
+
+@pytest.fixture
+def filled(open_lake: Any, source: Any, row: Any) -> Any:
+    """A first snapshot of orders 1 to 6; the next window begins behind it."""
+    lake = open_lake()
+    tx = source.begin()
+    source.ids = {i: tx.insert(row(i, f"name {i}", note=None)) for i in range(1, 7)}
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    return lake
+
+
+def test_a_second_first_snapshot_doubles_nothing(filled: Any, source: Any, mirror: Any) -> None:
+    """The metadata store was lost before the first window: a new first snapshot meets the mirror of the old one."""
+    tx = source.begin()
+    tx.delete(source.ids[2])
+    tx.update(source.ids[3], {"NAME": "changed"})
+    tx.commit()
+    again = source.chunk(snapshot="s9", keep=lambda r: r["ID"] <= 3)
+    at = again.manifest.scn
+    rest = source.chunk(scn=at, snapshot="s9", keep=lambda r: r["ID"] > 3, number=2)
+    again.apply(filled)
+    rest.apply(filled)
+    assert filled.remove_gone(source.schema.table, "s9", at).rows_deleted == 1
+    assert mirror(source.schema) == source.state(at)
+
+
+def test_chunks_of_two_snapshots_may_be_mixed(
+    open_lake: Any, source: Any, row: Any, mirror: Any
+) -> None:
+    """An ad hoc chunk that is applied while the first snapshot is under way doubles nothing."""
+    lake = open_lake()
+    tx = source.begin()
+    for i in range(1, 7):
+        tx.insert(row(i, note=None))
+    tx.commit()
+    at, later = source.tick(), source.tick()
+    parts = [
+        source.chunk(scn=scn, snapshot=f"s{scn}", keep=keep, number=number)
+        for scn in (later, at)
+        for number, keep in ((1, lambda r: r["ID"] <= 3), (2, lambda r: r["ID"] > 3))
+    ]
+    for chunk in (parts[0], parts[2], parts[3], parts[1]):
+        chunk.apply(lake)
+    for scn in (later, at):
+        assert lake.remove_gone(source.schema.table, f"s{scn}", scn).rows_deleted == 0
+    assert mirror(source.schema) == source.state(later)
+
+
+def test_a_snapshot_heals_rows_that_are_double(
+    filled: Any, source: Any, mirror: Any, tmp_path: Path
+) -> None:
+    damaged = DeltaTable(str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path))
+    twice = QueryBuilder().register("t", damaged).execute("select * from t").read_all()
+    write_deltalake(damaged, pa.table(twice), mode="append")
+    assert len(mirror(source.schema)) == 12
+    chunk = source.chunk(snapshot="s9")
+    done = chunk.apply(filled)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 6, 6)
+    assert mirror(source.schema) == source.state(chunk.manifest.scn)
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale"), [(None, None), (38, 10), (9, 0)], ids=["NUMBER", "38-10", "9-0"]
+)
+def test_rows_that_are_gone_go_whatever_the_keys_type_is(
+    open_lake: Any, make_source: Any, columns: Any, mirror: Any, precision: Any, scale: Any
+) -> None:
+    """Three chunks, read as of different SCNs; a row that changes between them belongs to the windows."""
+    kind = columns.number("ID", precision, scale)
+    source = make_source(
+        TableSchema(TableId("SHOP", "PLAIN"), Scn(1), (kind, columns.varchar("NAME")), ("ID",))
+    )
+    value: Any = str if precision is None else Decimal if scale else int
+    lake = open_lake()
+    tx = source.begin()
+    ids = {i: tx.insert({"ID": value(i), "NAME": "n"}) for i in range(1, 31)}
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    for gone in (2, 15, 30):  # behind the log's back: these have no redo
+        del source.rows[ids[gone]]
+        source.states[max(source.states)].pop(ids[gone])
+    chunks = []
+    for number, (low, high) in enumerate(((1, 10), (11, 20), (21, 30))):
+        keep = lambda r, low=low, high=high: low <= int(r["ID"]) <= high  # noqa: E731
+        chunks.append(source.chunk(snapshot="s9", number=number, keep=keep))
+        tx = source.begin()
+        tx.delete(ids[3 + number])
+        tx.insert({"ID": value(100 + number), "NAME": "new"})
+        tx.commit()
+    window = source.cut()
+    for chunk in chunks:
+        chunk.apply(lake)
+    lowest = min(chunk.manifest.scn for chunk in chunks)
+    done = lake.remove_gone(source.schema.table, "s9", lowest)
+    # Row 4 and 5 were still there when their chunk was read, and so was row 3; the window takes them.
+    assert done.rows_deleted == 3
+    window.apply(lake, covered_scn=lowest)
+    assert mirror(source.schema) == source.state(window.scn_high)
+
+
+def test_keys_that_were_asked_for_and_are_gone_go(filled: Any, source: Any, mirror: Any) -> None:
+    tx = source.begin()
+    tx.update(source.ids[5], {"NAME": "later"})
+    tx.commit()
+    window = source.cut()
+    window.apply(filled)
+    at = window.scn_high
+    for gone in (1, 2):
+        source.states[max(source.states)].pop(source.ids[gone])
+    asked = [(1,), (3,), (77,)]
+    keep = lambda r: (r["ID"],) in asked  # noqa: E731
+    ahead = source.chunk(snapshot="r1", keep=keep)
+    assert ahead.apply(filled, position=at, asked=asked).rows_deleted == 0
+    exact = source.chunk(scn=at, snapshot="r2", keep=keep)
+    done = exact.apply(filled, position=at, asked=asked)
+    assert (done.rows_updated, done.rows_deleted, done.changes) == (0, 1, 1)
+    assert [r["ID"] for r in mirror(source.schema)] == [2, 3, 4, 5, 6]
+
+
+def test_two_rows_with_one_key_stop_the_chunk(
+    open_lake: Any, make_source: Any, columns: Any, changelog: Any
+) -> None:
+    schema = TableSchema(
+        TableId("SHOP", "PLAIN"), Scn(1), (columns.number("G", 9, 0), columns.varchar("N")), ("G",)
+    )
+    source = make_source(schema)
+    tx = source.begin()
+    tx.insert({"G": 1, "N": "secret one"})
+    tx.insert({"G": 1, "N": "secret two"})
+    tx.commit()
+    with pytest.raises(DuplicateKeyError) as error:
+        source.chunk().apply(open_lake())
+    assert error.value.facts["key"] == "G"
+    assert "SHOP.PLAIN" in str(error.value)
+    assert "secret" not in str(error.value)
+    assert changelog(schema) == []
+
+
+def test_the_version_of_an_scn_is_right_after_a_late_chunk(
+    filled: Any, source: Any, mirror: Any
+) -> None:
+    """A chunk from before two windows is applied after them: it does not make its version an old one."""
+    late = source.chunk(snapshot="s9")
+    windows = []
+    for i in (1, 2):
+        tx = source.begin()
+        tx.update(source.ids[i], {"NAME": f"window {i}"})
+        tx.commit()
+        windows.append(source.cut())
+        windows[-1].apply(filled)
+    late.apply(filled, position=windows[-1].scn_high)
+    for window in windows:
+        version = filled.mirror_version_at(source.schema.table, window.scn_high)
+        assert mirror(source.schema, version) == source.state(window.scn_high)
+    ahead = source.chunk(snapshot="s10")
+    ahead.apply(filled, position=windows[-1].scn_high)
+    before = filled.mirror_version_at(source.schema.table, windows[-1].scn_high)
+    assert before < filled.mirror_version_at(source.schema.table, ahead.manifest.scn)

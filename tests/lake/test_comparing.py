@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from cdc_core.errors import LakeError, LandingDamagedError
+from cdc_core.lake.comparing import Differences, Sums, added, suspects, total
 from cdc_core.lake.digest import table_digest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -87,22 +90,75 @@ def test_equal_tables_have_equal_digests_and_differences_are_named(
     lake = open_lake()
     chunk = make_source(SCHEMA).chunk(scn=100)
     right = _Chunk(tmp_path, ROWS, "right")
-    lake.apply_chunk(chunk.manifest, [right.path], first=True)
+    lake.apply_chunk(chunk.manifest, [right.path])
     version = lake.mirror_version_at(SCHEMA.table, 100)
-    found = lake.compare(SCHEMA.table, SCHEMA, [right.path], version)
-    assert (found.rows_oracle, found.rows_delta, found.differences) == (5, 5, 0)
-    assert found.digest_oracle == found.digest_delta == table_digest(ROWS)
+    found = look(lake, [[right.path]], version, tmp_path / "1")
+    assert found.oracle == found.delta == Sums(5, int(table_digest(ROWS), 16), 0)
+    assert found.keys == ()
 
     changed = [*ROWS[:2], (*ROWS[2][:3], "1", *ROWS[2][4:]), ROWS[4], (9, "new", *ROWS[3][2:])]
-    other = _Chunk(tmp_path, changed, "other")
-    found = lake.compare(SCHEMA.table, SCHEMA, [other.path], version, keys_max=2)
-    assert (found.rows_oracle, found.rows_delta, found.differences) == (5, 5, 3)
-    assert found.keys == ("2,ü🔥", "3,x")
-    assert found.digest_oracle == table_digest(changed) != found.digest_delta
+    parts = [
+        [_Chunk(tmp_path, part, f"part {at}").path]
+        for at, part in enumerate((changed[:2], [], changed[2:]))
+    ]
+    found = look(lake, parts, version, tmp_path / "2", keys_max=2)
+    assert (found.oracle.rows, found.delta.rows, found.count) == (5, 5, 3)
+    assert found.keys == ((2, "ü🔥"), (3, "x"))
+    assert found.oracle.digest == int(table_digest(changed), 16) != found.delta.digest
 
     with pytest.raises(LakeError):
-        lake.compare(SCHEMA.table, SCHEMA, [right.path], 99)
+        look(lake, parts, 99, tmp_path / "3")
     with pytest.raises(LandingDamagedError):
-        lake.compare(SCHEMA.table, SCHEMA, [str(tmp_path / "nowhere.parquet")], version)
+        look(lake, [[str(tmp_path / "nowhere.parquet")]], version, tmp_path / "4")
     with pytest.raises(LakeError, match="no version for this SCN"):
         lake.mirror_version_at(SCHEMA.table, 99)
+
+
+def test_rows_that_are_double_are_seen_on_either_side(
+    open_lake: Any, make_source: Any, tmp_path: Path
+) -> None:
+    """Counts, digests and double keys are those of each side by itself, whatever the other one has."""
+    lake = open_lake()
+    chunk = make_source(SCHEMA).chunk(scn=100)
+    right = _Chunk(tmp_path, ROWS, "right")
+    lake.apply_chunk(chunk.manifest, [right.path])
+    path = str(tmp_path / "lake" / "shop" / "mirror" / SCHEMA.table.path)
+    rows = pa.table(
+        QueryBuilder().register("t", DeltaTable(path)).execute("select * from t").read_all()
+    )
+    write_deltalake(path, rows, mode="append")
+    version = lake.mirror_version_at(SCHEMA.table, 100)
+    found = look(lake, [[right.path]], version, tmp_path / "1")
+    digest = int(table_digest(ROWS), 16)
+    assert found.oracle == Sums(5, digest, 0)
+    assert found.delta == Sums(10, 2 * digest, 5)
+    assert (found.count, len(found.keys)) == (5, 5)
+    twice = _Chunk(tmp_path, ROWS * 2, "twice")
+    found = look(lake, [[twice.path]], version, tmp_path / "2")
+    assert found.oracle == found.delta
+    assert found.count == 5
+
+
+@dataclass(frozen=True)
+class _Found:
+    oracle: Sums
+    delta: Sums
+    count: int
+    keys: tuple[tuple[Any, ...], ...]
+
+
+def look(
+    lake: Any, parts: list[list[str]], version: int, folder: Path, *, keys_max: int = 20
+) -> _Found:
+    """Compare as the steps do it."""
+    comparison = lake.comparison(SCHEMA.table, SCHEMA, version)
+    delta = comparison.sums_of_mirror()
+    oracle = added(comparison.sums_of_files(paths) for paths in parts)
+    wanted = suspects(oracle, delta)
+    differences = Differences(0, ())
+    if wanted.buckets:
+        kept = [str(folder / str(number)) for number in range(len(parts))]
+        for paths, where in zip(parts, kept, strict=True):
+            comparison.keep_keys(paths, wanted, where)
+        differences = comparison.differing_keys(kept, wanted, keys_max=keys_max)
+    return _Found(total(oracle), total(delta), differences.count, differences.keys)

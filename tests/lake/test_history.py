@@ -10,7 +10,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from cdc_core.errors import LakeError
-from cdc_core.lake.history import read_log
+from cdc_core.lake.history import DeltaCommit, read_commits, read_log, version_at
 
 
 def _write(path: Path, version: int) -> None:
@@ -42,7 +42,27 @@ def test_transactions_survive_checkpoints(tmp_path: Path) -> None:
     assert log.version == 3
     assert log.transactions == {"redolake/shop/t/0": 4, **{f"chunk/{n}": 1 for n in range(1, 5)}}
     assert log.columns == {"ID": "long"}
-    assert [(c.version, c.metadata["scn_high"]) for c in log.commits] == [(2, 30), (3, 40)]
+    commits = read_commits(str(path))
+    assert [(c.version, c.metadata["scn_high"]) for c in commits] == [(2, 30), (3, 40)]
+
+
+@pytest.mark.parametrize(
+    ("scn", "version"),
+    [
+        pytest.param(9, None, id="before-everything"),
+        pytest.param(10, 1, id="at-an-end"),
+        pytest.param(29, 3, id="foreign-commits-stay-with-what-they-changed"),
+        pytest.param(30, 6, id="a-chunk-from-before-does-not-turn-back"),
+        pytest.param(99, 7, id="newest"),
+    ],
+)
+def test_the_version_of_an_scn_is_the_last_before_the_mirror_went_past_it(
+    scn: int, version: int | None
+) -> None:
+    said: list[dict[str, int]] = [{}, {"scn_high": 10}, {"scn_high": 20}, {}, {"scn_high": 30}]
+    said += [{"scn_high": 15}, {}, {"scn_high": 40}]
+    commits = [DeltaCommit(at, "WRITE", dict(metadata)) for at, metadata in enumerate(said)]
+    assert version_at(commits, scn) == version
 
 
 def test_a_log_with_a_gap_is_refused(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ COMMANDS = [
     "windows",
     "signals",
     "reconcile",
+    "repair",
     "replay",
     "signal execute-snapshot",
     "table list",
@@ -291,12 +292,23 @@ def test_reconcile_is_0_when_equal(source: StandIn) -> None:
     assert wanted <= set(found["tables"][0])
 
 
-def test_reconcile_is_1_on_a_difference_and_names_table_and_keys(source: StandIn) -> None:
+def test_reconcile_is_1_on_a_difference_and_names_keys_only_where_asked(source: StandIn) -> None:
     source.differences["HR.JOBS"] = 1
     result = redolake("reconcile")
     assert result.exit_code == 1
-    assert "HR.JOBS differs at: ID=1" in result.stdout
+    assert "redolake repair" in result.stdout
+    assert "ID=1" not in result.stdout + redolake("reconcile", "--json").stdout
+    assert "HR.JOBS differs at: ID=1" in redolake("reconcile", "--keys", "5").stdout
     assert redolake("reconcile", "--table", "HR.EMPLOYEES").exit_code == 0
+
+
+def test_repair_reads_again_what_differs(source: StandIn) -> None:
+    source.differences["HR.JOBS"] = 1
+    result = redolake("repair")
+    assert result.exit_code == 0, result.stderr
+    assert "1 chunks read again" in result.stdout
+    assert ("repair", "HR.JOBS") in source.calls
+    assert "Nothing differs" in redolake("repair").stdout
 
 
 def test_doctor_json_is_json_and_exit_1_says_that_something_is_missing(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 from cdc_core.errors import (
     WindowOrderError,
 )
+from cdc_core.lake.work import Fence
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.model.chunks import ChunkKey
-from cdc_core.model.reports import StepReport
+from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import ChunkRange
+from cdc_core.snapshot.keys import key_values
+from cdc_core.snapshot.plan import ChunkKeys, chunk_part
+from cdc_core.state.records import ChunkRecord, TableRecord
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.key_ranges import key_range
-from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, is_of_whole_table
 from cdc_core.steps.stopping import stops_table
 
 
@@ -48,12 +51,16 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         applied = ctx.lake.apply_chunk(
             manifest,
             paths,
-            first=table.mirror_scn is None,
             generation=table.generation,
-            deletes_in=key_range(
-                ChunkRange.from_json(record.range), manifest.schema, condition=manifest.condition
-            ),
+            position=table.mirror_scn,
+            asked=_asked(record, manifest.schema),
             fence=lease.check,
+        )
+        gone = _remove_gone(ctx, record, table, lease.check)
+        applied = replace(
+            applied,
+            changes=applied.changes + gone.changes,
+            rows_deleted=applied.rows_deleted + gone.rows_deleted,
         )
         ctx.store.record_chunk_applied(
             ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
@@ -78,3 +85,33 @@ def _taken_in(ctx: Context, schema: TableSchema) -> TableSchema:
     ad hoc snapshot may hold some of its rows only."""
     newest = ctx.store.schema_versions(ctx.source, schema.table)[-1].schema
     return ctx.visible(schema).without(newest.excluded)
+
+
+def _asked(record: ChunkRecord, schema: TableSchema) -> list[tuple[Any, ...]] | None:
+    part = chunk_part(record.range)
+    if not isinstance(part, ChunkKeys):
+        return None
+    return [key_values(key, schema) for key in part.keys]
+
+
+def _remove_gone(
+    ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence
+) -> TableApplied:
+    """With the last chunk of a snapshot of the whole table: delete what no chunk has.
+
+    It comes before the chunk is recorded as applied, so that a crash between the two finds it again.
+    """
+    chunks = ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
+    others = [chunk for chunk in chunks if chunk.number != record.number]
+    if not all(is_of_whole_table(chunk) for chunk in chunks) or not all(
+        chunk.state == "applied" for chunk in others
+    ):
+        return TableApplied(table=record.table)
+    return ctx.lake.remove_gone(
+        record.table,
+        record.snapshot_id,
+        min(chunk.scn for chunk in chunks),
+        generation=table.generation,
+        position=table.mirror_scn,
+        fence=fence,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 
 from cdc_core.capture.positions import current_scn
@@ -10,10 +11,11 @@ from cdc_core.errors import ConfigError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.snapshot.plan import plan_chunks
+from cdc_core.snapshot.plan import ChunkPart, plan_chunks
 from cdc_core.state.records import ChunkRecord
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.joining import join_tables, plan_joining, preflight
@@ -72,6 +74,33 @@ def start_snapshot(
                 )
             )
         return [_key(record) for record in planned if record.state != "applied"]
+
+
+def plan_parts(
+    ctx: Context, table: TableId, scn: Scn, *, prefix: str, parts: Sequence[ChunkPart] | None
+) -> list[ChunkKey]:
+    """Plan an ad hoc snapshot of some parts of a table, or of the whole table, as of an SCN that Oracle still has the undo for.
+
+    Args:
+        ctx: The source.
+        table: A table whose first snapshot is applied.
+        scn: As of when its chunks are read first; a newer SCN takes its place where the undo is gone.
+        prefix: Begins the snapshot's id.
+        parts: None for the whole table.
+    """
+    with ctx.lease("snapshot-plan", wait_seconds=30):
+        if parts is None:
+            with ctx.oracle() as session:
+                schema = read_table_schema(session, ctx.config.table(table), scn=scn)
+                parts = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
+        # Chunks of an earlier repair may lie in landing, even if the store was restored and does not know them.
+        snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
+        planned = [
+            ChunkRecord(ctx.source, table, snapshot_id, number, scn, part.as_json())
+            for number, part in enumerate(parts)
+        ]
+        ctx.store.plan_chunks(planned)
+        return [_key(record) for record in planned]
 
 
 def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:

@@ -16,7 +16,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.snapshot.plan import ChunkRange
+from cdc_core.snapshot.plan import chunk_part
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.state.records import ChunkRecord
 from cdc_core.steps.context import Context, seconds_since
@@ -69,7 +69,7 @@ def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord)
             return read_chunk(
                 session,
                 schema,
-                ChunkRange.from_json(record.range),
+                chunk_part(record.range),
                 source=ctx.source,
                 snapshot_id=record.snapshot_id,
                 number=record.number,

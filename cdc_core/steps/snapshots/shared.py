@@ -8,6 +8,7 @@ from cdc_core.errors import (
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.state.records import ChunkRecord
 from cdc_core.steps.context import Context
 
@@ -28,3 +29,8 @@ def chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
     folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
     content = ctx.landing.read(folder, MANIFEST_NAME)
     return read_chunk_manifest(content, where=f"{folder}/{MANIFEST_NAME}"), digest_of(content)
+
+
+def is_of_whole_table(chunk: ChunkRecord) -> bool:
+    """Does the chunk's snapshot speak for every row of its range, so that all its chunks together speak for the whole table?"""
+    return chunk.condition is None and isinstance(chunk_part(chunk.range), ChunkRange)

@@ -12,6 +12,7 @@ from cdc_core.model.reports import StepKind, StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.state.records import ChunkRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.shared import is_of_whole_table
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ def covered_scn(ctx: Context, table: TableId) -> int:
         (
             min(int(chunk.scn) for chunk in chunks)
             for chunks in snapshots.values()
-            if all(chunk.state == "applied" and chunk.condition is None for chunk in chunks)
+            if all(chunk.state == "applied" and is_of_whole_table(chunk) for chunk in chunks)
         ),
         default=0,
     )

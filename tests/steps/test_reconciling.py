@@ -1,0 +1,140 @@
+"""A damaged mirror, found by ``reconcile`` and by a judge of another kind, and repaired through the ordinary path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from cdc_core.steps import Pipeline
+from tests.invariants.compare import Verdict, compare
+from tests.oracle.embedded import Oracle, running_oracle
+
+pytestmark = pytest.mark.spark
+
+BIG = Decimal("12345678901234567890123456789012345678")
+
+
+@dataclass
+class Damaged:
+    """A source with one table, and its mirror."""
+
+    oracle: Oracle
+    pipeline: Pipeline
+    mirror: Path
+
+    def rows(self) -> pa.Table:
+        builder = QueryBuilder().register("t", DeltaTable(str(self.mirror)))
+        return pa.table(builder.execute("SELECT * FROM t").read_all())
+
+    def judge(self, scn: int) -> Verdict:
+        """The other judge's word on the same version and SCN."""
+        with self.oracle.owner() as connection:
+            return compare(connection, "T", ("ID", "PART"), self.mirror, scn)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, spark_process: None) -> Iterator[Damaged]:
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER NOT NULL, PART VARCHAR2(9) NOT NULL, BIG NUMBER(38), NOTE VARCHAR2(30),"
+            " PRIMARY KEY (ID, PART))",
+            *(f"INSERT INTO T VALUES ({i}, 'p{i % 3}', {BIG - i}, 'n{i}')" for i in range(500)),
+        )
+        path = tmp_path_factory.mktemp("damaged")
+        config = oracle.config(
+            path,
+            "T",
+            lake={"path": str(path / "lake"), "driver_memory": "1g"},
+            snapshot={"chunk_rows": 200},
+        )
+        with Pipeline(config) as pipeline:
+            for _ in pipeline.run_once():
+                continue
+            oracle.run("UPDATE T SET NOTE = 'changed' WHERE ID < 20", "DELETE FROM T WHERE ID = 77")
+            for _ in pipeline.run_windows():
+                continue
+            [mirror] = (path / "lake" / "src" / "mirror").iterdir()
+            yield Damaged(oracle, pipeline, mirror)
+
+
+def test_an_undamaged_mirror_is_equal(made: Damaged) -> None:
+    found = made.pipeline.reconcile()
+    [table] = found.tables
+    assert (table.rows_oracle, table.rows_delta, table.differences) == (499, 499, 0)
+    assert table.digest_oracle == table.digest_delta
+    assert made.judge(found.scn) == Verdict(499, 499, 0, 0, 0, 0)
+    assert list(made.pipeline.repair()) == []
+
+
+def _doubled_row(made: Damaged) -> None:
+    write_deltalake(str(made.mirror), made.rows().slice(7, 1), mode="append")
+
+
+def _lost_row(made: Damaged) -> None:
+    DeltaTable(str(made.mirror)).delete("\"ID\" = '300'")
+
+
+def _wrong_38th_digit(made: Damaged) -> None:
+    more = 'CAST("BIG" + 1 AS DECIMAL(38, 0))'
+    DeltaTable(str(made.mirror)).update({"BIG": more}, predicate="\"ID\" = '12'")
+
+
+def _row_that_is_gone(made: Damaged) -> None:
+    row = made.rows().slice(7, 1)
+    ghost = row.set_column(0, row.schema.field(0), pa.array(["777"], row.schema.field(0).type))
+    write_deltalake(str(made.mirror), ghost, mode="append")
+
+
+@pytest.mark.parametrize(
+    ("damage", "verdict", "double_keys"),
+    [
+        pytest.param(_doubled_row, Verdict(499, 500, 0, 1, 0, 1), 1, id="a-doubled-row"),
+        pytest.param(_lost_row, Verdict(499, 498, 0, 0, 1, 0), 0, id="a-lost-row"),
+        pytest.param(_wrong_38th_digit, Verdict(499, 499, 0, 0, 1, 1), 0, id="38th-digit"),
+        pytest.param(_row_that_is_gone, Verdict(499, 500, 0, 0, 0, 1), 0, id="a-ghost"),
+    ],
+)
+def test_damage_is_found_by_both_judges_and_repaired(
+    made: Damaged,
+    damage: Callable[[Damaged], None],
+    verdict: Verdict,
+    double_keys: int,
+) -> None:
+    damage(made)
+    found = made.pipeline.reconcile(keys_max=1)
+    [table] = found.tables
+    assert made.judge(found.scn) == verdict
+    assert table.differences == 1
+    assert len(table.keys) == 1
+    assert (table.rows_oracle, table.rows_delta) == (verdict.rows_oracle, verdict.rows_delta)
+    assert (table.double_keys_oracle, table.double_keys_delta) == (0, double_keys)
+    assert list(made.pipeline.repair())
+    assert made.judge(found.scn).is_equal
+
+
+def test_more_differing_keys_than_a_list_holds_are_read_as_a_whole_table(
+    made: Damaged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row twice, one of another key that Oracle does not have; afterwards windows go on."""
+    monkeypatch.setattr("cdc_core.steps.reconciling.REPAIR_KEYS_MAX", 10)
+    _row_that_is_gone(made)
+    write_deltalake(str(made.mirror), made.rows(), mode="append")
+    found = made.pipeline.reconcile()
+    [table] = found.tables
+    assert (table.rows_delta, table.double_keys_delta, table.differences) == (1000, 500, 500)
+    assert table.keys == ()
+    assert made.judge(found.scn) == Verdict(499, 1000, 0, 500, 0, 501)
+    assert list(made.pipeline.repair())
+    assert made.judge(found.scn).is_equal
+    made.oracle.run("UPDATE T SET NOTE = NOTE || '.' WHERE ID < 5")
+    for _ in made.pipeline.run_windows():
+        continue
+    found = made.pipeline.reconcile()
+    assert found.differences == 0
+    assert made.judge(found.scn).is_equal
