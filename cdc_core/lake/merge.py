@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_core.errors import DecodeError, LakeError
+from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
 from cdc_core.lake.spark import packed_error
 from cdc_core.lake.tables import COMMIT_SCN, ORDINAL, delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
@@ -74,6 +74,16 @@ WHEN NOT MATCHED AND s._cdc_kind = 'row' THEN INSERT ({names}) VALUES ({values})
 
 def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force: bool) -> str:
     plain = f"s.{quote_name(column)}"
+    if column == COMMIT_SCN and not force:
+        double = DuplicateKeyError(
+            "an insert meets a row of its key that nothing has deleted: the key is not unique, or the mirror has a row that "
+            "Oracle does not have",
+            hint="`redolake reconcile` tells whether the mirror is right, `redolake repair` mends it; if the key is not unique, name "
+            "unique columns under the table's key and start it anew.",
+            table=schema.table,
+            key=", ".join(schema.key),
+        )
+        return f"IF(s._cdc_new, {_raise(double)}, {plain})"
     if column == ORDINAL and absent and not force:
         error = DecodeError(
             "a change of key does not carry all columns, and the old key's row is not there to take them from",
@@ -98,7 +108,7 @@ def _inserted_value(column: str, schema: TableSchema, absent: Sequence[str]) -> 
     return f"IF(SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
 
 
-def _raise(error: DecodeError | LakeError) -> str:
+def _raise(error: CdcError) -> str:
     """Stops the MERGE before anything is committed. Stands in values, not in a clause's condition: Delta computes all
     conditions for every row, matched or not (4.4; tests/lake/test_absent.py shows it)."""
     return f"CAST(RAISE_ERROR({string_literal(packed_error(error))}) AS BIGINT)"

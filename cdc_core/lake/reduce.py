@@ -42,8 +42,9 @@ def reduced_sql(
 
     Returns:
         SQL of the table's columns, ``_cdc_commit_scn`` and ``_cdc_ordinal`` (position of the key's last change),
-        ``_cdc_kind`` (``row`` or ``del``), ``_cdc_missing`` (columns without a value) and ``_cdc_lost`` (a missing column
-        belongs to a row that came from another key, so the mirror's value under this key is not it).
+        ``_cdc_kind`` (``row`` or ``del``), ``_cdc_missing`` (columns without a value), ``_cdc_lost`` (a missing column
+        belongs to a row that came from another key, so the mirror's value under this key is not it) and ``_cdc_new`` (the key
+        came by an insert, and no row of it went: an older row in the mirror would be a second one).
     """
     keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
     key_images = ", ".join(
@@ -62,6 +63,7 @@ keyed AS (
   FROM events
 ), known AS (
   SELECT *,
+    BOOL_OR(kind = 'del') OVER (PARTITION BY {keys}) AS gone,
     BOOL_OR(rid IS NULL) OVER whole AS unknown,
     BOOL_OR(moved AND kind = 'put') OVER whole AND BOOL_OR(kind = 'del') OVER whole AS crossed
   FROM keyed WINDOW whole AS (PARTITION BY {keys}, cs, xid)
@@ -87,6 +89,7 @@ keyed AS (
     MAX(pos) AS pos,
     MAX_BY(NAMED_STRUCT('kind', kind, 'img', img), pos) AS last,
     MAX_BY(NAMED_STRUCT('kind', kind, 'op', op, 'width', width), pos) FILTER (WHERE pos = base) AS base,
+    BOOL_OR(op = 'c') AND NOT BOOL_OR(gone) AS new,
     BOOL_OR(ambiguous) AS ambiguous, COALESCE(BOOL_OR(twice), FALSE) AS twice{present}
   FROM based GROUP BY {keys}
 )
@@ -127,9 +130,10 @@ def last_change_sql(changes: str, schema: TableSchema) -> str:
     )
     return f"""
 SELECT {columns}, pos.cs AS _cdc_commit_scn, pos.o AS _cdc_ordinal,
-  IF(last.op = 'd', 'del', 'row') AS _cdc_kind, CAST(ARRAY() AS ARRAY<STRING>) AS _cdc_missing, FALSE AS _cdc_lost
+  IF(last.op = 'd', 'del', 'row') AS _cdc_kind, CAST(ARRAY() AS ARRAY<STRING>) AS _cdc_missing, FALSE AS _cdc_lost,
+  new AS _cdc_new
 FROM (
-  SELECT {keys}, MAX(pos) AS pos, MAX_BY(NAMED_STRUCT('op', op, 'img', img), pos) AS last
+  SELECT {keys}, MAX(pos) AS pos, BOOL_OR(op = 'c') AND NOT BOOL_OR(op = 'd') AS new, MAX_BY(NAMED_STRUCT('op', op, 'img', img), pos) AS last
   FROM (
     SELECT {key_images}, _cdc_op AS op, COALESCE(after, before) AS img,
       NAMED_STRUCT('cs', _cdc_commit_scn, 'o', _cdc_ordinal) AS pos
@@ -203,7 +207,7 @@ def _final_select(schema: TableSchema, absent: Sequence[str], defaults: Mapping[
     WHEN last.kind = 'del' THEN 'del' ELSE 'row'
   END AS _cdc_kind,
   {missing} AS _cdc_missing,
-  COALESCE(base.kind = 'put', FALSE) AS _cdc_lost"""
+  COALESCE(base.kind = 'put', FALSE) AS _cdc_lost, new AS _cdc_new"""
 
 
 def _stop(schema: TableSchema, message: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.errors import WindowOrderError
+from cdc_core.errors import DuplicateKeyError, WindowOrderError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
@@ -100,3 +100,25 @@ def test_a_new_row_may_take_a_key_before_its_old_row_goes(
     window.apply(lake)
     assert mirror(source.schema) == source.state(window.scn_high)
     assert mirror(source.schema) == [{"ID": 1, "NAME": "new"}, {"ID": 2, "NAME": "stays"}]
+
+
+def test_an_insert_that_meets_a_row_of_its_key_stops_the_window(
+    open_lake: Any, make_source: Any, columns: Any, mirror: Any
+) -> None:
+    """A key that was unique at the snapshot and is so no more; no row is overwritten, and no value told."""
+    kinds = (columns.number("G", 9, 0), columns.varchar("N"))
+    source = make_source(TableSchema(TableId("SHOP", "PLAIN"), Scn(1), kinds, ("G",)))
+    lake = open_lake()
+    tx = source.begin()
+    tx.insert({"G": 1, "N": "secret one"})
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    tx = source.begin()
+    tx.insert({"G": 1, "N": "secret two"})
+    tx.commit()
+    with pytest.raises(DuplicateKeyError) as error:
+        source.cut().apply(lake)
+    assert error.value.facts["key"] == "G"
+    assert "secret" not in str(error.value)
+    assert mirror(source.schema) == [{"G": 1, "N": "secret one"}]
