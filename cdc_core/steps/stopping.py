@@ -10,6 +10,7 @@ from cdc_core.errors import (
     CdcError,
     ConfigError,
     DecodeError,
+    DuplicateKeyError,
     LakeError,
     OracleError,
     PreflightError,
@@ -27,7 +28,13 @@ from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)
 
-TABLE_ERRORS = (DecodeError, SchemaMismatchError, UnsupportedTypeError, LakeError)
+TABLE_ERRORS = (
+    DecodeError,
+    DuplicateKeyError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+    LakeError,
+)
 """What one table's rows, definition or Delta tables may raise. Everything else (the database, landing, the metadata store or
 Spark out of reach, redo gone, a lost lease) is about the source, and stops all tables."""
 

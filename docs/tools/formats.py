@@ -37,7 +37,7 @@ REDO: Mapping[str, str] = {
 }
 TRANSACTION: Mapping[str, str] = {
     "xid": "Transaction, as in the redo files.",
-    "state": "`commit`, `rollback`, or `open` at the end of the window.",
+    "state": "`commit`, `rollback` or `evicted` for one that ended; `open`, `undone` or `released` for one of the ledger after the window.",
     "start_scn": "SCN at which it began, if that was seen.",
     "commit_scn": "SCN of its COMMIT or ROLLBACK; NULL while it is open.",
     "commit_ordinal": "Ordinal of that row: orders transactions with one commit SCN.",
@@ -47,6 +47,11 @@ TRANSACTION: Mapping[str, str] = {
     "has_rollback": "True if any of its rows undoes another one.",
     "tables": "Captured tables that it touched so far.",
     "rows": "Captured redo rows so far, over all windows.",
+    "undone": "Those of them that take another one back.",
+    "late": "True if its COMMIT appeared for the first time at or below the window's lower end.",
+    "session_id": "SID of the session that began it.",
+    "serial": "Serial number of that session.",
+    "absent_scn": "SCN at which Oracle was first found not to know it any more.",
 }
 CHANGE: Mapping[str, str] = {
     "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk.",

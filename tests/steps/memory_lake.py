@@ -20,7 +20,7 @@ from cdc_core.errors import CdcError, LakeError, WindowOrderError
 from cdc_core.lake import spark
 from cdc_core.lake.decoding import ChangeDecoder
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.rollback import surviving
+from cdc_core.lake.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
 from cdc_core.lake.work import DeltaPosition
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -40,6 +40,7 @@ class MemoryTable:
     touched: dict[Key, int] = field(default_factory=dict)
     changes: list[dict[str, Any]] = field(default_factory=list)
     transactions: dict[str, int] = field(default_factory=dict)
+    read: dict[str, set[Key]] = field(default_factory=lambda: defaultdict(set))
     schema: TableSchema | None = None
 
 
@@ -139,11 +140,7 @@ class MemoryLake:
             keys.add(key)
             if found.touched.get(key, -1) <= manifest.scn:
                 found.rows[key] = (row, manifest.scn, CHUNK_ORDINAL)
-        if manifest.condition is None and manifest.number == 0:
-            # The harness reads small tables, each in one chunk: what the chunk lacks is gone.
-            for key, (_, scn, _) in list(found.rows.items()):
-                if key not in keys and scn <= manifest.scn:
-                    del found.rows[key]
+        found.read[f"{generation}/{manifest.snapshot_id}"] |= keys
         found.transactions[app] = 1
         return TableApplied(table=table, changes=len(rows), rows_inserted=len(rows))
 
@@ -160,6 +157,28 @@ class MemoryLake:
         for values, _, _ in self.tables[table].rows.values():
             values[column] = None
         return [f"mirror/{table.path}"]
+
+    def remove_gone(
+        self,
+        table: TableId,
+        snapshot_id: str,
+        scn_lowest: int,
+        *,
+        generation: int = 0,
+        fence: Any = None,
+        **_options: Any,
+    ) -> TableApplied:
+        found = self.tables[table]
+        self._enter("remove_gone", table, snapshot_id, fence)
+        there = found.read[f"{generation}/{snapshot_id}"]
+        gone = [
+            key
+            for key, (_, scn, _) in found.rows.items()
+            if key not in there and scn <= scn_lowest and found.touched.get(key, -1) <= scn_lowest
+        ]
+        for key in gone:
+            del found.rows[key]
+        return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """By the transaction identifiers."""
@@ -207,14 +226,20 @@ def _committed_rows(
 def _surviving(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     groups = defaultdict(list)
     for row in rows:
-        groups[row["xid"], row["row_id"]].append(row)
-    kept = {
-        id(row)
-        for group in groups.values()
-        for row, stays in zip(group, surviving([row["rollback"] for row in group]), strict=True)
-        if stays
-    }
+        groups[row["xid"]].append(row)
+    kept = {id(group[place]) for group in groups.values() for place in surviving(_facts(group))}
     return [row for row in rows if id(row) in kept]
+
+
+def _facts(group: list[dict[str, Any]]) -> list[RedoRow]:
+    return [
+        RedoRow(
+            row["operation_code"],
+            None if row["row_id"] in (None, UNKNOWN_ROW_ID) else row["row_id"],
+            row["rollback"],
+        )
+        for row in group
+    ]
 
 
 def _decoded(
