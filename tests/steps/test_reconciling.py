@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from tests.oracle.embedded import Oracle, running_oracle
 
 pytestmark = pytest.mark.spark
 
-BIG = Decimal("12345678901234567890123456789012345678")
+BIG = 12345678901234567890123456789012345678
 
 
 @dataclass
