@@ -290,6 +290,10 @@ class TransactionLedger:
                 self.tables_committed |= entry.tables
             is_late = event.scn <= self._window.scn_low
             if is_late:
+                # Windows that were applied lack it: its tables must not go on as if nothing were missing.
+                self._doubt(
+                    entry, event, "its COMMIT came to light after the window that it belongs to"
+                )
                 self.late.append(event.scn)
                 self.tables_late |= entry.tables
         self._record(entry, "commit", event, is_late=is_late)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.lake.rollback import surviving
+from cdc_core.lake.rollback import RedoRow, surviving
 from cdc_core.landing.manifest import WindowManifest
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
@@ -167,12 +167,5 @@ def survivors(rows: list[dict[str, Any]], ended: dict[str, Any]) -> list[str]:
 
 
 def surviving_rows(own: list[dict[str, Any]]) -> set[int]:
-    by_row: dict[str, list[dict[str, Any]]] = {}
-    for row in own:
-        by_row.setdefault(row["row_id"], []).append(row)
-    return {
-        id(row)
-        for rows in by_row.values()
-        for row, remains in zip(rows, surviving([row["rollback"] for row in rows]), strict=True)
-        if remains
-    }
+    facts = [RedoRow(row["operation_code"], row["row_id"], row["rollback"]) for row in own]
+    return {id(own[place]) for place in surviving(facts)}

@@ -405,7 +405,7 @@ def test_a_transaction_that_was_seen_to_end_must_not_commit() -> None:
 # --- late commits -----------------------------------------------------------------------------------
 
 
-def test_a_commit_at_or_below_the_lower_end_is_late_and_kept() -> None:
+def test_a_commit_at_or_below_the_lower_end_is_late_and_stops_its_tables() -> None:
     waiting = OpenTransaction(x(X1), 60, 0, False, ("HR.EMP",), 1)
     found = followed(
         [row(COMMIT, scn=100), row(START, X2, scn=101), row(INSERT, X2), row(COMMIT, X2, scn=101)],
@@ -414,6 +414,9 @@ def test_a_commit_at_or_below_the_lower_end_is_late_and_kept() -> None:
     assert [(one["commit_scn"], one["late"]) for one in found.ended] == [(100, True), (101, False)]
     assert (found.ledger.late, found.ledger.tables_late) == ([100], {"HR.EMP"})
     assert found.ledger.committed == 2
+    assert reasons(found) == [
+        (("HR.EMP",), "its COMMIT came to light after the window that it belongs to")
+    ]
 
 
 def test_a_batch_of_many_transactions_is_followed_like_its_rows() -> None:

@@ -20,11 +20,12 @@ from cdc_core.errors import (
     RedoUnavailableError,
 )
 from cdc_core.landing.layout import window_folder
-from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
+from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest, window_manifest_bytes
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.records import SourceRecord, WindowRecord
 from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
 from tests.oracle.fake_session import FakeSession
@@ -186,6 +187,18 @@ def test_a_log_overwritten_during_the_pass_makes_it_start_again(landing: Landing
     manifest, _ = capture(session, landing)
     assert [log.name for log in manifest.logs] == ["/arc5"]
     assert manifest.transactions_open == 1, "the second pass counts alone"
+
+
+def test_a_late_commit_stops_its_tables_and_says_so(landing: LandingStore) -> None:
+    waiting = OpenTransaction(X1.lower(), 60, 0, False, ("HR.EMP",), 1)
+    session = FakeSession(answers(), [batch(row(Operation.COMMIT, scn=95))])
+    manifest, _ = capture(session, landing, ledger=[waiting])
+    [end] = manifest.left
+    assert (str(end.table), end.scn) == ("HR.EMP", 100)
+    assert "came to light after the window" in end.reason
+    assert (manifest.transactions_late, manifest.late_scn) == (1, 95)
+    assert manifest.tables_late == ("HR.EMP",)
+    assert read_window_manifest(window_manifest_bytes(manifest), where="") == manifest
 
 
 def test_another_incarnation_stops_the_window(landing: LandingStore) -> None:
