@@ -6,6 +6,7 @@ out. A test that starts a JVM without the marker fails, so that the fast tier st
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,6 +41,16 @@ def _jvm_only_where_marked(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if not before and _has_jvm() and request.node.get_closest_marker("spark") is None:
         pytest.fail("this test starts Spark: mark it with pytest.mark.spark")
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """A command of the command line sets up the log of its process; the next test finds it as it was."""
+    logger = logging.getLogger("cdc_core")
+    handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
+    yield
+    logger.handlers, logger.propagate = handlers, propagate
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -151,7 +151,13 @@ class Session:
             self.transaction = None
 
     def commit(self) -> None:
-        """Commit the transaction, if one is open."""
+        """Commit the transaction, if one is open.
+
+        Without one, this takes no lock, and neither does :meth:`rollback`: a client in the same process may be closed by the
+        garbage collector in the middle of another session's statement, and then waits here for the thread that it runs in.
+        """
+        if not self.in_transaction():
+            return
         with self.database.store.lock:
             self.read_only_scn = None
             if self.transaction is not None:
@@ -160,6 +166,8 @@ class Session:
 
     def rollback(self) -> None:
         """Roll the transaction back, if one is open."""
+        if not self.in_transaction():
+            return
         with self.database.store.lock:
             self.read_only_scn = None
             if self.transaction is not None:

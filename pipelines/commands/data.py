@@ -13,7 +13,6 @@ from cdc_core.errors import ConfigError, TransientError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
-from cdc_core.snapshot.conditions import checked_condition
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
 from pipelines.commands.shared import (
     ConfigOption,
@@ -215,6 +214,7 @@ def _check_condition(table: list[str] | None, condition: str | None) -> None:
 
 def _try_condition(pipeline: Pipeline, tables: list[TableId], condition: str) -> None:
     """Refuse a condition that the tables' last known columns do not fit, before it is sent."""
+    from cdc_core.snapshot.conditions import checked_condition
 
     for table in tables:
         versions = pipeline.store.schema_versions(pipeline.config.name, table)

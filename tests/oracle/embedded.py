@@ -27,6 +27,7 @@ class Oracle:
     database: OpenDatabase
     server: EmbeddedServer
     sent: list[str] = field(default_factory=list)
+    sessions: list[OracleSession] = field(default_factory=list)
 
     def owner(self) -> Any:
         """A new connection of the schema owner."""
@@ -57,8 +58,18 @@ class Oracle:
         )
 
     def capture_session(self, config: SourceConfig) -> OracleSession:
-        """A session as capture opens it; its statements go to ``sent``."""
-        return connect(config.oracle, on_statement=self.sent.append)
+        """A session as capture opens it; its statements go to ``sent``. It is closed with the database."""
+        session = connect(config.oracle, on_statement=self.sent.append)
+        self.sessions.append(session)
+        return session
+
+    def close_sessions(self) -> None:
+        """Close the sessions that tests left open.
+
+        One that is left to the garbage collector may be closed in a thread of the server, and waits there for that thread.
+        """
+        for session in self.sessions:
+            session.close()
 
 
 @contextmanager
@@ -73,7 +84,10 @@ def running_oracle(*, logging: bool = True, warts: Iterable[Wart] = ()) -> Itera
             oracle = Oracle(database, server)
             if logging:
                 oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
-            yield oracle
+            try:
+                yield oracle
+            finally:
+                oracle.close_sessions()
     finally:
         database.close()
 

@@ -26,6 +26,15 @@ def rows(client: Any) -> list[tuple[str, str]]:
     return found
 
 
+def test_a_session_that_changed_nothing_ends_without_waiting(table: Any, connect: Any) -> None:
+    other = connect()
+    with table.session.database.store.lock:
+        ending = threading.Thread(target=other.session.close, daemon=True)
+        ending.start()
+        ending.join(timeout=30)
+    assert other.session.closed
+
+
 def test_uncommitted_changes_are_seen_by_their_session_only(table: Any, connect: Any) -> None:
     other = connect()
     before = rows(table)
