@@ -1,6 +1,6 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test test-fast check bench prove prove-long doctor format docs
+.PHONY: help setup demo ui test test-fast test-spark check bench prove prove-long doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
@@ -20,11 +20,14 @@ demo: setup ## Flights from an Oracle database into Delta Lake, proved equal (SC
 ui: setup ## Open Dagster's web page on what the demo made
 	@$(RUN)/redolake ui
 
-test: setup ## Run all tests but the long forms
-	@$(RUN)/python -m pytest -m "not oracle and not slow" $(PYTEST_ARGS)
+test: setup ## Run all tests but the long forms: two test runs side by side, each prints when it ends
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-fast test-spark
 
 test-fast: setup ## Run the tests that need neither Spark nor Dagster
 	@$(RUN)/python -m pytest -m "not oracle and not slow and not spark and not dagster" $(PYTEST_ARGS)
+
+test-spark: setup ## Run the tests that need Spark or Dagster
+	@$(RUN)/python -m pytest -m "not oracle and not slow and (spark or dagster)" $(PYTEST_ARGS)
 
 check: setup ## Check format, lint, types and import contracts
 	@$(RUN)/ruff format --check .

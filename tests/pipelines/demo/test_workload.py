@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
 
@@ -20,9 +22,25 @@ from pipelines.demo.workload import LiveSystem, Plan, clock, create_tables, load
 PLAN = Plan(date(2013, 1, 4), date(2013, 1, 4))
 
 
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database that holds the history; nobody serves it."""
+    folder = tmp_path_factory.mktemp("history")
+    with serving(folder) as served, _filled(served):
+        pass
+    return folder
+
+
+@contextmanager
+def _serving_copy(history: Path, folder: Path) -> Iterator[Served]:
+    shutil.copytree(history / "oracle", folder / "oracle")
+    with serving(folder) as served:
+        yield served
+
+
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with serving(tmp_path) as served:
+def served(history: Path, tmp_path: Path) -> Iterator[Served]:
+    with _serving_copy(history, tmp_path) as served:
         yield served
 
 
@@ -61,9 +79,9 @@ class oracledb_decimals:
 
 
 def test_a_day_of_work_leaves_what_the_data_says_and_survives_interruptions(
-    served: Served, tmp_path: Path
+    history: Path, served: Served, tmp_path: Path
 ) -> None:
-    with _filled(served) as connection:
+    with _connect(served) as connection:
         live = LiveSystem(lambda: _connect(served), PLAN)
         live.run()
         straight = _content(connection)
@@ -87,7 +105,7 @@ def test_a_day_of_work_leaves_what_the_data_says_and_survives_interruptions(
         )
         assert live.progress.rolled_back > 0
 
-    with serving(tmp_path / "again") as other, _filled(other) as connection:
+    with _serving_copy(history, tmp_path / "again") as other, _connect(other) as connection:
         for batches in (3, 40, 1, 10_000):
             stop = threading.Event()
             interrupted = LiveSystem(lambda: _connect(other), PLAN, pace=_StopAfter(batches, stop))
@@ -99,7 +117,7 @@ def test_a_live_system_that_goes_on_tells_where_it_stands_before_its_first_work(
     served: Served,
 ) -> None:
     """Whoever waits for the airport's clock must not wait for a system that waits itself."""
-    with _filled(served):
+    with _connect(served):
         stop = threading.Event()
         before = LiveSystem(lambda: _connect(served), PLAN, pace=_StopAfter(5, stop))
         before.run(stop)
@@ -123,7 +141,7 @@ class _StopAfter:
 
 
 def test_loading_again_changes_nothing(served: Served) -> None:
-    with _filled(served) as connection:
+    with _connect(served) as connection:
         before = _content(connection)
         with _filled(served):
             pass
@@ -133,7 +151,7 @@ def test_loading_again_changes_nothing(served: Served) -> None:
 
 
 def test_rows_that_someone_else_removed_are_noticed(served: Served) -> None:
-    with _filled(served) as connection:
+    with _connect(served) as connection:
         stop = threading.Event()
         LiveSystem(lambda: _connect(served), PLAN, pace=_StopAfter(60, stop)).run(stop)
         with connection.cursor() as cursor:
