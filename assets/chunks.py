@@ -3,6 +3,7 @@
 # No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import dagster as dg
@@ -10,6 +11,7 @@ import dagster as dg
 from assets import metadata
 from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
+from assets.streams import show_streams
 from assets.translator import Translator
 from assets.windows import REPORTED, finished
 from cdc_core.config import SourceConfig
@@ -31,7 +33,10 @@ def oracle_tables(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]
 def snapshot_chunks(
     names: Translator, table: TableId, open_pipeline: Opener
 ) -> dg.AssetsDefinition:
-    """The chunks of one table: read from Oracle, landed, applied to change log and mirror."""
+    """The chunks of one table: read from Oracle, landed, applied to change log and mirror.
+
+    A table that its snapshot stops fails the run; its check ``in_the_stream`` is reported in either case.
+    """
     key = names.key("snapshot", table)
 
     @dg.multi_asset(
@@ -45,8 +50,9 @@ def snapshot_chunks(
     def snapshot(
         context: dg.AssetExecutionContext, redolake: RedolakeResource
     ) -> Iterator[dg.MaterializeResult]:
-        with dagster_failures():
+        with dagster_failures(), ExitStack() as ended:
             pipeline = redolake.source(names.source, open_pipeline)
+            ended.callback(show_streams, context.instance, pipeline.store, names, [table])
             columns: dict[str, Any] = {}
             for chunk in chunks_in_order(table, list(context.partition_keys)):
                 landed = pipeline.snapshot_chunk(chunk)

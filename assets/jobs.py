@@ -10,6 +10,7 @@ from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
 from assets.runs import SOURCE_TAG
 from assets.sensors import window_keys
+from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
@@ -38,7 +39,7 @@ def asset_jobs(
     executor = EXECUTORS[options.executor]
     windows = dg.define_asset_job(
         windows_job_name(names),
-        selection=dg.AssetSelection.assets(*sorted(window_keys(config, names))).without_checks(),
+        selection=dg.AssetSelection.assets(*sorted(window_keys(config, names))),
         tags={SOURCE_TAG: names.source, **options.run_tags},
         executor_def=executor,
         description="Capture and apply windows. The windows sensor requests it; by hand it takes any range.",
@@ -84,6 +85,8 @@ def snapshot_job(
             tables = [TableId.parse(text) for text in config.tables]
             keys = pipeline.start_snapshot(tables or None, condition=config.condition)
             add_partitions(context.instance, pipeline.store, source, names)
+            captured = [one.table for one in source.tables]
+            show_streams(context.instance, pipeline.store, names, captured)
         context.log.info(f"{len(keys)} chunks planned; the snapshots sensor runs them")
 
     @dg.job(

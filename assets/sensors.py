@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 import dagster as dg
@@ -24,11 +24,13 @@ from assets.runs import (
     unfinished_runs,
     wait_seconds_after_failures,
 )
+from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, TransientError, WindowOrderError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.state.records import WindowRecord
 
 OBSERVED_EVERY = timedelta(hours=1)
 """How often an idle source's position is shown as an observation."""
@@ -55,6 +57,7 @@ def windows_sensor(
 ) -> dg.SensorDefinition:
     """Cuts windows from the watermark to the present and requests one run over the next few."""
     keys = window_keys(config, names)
+    tables = [one.table for one in config.tables]
     tags = {SOURCE_TAG: names.source}
     options = names.options.windows
 
@@ -65,7 +68,7 @@ def windows_sensor(
         default_status=_status(enabled=options.enabled),
         description="Cuts windows of commit SCNs up to the present, adds them as partitions and requests one run over "
         "them. Does nothing while such a run is going. Where captured tables do not change, the position moves on without "
-        "partition and run.",
+        "partition and run. Reports which tables have left the stream.",
     )
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline:
@@ -84,13 +87,13 @@ def windows_sensor(
                 pipeline.retire_windows()
             except (TransientError, WindowOrderError, ConfigError) as error:
                 return dg.SkipReason(str(error))
+            finally:
+                show_streams(context.instance, pipeline.store, names, tables)
             remove_partitions(context.instance, pipeline.store, names)
             if not is_waiting:
                 return _quiet(context, pipeline, names)
             _show(context, pipeline, config, names)
-            pending = pipeline.store.windows(
-                names.source, states=("planned", "captured"), limit=limit
-            )
+            pending = _next_windows(pipeline, names, limit)
         if not options.request_runs:
             return dg.SkipReason(
                 f"{len(pending)} windows wait; dagster.windows.request_runs is off"
@@ -161,6 +164,13 @@ def snapshots_sensor(
 
 def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
     return dg.DefaultSensorStatus.RUNNING if enabled else dg.DefaultSensorStatus.STOPPED
+
+
+def _next_windows(pipeline: SourcePipeline, names: Translator, limit: int) -> list[WindowRecord]:
+    """The windows of the next run: partitions in a row, so none behind an idle window that some table has yet to take."""
+    pending = pipeline.pending_windows()[:limit]
+    records = [pipeline.store.window(names.source, window) for window in pending]
+    return list(takewhile(lambda one: not one.is_idle, filter(None, records)))
 
 
 def _quiet(

@@ -1,5 +1,6 @@
 """The assets of the log path: redo windows in landing, and change logs and mirrors on the same windows.
 
+A table that left the stream, or was paused, is not materialized for the windows that it does not take; the others are.
 A run takes a contiguous range of windows. Each finished window is reported at once, in SCN order, so that a failure half-way
 leaves the windows before it materialized and the newest event is the newest window's. Order and exactly-once are kept by the
 pipeline's own state: a window that the mirrors have is replayed, one too early is refused.
@@ -16,6 +17,7 @@ import dagster as dg
 from assets import metadata
 from assets.protocols import Opener, SourcePipeline
 from assets.resource import RedolakeResource, dagster_failures
+from assets.streams import stopping_line, stream_check, verdict
 from assets.translator import CODE_VERSION, Layer, Translator
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
@@ -61,6 +63,7 @@ def redo_windows(
             pipeline = redolake.source(names.source, open_pipeline)
             for window, key in in_order(context.partition_keys):
                 report = pipeline.capture_window(window)
+                log_stopped(context, report)
                 values = metadata.of_report(report) | _times(pipeline, names, window)
                 values["dagster/partition_row_count"] = report.rows
                 finished(context, names.redo_key, key, values)
@@ -72,7 +75,10 @@ def redo_windows(
 def lake_tables(
     config: SourceConfig, names: Translator, open_pipeline: Opener
 ) -> dg.AssetsDefinition:
-    """Change log and mirror of every table: one step, so one Spark session, of which any part can be chosen."""
+    """Change log and mirror of every table: one step, so one Spark session, of which any part can be chosen.
+
+    At its end the step evaluates whether each table is in the stream (:mod:`assets.streams`); that check can be executed alone.
+    """
     tables = [table.table for table in config.tables]
 
     @dg.multi_asset(
@@ -82,6 +88,7 @@ def lake_tables(
             for table in tables
             for spec in (_changelog_spec(config, names, table), _mirror_spec(config, names, table))
         ],
+        check_specs=[stream_check(names, table) for table in tables],
         partitions_def=names.windows,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -90,21 +97,21 @@ def lake_tables(
     )
     def apply(
         context: dg.AssetExecutionContext, redolake: RedolakeResource
-    ) -> Iterator[dg.MaterializeResult]:
+    ) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
         selected = context.selected_asset_keys
-        chosen = [
-            table
-            for table in tables
-            if selected & {names.key("changelog", table), names.key("mirror", table)}
-        ]
+        chosen = [table for table in tables if selected & set(_lake_keys(names, table))]
         with dagster_failures():
             pipeline = redolake.source(names.source, open_pipeline)
             work = _Application(context, pipeline, config, names, chosen)
-            partitions = in_order(context.partition_keys)
+            partitions = in_order(context.partition_keys) if chosen else []
             for partition in partitions:
                 work.take(partition, is_last=partition == partitions[-1])
-        for key in sorted(selected):
-            yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
+        for table in chosen:
+            if work.took(table, partitions):
+                for key in sorted(selected & set(_lake_keys(names, table))):
+                    yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
+        for check in sorted(context.selected_asset_check_keys):
+            yield _stream_result(pipeline, names, tables, check)
 
     return apply
 
@@ -126,6 +133,12 @@ def finished(
     context.log_event(dg.AssetMaterialization(key, partition=partition, metadata=values, tags=tags))
 
 
+def log_stopped(context: dg.AssetExecutionContext, report: StepReport) -> None:
+    """Say in the run's log which tables a step stopped."""
+    for end in report.stopped:
+        context.log.error(stopping_line(end))
+
+
 def landing_uri(config: SourceConfig) -> str:
     """Where landing files are."""
     if isinstance(config.landing, LocalLandingConfig):
@@ -144,21 +157,36 @@ def lake_uri(config: SourceConfig, layer: str, table: TableId) -> str:
     return path if "://" in path else f"file://{path}"
 
 
+def _lake_keys(names: Translator, table: TableId) -> list[dg.AssetKey]:
+    return [names.key("changelog", table), names.key("mirror", table)]
+
+
+def _stream_result(
+    pipeline: SourcePipeline,
+    names: Translator,
+    tables: Sequence[TableId],
+    check: dg.AssetCheckKey,
+) -> dg.AssetCheckResult:
+    [table] = [one for one in tables if names.key("mirror", one) == check.asset_key]
+    return verdict(table, pipeline.store.table(names.source, table)).as_result(check.asset_key)
+
+
 def _changelog_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.AssetSpec:
     spec = names.spec("changelog", table)
     return spec.replace_attributes(
+        skippable=True,
         deps=[
             dg.AssetDep(names.redo_key),
             dg.AssetDep(names.key("snapshot", table), partition_mapping=dg.AllPartitionMapping()),
-        ]
+        ],
     ).merge_attributes(metadata={"dagster/uri": lake_uri(config, "changelog", table)})
 
 
 def _mirror_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.AssetSpec:
     spec = names.spec("mirror", table)
-    return spec.replace_attributes(deps=[names.key("changelog", table)]).merge_attributes(
-        metadata={"dagster/uri": lake_uri(config, "mirror", table)}
-    )
+    return spec.replace_attributes(
+        skippable=True, deps=[names.key("changelog", table)]
+    ).merge_attributes(metadata={"dagster/uri": lake_uri(config, "mirror", table)})
 
 
 def _times(pipeline: SourcePipeline, names: Translator, window: ScnWindow) -> dict[str, Any]:
@@ -177,21 +205,22 @@ class _Application:
     tables: list[TableId]
 
     def take(self, partition: Partition, *, is_last: bool) -> None:
-        """Apply the window, or replay it if the mirrors have it; report it for each chosen asset.
+        """Apply the window, or replay it if it was applied before; report it for each asset that has it now.
 
         The last window of a run has the tables' columns as well.
         """
         window, key = partition
-        replayed = self._all_have(window)
+        replayed = self._is_applied(window)
         if replayed:
-            report = self.pipeline.replay_window(window, self.tables)
+            report = self.pipeline.replay_window(window, self._having(window))
         else:
             report = self.pipeline.apply_window(window, self.tables)
+        log_stopped(self.context, report)
         times = _times(self.pipeline, self.names, window)
         if replayed:  # it would only say how old the window is
             times.pop("cdc/lag_seconds", None)
         applied = {one.table: one for one in report.tables}
-        for table in self.tables:
+        for table in self._having(window):
             one = applied.get(table, TableApplied(table=table, skipped=True))
             for layer in ("changelog", "mirror"):
                 self._report(layer, key, report, one, times, with_columns=is_last)
@@ -226,9 +255,23 @@ class _Application:
             values |= metadata.of_rows(lake_path(self.config, layer, table))
         return values
 
-    def _all_have(self, window: ScnWindow) -> bool:
-        states = {state.table: state for state in self.pipeline.store.tables(self.names.source)}
-        return all(
-            table in states and (states[table].mirror_scn or 0) >= window.scn_high
-            for table in self.tables
-        )
+    def took(self, table: TableId, partitions: Sequence[Partition]) -> bool:
+        """Has the table all of these windows?"""
+        return all(table in self._having(window) for window, _ in partitions)
+
+    def _is_applied(self, window: ScnWindow) -> bool:
+        """Has every table that goes on by itself taken the window?"""
+        record = self.pipeline.store.window(self.names.source, window)
+        having = self._having(window)
+        wanting = [
+            state
+            for state in self.pipeline.store.tables(self.names.source)
+            if state.table in self.tables and state.table not in having and state.takes_windows
+        ]
+        return record is not None and record.state == "applied" and not wanting
+
+    def _having(self, window: ScnWindow) -> list[TableId]:
+        """The chosen tables whose mirrors have the window."""
+        records = self.pipeline.store.tables(self.names.source)
+        having = {one.table for one in records if (one.mirror_scn or 0) >= window.scn_high}
+        return [table for table in self.tables if table in having]

@@ -70,6 +70,13 @@ class TableRecord:
         return self.state not in {"new", "removed"} and self.stopped_scn is None
 
     @property
+    def takes_windows(self) -> bool:
+        """Does the table take windows by itself: as long as it is ready, or until the end of its stream?"""
+        if self.stopped_scn is not None:
+            return (self.mirror_scn or self.stopped_scn) < self.stopped_scn
+        return self.state == "ready"
+
+    @property
     def needs_above(self) -> int:
         """The SCN above which the table still wants windows that have landed."""
         position = self.mirror_scn if self.mirror_scn is not None else self.snapshot_scn

@@ -116,6 +116,19 @@ class MemoryLake:
         found.transactions[app] = window.scn_high
         return TableApplied(table=table, changes=len(changes))
 
+    def replay_window(
+        self,
+        manifest: WindowManifest,
+        table: TableId,
+        _schema: TableSchema,
+        *,
+        fence: Any = None,
+        **_options: Any,
+    ) -> TableApplied:
+        """An undamaged mirror stays as it is, and nothing damages this one."""
+        self._enter("replay_window", table, manifest.window.key, fence)
+        return TableApplied(table=table, skipped=True)
+
     def apply_chunk(
         self,
         manifest: ChunkManifest,

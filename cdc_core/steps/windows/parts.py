@@ -18,16 +18,11 @@ def part_of(table: TableRecord, manifest: WindowManifest) -> ScnWindow | None:
     A table that left the stream takes what belongs to it; one that failed in the lake takes nothing before it is resumed.
     """
     end = stream_end(table, manifest)
-    if end is None or not goes_on(table) or table.mirror_scn is None or table.mirror_scn >= end:
+    if end is None or not table.takes_windows:
+        return None
+    if table.mirror_scn is None or table.mirror_scn >= end:
         return None
     return ScnWindow(Scn(max(table.mirror_scn, manifest.window.scn_low)), end)
-
-
-def goes_on(table: TableRecord) -> bool:
-    """Does the table take windows by itself: as long as it is ready, or until the end of its stream?"""
-    if table.stopped_scn is not None:
-        return (table.mirror_scn or table.stopped_scn) < table.stopped_scn
-    return table.state == "ready"
 
 
 def stream_end(table: TableRecord, manifest: WindowManifest) -> Scn | None:

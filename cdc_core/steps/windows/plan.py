@@ -12,7 +12,6 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.state.records import WindowRecord
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.windows.parts import goes_on
 
 
 def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
@@ -58,14 +57,20 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
 
 def pending_windows(ctx: Context) -> list[ScnWindow]:
     """Windows that are not captured, or that a table wants and has not taken, in order."""
+    return [record.window for record in pending_records(ctx)]
+
+
+def pending_records(ctx: Context) -> list[WindowRecord]:
+    """The same, as the store knows them. A window that was applied is among them if a table that was resumed, or that joined
+    behind the others, has not taken it."""
     positions = [
         table.mirror_scn
         for table in ctx.store.tables(ctx.source)
-        if table.mirror_scn is not None and goes_on(table)
+        if table.mirror_scn is not None and table.takes_windows
     ]
     open_states = ctx.store.windows(ctx.source, states=("planned", "captured"))
     backlog: list[WindowRecord] = []
     if positions:
         end = open_states[0].window.scn_low if open_states else None
         backlog = ctx.store.windows_after(ctx.source, min(positions), until=end)
-    return [record.window for record in (*backlog, *open_states)]
+    return [*backlog, *open_states]

@@ -13,6 +13,7 @@ from cdc_core.state.records import WindowRecord
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.apply import apply_window
 from cdc_core.steps.windows.capture import capture_window
+from cdc_core.steps.windows.plan import pending_records
 
 READ_SECONDS_MAX = 15.0
 READ_SECONDS_START = 1.0
@@ -26,7 +27,7 @@ def pass_idle_windows(ctx: Context) -> WindowRecord | None:
     Returns:
         The window at which it stopped, the first that waits; None if none does.
     """
-    for waiting in ctx.store.windows(ctx.source, states=("planned", "captured")):
+    for waiting in pending_records(ctx):
         record: WindowRecord | None = waiting
         if waiting.state == "planned":
             if not _is_quickly_read(ctx, waiting):

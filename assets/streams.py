@@ -1,0 +1,125 @@
+"""Is each table in the stream, and if not, why, since when, and which command brings it back?
+
+A table that left the stream, was paused, or failed in the lake takes no windows while the others do. The check
+``in_the_stream`` of its mirror fails as long as that lasts. Runs over windows evaluate it at their end; sensors report what
+changed between runs, by a command or by a window that needed no run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from assets.translator import Translator
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.streams import StreamEnd
+from cdc_core.state.records import TableRecord
+from cdc_core.state.store import Store
+
+CHECK_NAME = "in_the_stream"
+
+_STATES = {
+    "new": "has no snapshot yet",
+    "snapshotting": "takes its snapshot; its redo is captured meanwhile",
+    "ready": "takes every window",
+    "paused": "is paused: its redo is captured and not applied",
+    "failed": "is stopped",
+    "removed": "is removed",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the check says of one table. Asking for a pause or a removal makes a warning of it, everything else an error."""
+
+    passed: bool
+    description: str
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def as_result(self, key: dg.AssetKey) -> dg.AssetCheckResult:
+        """For a step that evaluates the check."""
+        return dg.AssetCheckResult(asset_key=key, check_name=CHECK_NAME, **vars(self))
+
+    def as_event(self, key: dg.AssetKey) -> dg.AssetCheckEvaluation:
+        """For an event without a run."""
+        return dg.AssetCheckEvaluation(asset_key=key, check_name=CHECK_NAME, **vars(self))
+
+
+def stream_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
+    """The check of one table's mirror."""
+    return dg.AssetCheckSpec(
+        CHECK_NAME,
+        asset=names.key("mirror", table),
+        description=f"{table} takes every window. Fails while the table is stopped, paused or removed, and names the reason, "
+        "the SCN and the command that brings it back.",
+    )
+
+
+def verdict(table: TableId, record: TableRecord | None) -> Verdict:
+    """What the metadata store knows of a table, as the check's result."""
+    state = "new" if record is None else record.state
+    what = f"{table} {_STATES[state]}"
+    values: dict[str, Any] = {"cdc/state": state}
+    if record is None or state == "new":
+        values["cdc/what_to_do"] = "`redolake snapshot` reads it."
+        return Verdict(False, what, dg.AssetCheckSeverity.WARN, values)
+    values |= _facts(record)
+    if state in {"ready", "snapshotting"}:
+        return Verdict(True, what, metadata=values)
+    wanted = record.asked_by is not None
+    severity = dg.AssetCheckSeverity.WARN if wanted else dg.AssetCheckSeverity.ERROR
+    scn = _scn(record)
+    at = "" if scn is None else f" at SCN {scn}"
+    text = f"{what}{at}: {record.reason}. {record.way_out}"
+    return Verdict(False, text, severity, values)
+
+
+def stopping_line(end: StreamEnd) -> str:
+    """One line of a run's log for a table that a step stopped."""
+    return f"{end.table} is stopped at SCN {end.scn}: {end.reason}. {end.way_out}"
+
+
+def show_streams(
+    instance: dg.DagsterInstance, store: Store, names: Translator, tables: Iterable[TableId]
+) -> int:
+    """Report the check where it differs from its last evaluation; return how many events were written."""
+    if store.source(names.source) is None:
+        return 0
+    records = {record.table: record for record in store.tables(names.source)}
+    now = {
+        dg.AssetCheckKey(names.key("mirror", table), CHECK_NAME): verdict(table, records.get(table))
+        for table in tables
+    }
+    seen = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(now))
+    changed = {key: one for key, one in now.items() if _shown(seen.get(key)) != one.description}
+    for key, one in changed.items():
+        instance.report_runless_asset_event(one.as_event(key.asset_key))
+    return len(changed)
+
+
+def _facts(record: TableRecord) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "cdc/scn": _scn(record),
+        "cdc/reason": record.reason,
+        "cdc/what_to_do": record.way_out,
+        "cdc/since": None if record.since is None else dg.MetadataValue.timestamp(record.since),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _scn(record: TableRecord) -> int | None:
+    """The SCN of which a table's mirror is an image, or where its stream ended."""
+    return record.stopped_scn or record.mirror_scn or record.snapshot_scn
+
+
+def _shown(record: Any) -> str | None:
+    """The description of the last evaluation; None where there is none, or where a run is about to make one."""
+    event = None if record is None or record.event is None else record.event.dagster_event
+    if event is None or event.event_type_value != dg.DagsterEventType.ASSET_CHECK_EVALUATION.value:
+        return None
+    description: str | None = event.asset_check_evaluation_data.description
+    return description

@@ -1,0 +1,67 @@
+"""A source as Dagster runs it, with the embedded Oracle and the lake in memory: ticks of sensors, and the runs they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from assets.components import OracleCdc
+from assets.protocols import SourcePipeline
+from cdc_core.lake.spark import SparkSource
+from tests.steps.harness import Source, table_id
+
+
+class MemorySite:
+    """One code location with one source."""
+
+    def __init__(self, source: Source, instance: dg.DagsterInstance) -> None:
+        self.source = source
+        self.instance = instance
+        self.component = OracleCdc(source.pipeline.config, self.opened)
+        self.names = self.component.translator
+        self.repository = self.component.build_defs().get_repository_def()
+
+    @contextmanager
+    def opened(self, *, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+        yield self.source.pipeline
+
+    def tick(self, sensor: str = "windows") -> list[dg.RunRequest]:
+        """What a sensor asks for now."""
+        with dg.build_sensor_context(
+            instance=self.instance, repository_def=self.repository
+        ) as context:
+            found = self.repository.get_sensor_def(f"src_{sensor}_sensor").evaluate_tick(context)
+        return list(found.run_requests or [])
+
+    def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        """A run that a sensor asked for."""
+        if request.asset_selection:
+            assets = [self.repository.assets_defs_by_key[key] for key in request.asset_selection]
+            return dg.materialize(
+                assets, instance=self.instance, tags=request.tags, raise_on_error=False
+            )
+        return self.repository.get_job("src_windows").execute_in_process(
+            instance=self.instance, tags=request.tags, raise_on_error=False
+        )
+
+    def windows(self) -> dg.ExecuteInProcessResult:
+        """One tick of the windows sensor and its run."""
+        [request] = self.tick()
+        return self.run(request)
+
+    def partitions(self, name: str, layer: str = "mirror") -> set[str]:
+        """The windows for which a table's asset is materialized."""
+        key = self.names.key(layer, table_id(name))  # type: ignore[arg-type]
+        return set(self.instance.get_materialized_partitions(key))
+
+    def check(self, name: str) -> dg.AssetCheckEvaluation:
+        """The last evaluation of the table's check."""
+        key = dg.AssetCheckKey(self.names.key("mirror", table_id(name)), "in_the_stream")
+        [record] = self.instance.event_log_storage.get_latest_asset_check_execution_by_key(
+            [key]
+        ).values()
+        assert record.event is not None
+        assert record.event.dagster_event is not None
+        return record.event.dagster_event.asset_check_evaluation_data
