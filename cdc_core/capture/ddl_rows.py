@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cdc_core.capture.positions import current_scn
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.evolution import judge, removes_rows

@@ -38,8 +38,6 @@ _LOG = logging.getLogger(__name__)
 _UNKNOWN_USER = "UNKNOWN"
 # Plain numbers: compared for each row that begins or ends a transaction.
 START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Operation.ROLLBACK)
-LIVING_STATES: tuple[LedgerState, ...] = ("open", "undone", "released")
-"""States of ``TRANSACTION_SCHEMA`` that are the ledger after a window; the others have ended in it."""
 
 
 @dataclass(slots=True)
@@ -351,31 +349,6 @@ class TransactionLedger:
                 entry.session_id, entry.serial, entry.absent_scn,
             )
         )  # fmt: skip
-
-
-def ledger_batch(ledger: Iterable[OpenTransaction]) -> pa.RecordBatch:
-    """The ledger after a window as ``TRANSACTION_SCHEMA``."""
-    return _batch_of(
-        [
-            (
-                one.xid, one.state, one.start_scn, None, None, None, one.username, one.first_ordinal, one.has_rollback,
-                list(one.tables), one.rows, one.undone, False, one.session_id, one.serial, one.absent_scn,
-            )
-            for one in ledger
-        ]
-    )  # fmt: skip
-
-
-def ledger_from_rows(rows: Iterable[dict[str, Any]]) -> list[OpenTransaction]:
-    """The ledger that :func:`ledger_batch` wrote, and after windows of before it had all these columns."""
-    names = [one.name for one in fields(OpenTransaction)]
-    return [
-        OpenTransaction(
-            **{name: row[name] for name in names if row.get(name) is not None}
-            | {"start_scn": row["start_scn"], "tables": tuple(row["tables"])}
-        )
-        for row in rows
-    ]
 
 
 def _batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows
-from cdc_core.capture.ledger import (
-    LIVING_STATES,
-    TransactionLedger,
-    ledger_batch,
-    ledger_from_rows,
-)
+from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
@@ -37,6 +30,7 @@ from cdc_core.errors import (
     TransientError,
 )
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA, window_folder
+from cdc_core.landing.ledger import ledger_batch
 from cdc_core.landing.manifest import (
     LandedFile,
     LogUsed,
@@ -46,14 +40,13 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
-from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
+from cdc_core.model.transactions import IncompleteTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
-from cdc_core.schema.table import TableSchema
-from cdc_core.state.records import SourceRecord, WindowRecord
+from cdc_core.source import WindowWork
+from cdc_core.state.records import WindowRecord
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,35 +64,22 @@ ATTEMPTS = 5
 
 def capture_window(
     session: OracleSession,
+    work: WindowWork,
     *,
-    source: SourceRecord,
-    record: WindowRecord,
-    tables: Sequence[TableSchema],
     configs: Sequence[TableConfig],
-    ledger: Sequence[OpenTransaction],
-    positions: Sequence[ThreadPosition] | None,
     landing: LandingStore,
     rows: int,
-    joins: Mapping[TableId, Scn] | None = None,
-) -> tuple[WindowManifest, list[OpenTransaction]]:
+) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
     What passes (a log switched or not archived yet) is tried again a few times; nothing has landed before the manifest.
 
     Args:
         session: In the container of the tables.
-        source: Where the first snapshot was read, and in which incarnation.
-        record: The planned window: redo in ``(mining_low, window.scn_high]`` is its own; redo below that came late is read too.
-        tables: The definitions valid at the window's lower end.
+        work: The planned window: redo in ``(mining_low, window.scn_high]`` is its own; redo below that came late is read too.
         configs: The tables' configuration, for definitions after a DDL.
-        ledger: Transactions that were open at the end of the window before.
-        positions: How far each redo thread was read when the window before was captured; None where that is not known, empty
-            for the first window.
+        landing: Where the window lands.
         rows: Rows per batch.
-        joins: Tables that join with the window, each with the SCN above which its redo is read again.
-
-    Returns:
-        The manifest that was written, and the transactions that are open after the window.
 
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
@@ -117,20 +97,8 @@ def capture_window(
                 # Before the pass, and so before LogMiner: what is still unwritten now began in these logs.
                 starts = read_log_starts(session)
             first_scns = {thread: start.first_change for thread, start in starts.items()}
-            reading = Reading(record.mining_low, positions, first_scns)
-            window = _Window(
-                source, record, tables, configs, ledger, reading, landing, rows, joins or {}
-            )
-            return window.capture(session)
-    raise AssertionError("every attempt returns or raises")
-
-
-def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list[OpenTransaction]:
-    """The transactions that were open at the end of a landed window, oldest first."""
-    folder = window_folder(manifest.source, manifest.window)
-    [path] = landing.local_paths(folder, [manifest.transactions_file])
-    found = pq.read_table(path, filters=pc.field("state").isin(LIVING_STATES))
-    return ledger_from_rows(found.to_pylist())
+            reading = Reading(work.record.mining_low, work.positions, first_scns)
+            _Window(work, configs, reading, landing, rows).capture(session)
 
 
 @dataclass(slots=True)
@@ -144,16 +112,13 @@ class _Window:
 
     def __init__(
         self,
-        source: SourceRecord,
-        record: WindowRecord,
-        tables: Sequence[TableSchema],
+        work: WindowWork,
         configs: Sequence[TableConfig],
-        opened: Sequence[OpenTransaction],
         reading: Reading,
         landing: LandingStore,
         rows: int,
-        joins: Mapping[TableId, Scn],
     ) -> None:
+        source, record, tables, opened = work.source, work.record, work.tables, work.ledger
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
         self._names = [str(schema.table) for schema in tables]
@@ -170,15 +135,15 @@ class _Window:
         self._counts = np.zeros(len(tables), dtype=np.int64)
         self._ddl: list[tuple[DdlRow, str]] = []
         self._folder = window_folder(source.name, record.window)
-        self._begins = [StreamBegin(table, low) for table, low in sorted(joins.items())]
-        self._joins = {table: low for table, low in joins.items() if low < record.mining_low}
+        self._begins = [StreamBegin(table, low) for table, low in sorted(work.joins.items())]
+        self._joins = {table: low for table, low in work.joins.items() if low < record.mining_low}
         self._ends: list[StreamEnd] = []
         self._excluded = ExcludedValues(tables)
         places = {schema.table: place for place, schema in enumerate(tables)}
         lows = {places[table]: low for table, low in self._joins.items()}
         self._joining = JoiningRows(lows, opened)
 
-    def capture(self, session: OracleSession) -> tuple[WindowManifest, list[OpenTransaction]]:
+    def capture(self, session: OracleSession) -> None:
         started = time.monotonic()
         high = self._record.window.scn_high
         with session.in_root():
@@ -197,7 +162,6 @@ class _Window:
             "window mined window=%s rows=%d logs=%d seconds=%.2f",
             manifest.window.key, sum(manifest.rows_by_table.values()), len(logs), manifest.seconds,
         )  # fmt: skip
-        return manifest, self._ledger.open_transactions()
 
     def _reach(self, session: OracleSession, incarnation: int) -> tuple[Scn, list[RedoLog]]:
         """How far back redo is read, and the logs for it: for the joining tables as far as redo is there still."""

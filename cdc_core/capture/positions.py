@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from cdc_core.capture.logs import read_log_starts
 from cdc_core.config import CloseAt
 from cdc_core.errors import LogsNotReadyError, TransientError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import tables_condition
+from cdc_core.source import Start
 
-_CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 _DATABASE = "SELECT RESETLOGS_CHANGE#, NAME, DBID FROM V$DATABASE"
 _OPEN_THREADS = """
 SELECT COUNT(*), MIN(LAST_REDO_CHANGE#) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"""
@@ -25,23 +25,6 @@ SELECT COUNT(*) FROM ALL_OBJECTS
 
 ATTEMPTS = 30
 """How often a passing state of the database is looked at again, a second apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where a source begins: all tables are read as of ``snapshot_scn``, the first window reads redo above ``mining_low``,
-    and ``resetlogs_change`` names the incarnation in which both were read."""
-
-    snapshot_scn: Scn
-    mining_low: Scn
-    resetlogs_change: int
-    database_name: str
-    dbid: int
-
-
-def current_scn(session: OracleSession) -> Scn:
-    """The database's present SCN."""
-    return Scn(session.fetch_all(_CURRENT)[0][0])
 
 
 def read_start(
@@ -67,7 +50,13 @@ def read_start(
     snapshot = _after_ddl(session, tables, sleep)
     [(resetlogs_change, name, dbid)] = session.fetch_all(_DATABASE)
     low = min(before, oldest if oldest is not None else before) - 1
-    return Start(snapshot, Scn(low), int(resetlogs_change), str(name), int(dbid))
+    return Start(
+        snapshot_scn=snapshot,
+        mining_low=Scn(low),
+        resetlogs_change=int(resetlogs_change),
+        database_name=str(name),
+        dbid=int(dbid),
+    )
 
 
 def upper_bound(session: OracleSession, close_at: CloseAt) -> Scn:

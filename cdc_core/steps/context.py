@@ -7,17 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from cdc_core.config import LakeConfig, SourceConfig
-from cdc_core.errors import (
-    ConfigError,
-    LandingDamagedError,
-    OracleUnavailableError,
-    TerminalError,
-)
+from cdc_core.errors import ConfigError, LandingDamagedError, TerminalError
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
@@ -32,34 +24,38 @@ from cdc_core.leases import HeldLease, held
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import Reporter, StepReport
 from cdc_core.model.scn import ScnWindow
-from cdc_core.oracle.session import OracleSession, connect
+from cdc_core.oracle.database import OracleDatabase
 from cdc_core.schema.table import TableSchema
+from cdc_core.source import OpenSource
 from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.state.store import Store
 
-T = TypeVar("T")
 OpenLake = Callable[[LakeConfig, str], Lake]
 """How a source's lake is opened."""
 
-SESSION_ATTEMPTS = 3
 LOG = logging.getLogger("cdc_core.steps")
 
 
 class Context:
-    """A source's configuration and what was opened for it so far. Safe for use from several threads."""
+    """A source's configuration and what was opened for it so far. Safe for use from several threads.
+
+    ``database`` is where snapshots are read from, ``changes`` what reads the redo.
+    """
 
     def __init__(
         self,
         config: SourceConfig,
         *,
-        report: Reporter | None = None,
-        on_statement: Callable[[str], None] | None = None,
-        open_lake: OpenLake = Lake.open,
+        report: Reporter | None,
+        on_statement: Callable[[str], None] | None,
+        open_lake: OpenLake,
+        open_source: OpenSource,
     ) -> None:
         self.config = config
+        self.database = OracleDatabase(config.oracle, on_statement=on_statement)
+        self.changes = open_source(config, self.database)
         self._open_lake = open_lake
         self._report = report
-        self._on_statement = on_statement
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._landing: LandingStore | None = None
@@ -102,30 +98,6 @@ class Context:
             if self._store is not None:
                 self._store.close()
             self._lake = self._store = None
-
-    @contextmanager
-    def oracle(self) -> Iterator[OracleSession]:
-        """A database session for the block."""
-        with connect(self.config.oracle, on_statement=self._on_statement) as session:
-            yield session
-
-    def with_oracle(self, work: Callable[[OracleSession], T]) -> T:
-        """Do work that reads from the database and lands nothing before its end; once more in a new session where the session
-        is lost on the way.
-
-        Raises:
-            OracleUnavailableError: It was lost at every attempt.
-        """
-        attempts = Retrying(
-            retry=retry_if_exception_type(OracleUnavailableError),
-            stop=stop_after_attempt(SESSION_ATTEMPTS),
-            wait=wait_exponential(multiplier=0.5, max=10),
-            reraise=True,
-        )
-        for attempt in attempts:
-            with attempt, self.oracle() as session:
-                return work(session)
-        raise AssertionError("every attempt returns or raises")
 
     @contextmanager
     def lease(self, work: str, *, wait_seconds: float = 0) -> Iterator[HeldLease]:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
+from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import SourceConfig
 from cdc_core.lake.lake import Lake
 from cdc_core.leases import HeldLease
@@ -16,6 +17,7 @@ from cdc_core.model.reports import Reconciliation, Reporter, SourceStatus, StepR
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
+from cdc_core.source import OpenSource
 from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.state.store import Store
 from cdc_core.steps import reconciling, signals
@@ -38,6 +40,13 @@ class Pipeline:
 
     Metadata store, landing store, Oracle and Spark are opened when a step first needs them, and closed by :meth:`close` or
     at the end of a ``with`` block. Every step may be repeated, by this or another process, at any time.
+
+    Args:
+        config: The source.
+        report: Called with every finished step.
+        on_statement: Called with the text of each statement before it is sent to Oracle.
+        open_lake: Opens the Delta tables.
+        open_source: What reads the redo: LogMiner.
     """
 
     def __init__(
@@ -47,9 +56,16 @@ class Pipeline:
         report: Reporter | None = None,
         on_statement: Callable[[str], None] | None = None,
         open_lake: OpenLake = Lake.open,
+        open_source: OpenSource = LogMinerSource,
     ) -> None:
         self.config = config
-        self._ctx = Context(config, report=report, on_statement=on_statement, open_lake=open_lake)
+        self._ctx = Context(
+            config,
+            report=report,
+            on_statement=on_statement,
+            open_lake=open_lake,
+            open_source=open_source,
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -158,7 +158,7 @@ def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
 
 
 def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
-    with ctx.oracle() as session:
+    with ctx.database.session() as session:
         config = ctx.config.table(table)
         schema = ctx.store.schema_at(ctx.source, table, at) or read_table_schema(
             session, config, scn=at

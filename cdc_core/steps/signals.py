@@ -39,7 +39,7 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
     taken = []
     with ctx.lease("signals", wait_seconds=30):
         if ctx.config.signals.table is not None:
-            with ctx.oracle() as session:
+            with ctx.database.session() as session:
                 for signal in read_signal_table(session, ctx.config, ctx.store):
                     ctx.store.add_signal(signal)
         for signal in ctx.store.signals(ctx.source, states=("pending", "taken")):

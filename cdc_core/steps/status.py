@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from cdc_core.capture.positions import current_scn
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.reports import SourceStatus, TableStatus
+from cdc_core.oracle.database import current_scn
 from cdc_core.steps.context import Context
 
 
@@ -76,7 +76,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
 
 def _scn(ctx: Context) -> int | None:
     try:
-        with ctx.oracle() as session:
+        with ctx.database.session() as session:
             return current_scn(session)
     except OracleUnavailableError:
         return None

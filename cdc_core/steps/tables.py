@@ -259,7 +259,7 @@ def _stop_for_key(ctx: Context, config: TableConfig, latest: TableSchema, reason
 
 
 def _join(ctx: Context, tables: Sequence[TableId], *, fresh: bool) -> list[ChunkKey]:
-    with ctx.lease("snapshot-plan", wait_seconds=30), ctx.oracle() as session:
+    with ctx.lease("snapshot-plan", wait_seconds=30), ctx.database.session() as session:
         join_tables(ctx, session, tables, fresh=fresh)
     joined = [record.table for record in _records(ctx, tables) if record.state == "snapshotting"]
     return start_snapshot(ctx, joined) if joined else []

@@ -8,19 +8,22 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from cdc_core.capture.logminer import capture_window, ledger_from_landing
-from cdc_core.capture.positions import Start, current_scn, read_start, upper_bound
+from cdc_core.capture.logminer import capture_window
+from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.config import SourceConfig
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schemas
+from cdc_core.source import Start, WindowWork
 from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
+from tests.capture.landed import landed_window
 from tests.oracle.embedded import Oracle, wait_until
 
 
@@ -74,18 +77,18 @@ class Source:
         low = record.window.scn_low
         before = self.store.windows("src", ordinals=range(record.ordinal - 1, record.ordinal))
         tables = [self.store.schema_at("src", config.table, low) for config in self.config.tables]
-        manifest, ledger = capture_window(
-            self.session,
+        work = WindowWork(
             source=self.record,
             record=record,
             tables=[schema for schema in tables if schema],
-            configs=self.config.tables,
             ledger=self.store.open_transactions("src"),
             positions=before[0].positions if before else (),
-            landing=self.landing,
-            rows=100,
+            joins={},
         )
-        assert ledger_from_landing(self.landing, manifest) == ledger
+        capture_window(
+            self.session, work, configs=self.config.tables, landing=self.landing, rows=100
+        )
+        manifest, ledger = landed_window(self.landing, "src", record.window)
         sha256 = digest_of(window_manifest_bytes(manifest))
         self.store.record_captured("src", manifest, sha256, ledger)
         return manifest

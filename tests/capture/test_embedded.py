@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cdc_core.capture.logs import read_logs
-from cdc_core.capture.positions import current_scn, upper_bound
+from cdc_core.capture.positions import upper_bound
 from cdc_core.capture.windows import cut_windows
 from cdc_core.errors import (
     ConfigError,
@@ -19,6 +19,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schemas

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.capture.ledger import TransactionLedger, ledger_batch, ledger_from_rows
+from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import RowReader
+from cdc_core.landing.ledger import ledger_batch, ledger_from_rows
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.capture import logminer
-from cdc_core.capture.logminer import capture_window, ledger_from_landing
+from cdc_core.capture.logminer import capture_window
 from cdc_core.config import LocalLandingConfig, TableConfig
 from cdc_core.errors import (
     LogsNotReadyError,
@@ -26,7 +26,9 @@ from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.source import WindowWork
 from cdc_core.state.records import SourceRecord, WindowRecord
+from tests.capture.landed import landed_window
 from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
 from tests.oracle.fake_session import FakeSession
 
@@ -85,17 +87,23 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
-    return capture_window(
-        session,  # type: ignore[arg-type]
+    """Capture the window; return its manifest and the ledger after it."""
+    work = WindowWork(
         source=replace(SOURCE, resetlogs_change=more.get("resetlogs_change", 1)),
         record=RECORD,
-        tables=[EMP, DEPT],
-        configs=[TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"')],
+        tables=more.get("tables", [EMP, DEPT]),
         ledger=more.get("ledger", []),
         positions=more.get("positions", ()),
+        joins={},
+    )
+    capture_window(
+        session,  # type: ignore[arg-type]
+        work,
+        configs=[TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"')],
         landing=landing,
         rows=1000,
     )
+    return landed_window(landing, "src", WINDOW)
 
 
 def test_a_window_lands_with_its_rows_transactions_and_manifest(landing: LandingStore) -> None:
@@ -119,7 +127,6 @@ def test_a_window_lands_with_its_rows_transactions_and_manifest(landing: Landing
     [path] = landing.local_paths(folder, [manifest.transactions_file])
     assert pq.read_table(path).column("state").to_pylist() == ["commit", "open"]
     assert [one.xid for one in ledger] == [X2.lower()]
-    assert ledger_from_landing(landing, manifest) == ledger
 
 
 def test_the_mining_range_and_the_filters_are_sent_as_binds(landing: LandingStore) -> None:
@@ -269,11 +276,7 @@ def test_ddl_that_cannot_be_followed_ends_the_table_s_stream_right_before_it(
 def test_ddl_from_before_the_snapshot_is_in_its_schema_already(landing: LandingStore) -> None:
     session = FakeSession(answers(), ddl_rows("truncate table emp"))
     known = replace(EMP, scn_from=Scn(161))
-    manifest, _ = capture_window(
-        session,  # type: ignore[arg-type]
-        source=SOURCE, record=RECORD, tables=[known], configs=[TableConfig(name="HR.EMP")],
-        ledger=[], positions=(), landing=landing, rows=1000,
-    )  # fmt: skip
+    manifest, _ = capture(session, landing, tables=[known])
     assert manifest.schema_changes == ()
 
 

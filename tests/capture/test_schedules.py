@@ -21,7 +21,7 @@ import pytest
 
 from cdc_core.capture import ledger as ledger_module
 from cdc_core.capture import logminer, logs, reading_position
-from cdc_core.capture.ledger import LIVING_STATES, Entry, TransactionLedger, ledger_from_rows
+from cdc_core.capture.ledger import Entry, TransactionLedger
 from cdc_core.capture.logs import RedoThread, read_logs
 from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
@@ -30,9 +30,12 @@ from cdc_core.capture.windows import cut_windows
 from cdc_core.config import CloseAt, TableConfig
 from cdc_core.errors import CdcError, TransientError
 from cdc_core.landing.layout import window_folder
+from cdc_core.landing.ledger import LIVING_STATES, ledger_from_rows
+from cdc_core.landing.manifest import read_window_manifest
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.source import WindowWork
 from cdc_core.state.records import SourceRecord, WindowRecord
 from tests.capture.memory_landing import MemoryLanding
 from tests.capture.redo_world import Transaction, World, WorldSession
@@ -87,24 +90,27 @@ class Run:
         session: Any = WorldSession(self.world, is_lively=is_lively)
         low = window.scn_low if ordinal else self.source.mining_low
         assert low is not None
+        work = WindowWork(
+            source=self.source, record=_record(ordinal, window, low), tables=[EMP],
+            ledger=self.ledger, positions=self.positions, joins={},
+        )  # fmt: skip
         try:
-            manifest, ledger = logminer.capture_window(
-                session, source=self.source, record=_record(ordinal, window, low), tables=[EMP],
-                configs=[TableConfig(name="HR.EMP")], ledger=self.ledger, positions=self.positions,
+            logminer.capture_window(
+                session, work, configs=[TableConfig(name="HR.EMP")],
                 landing=self.landing,  # type: ignore[arg-type]
                 rows=9,
             )  # fmt: skip
         except TransientError:
             return
         folder = window_folder("src", window)
+        manifest = read_window_manifest(self.landing.landed[folder], where=folder)
         self.captured.append(folder)
         kept = [
             row
             for row in self.landing.rows(folder, "transactions")
             if row["state"] in LIVING_STATES
         ]
-        assert ledger_from_rows(kept) == ledger
-        self.ledger, self.positions = ledger, manifest.positions
+        self.ledger, self.positions = ledger_from_rows(kept), manifest.positions
         self.evicted += manifest.facts["transactions_evicted"]
 
     def finish(self) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.positions import current_scn
 from cdc_core.capture.times import times_of
 from cdc_core.errors import OracleError, OracleUnavailableError, PartitionKeyError
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.oracle.database import current_scn
 from tests.oracle.embedded import running_oracle
 from tests.oracle.fake_session import FakeSession
 

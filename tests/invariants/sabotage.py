@@ -21,15 +21,15 @@ def _absent_as_null() -> None:
 
 def _mining_from_the_snapshot() -> None:
     """Rule 4 broken: mining starts at the snapshot SCN, not at the oldest transaction open there."""
-    from cdc_core.steps.snapshots import plan as snapshots
+    from cdc_core.capture.source import LogMinerSource
 
-    original = snapshots.read_start
+    original = LogMinerSource.read_start
 
-    def wrapped(session: Any, **kwargs: Any) -> Any:
-        start = original(session, **kwargs)
+    def wrapped(self: Any, tables: Any) -> Any:
+        start = original(self, tables)
         return replace(start, mining_low=start.snapshot_scn)
 
-    snapshots.read_start = wrapped
+    LogMinerSource.read_start = wrapped  # type: ignore[method-assign]
 
 
 def _rollbacks_ignored() -> None:

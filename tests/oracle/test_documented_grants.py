@@ -11,12 +11,13 @@ import pytest
 
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.positions import current_scn, read_start, upper_bound
+from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
 from cdc_core.config import SourceConfig
 from cdc_core.errors import PreflightError
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight import Finding, check_source
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schema

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture.positions import current_scn
 from cdc_core.config import SnapshotConfig, SourceConfig
 from cdc_core.errors import (
     ConfigError,
@@ -26,6 +25,7 @@ from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema

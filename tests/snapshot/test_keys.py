@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture.positions import current_scn
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
+from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.keys import key_texts, key_values
 from cdc_core.snapshot.plan import ChunkKeys, ChunkRange, chunk_part

@@ -14,7 +14,7 @@ import pytest
 
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.positions import current_scn, upper_bound
+from cdc_core.capture.positions import upper_bound
 from cdc_core.capture.reading_position import Reading
 from cdc_core.decode import decode_dml
 from cdc_core.errors import DecodeError
@@ -22,6 +22,7 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import read_chunk

@@ -92,7 +92,7 @@ class Source:
     def oracle_rows(self, name: str, scn: int) -> list[tuple[Any, ...]]:
         """The table in Oracle AS OF SCN, as :meth:`MemoryLake.image` gives the mirror."""
         config = self.pipeline.config
-        with self.pipeline._ctx.oracle() as session:
+        with self.pipeline._ctx.database.session() as session:
             schema = read_table_schema(session, config.table(table_id(name)), scn=scn)  # type: ignore[arg-type]
             sql, binds = chunk_query(schema, ChunkRange.whole(), scn, None)  # type: ignore[arg-type]
             return sorted(session.fetch_all(sql, binds), key=repr)

@@ -3,7 +3,7 @@
 The order of the steps is what makes it right. While no window can be planned, an SCN is read, then the oldest open
 transaction, then the SCN ``S`` of the snapshot; the table's stream begins with the window that is planned next. ``S`` is at or
 above that window's lower end, so what ended at or below it is in the snapshot, and what was open is read again from above
-``mining_low`` (:mod:`cdc_core.capture.joining`). A snapshot may later be read at a newer SCN: the redo from ``S`` on is
+``mining_low``. A snapshot may later be read at a newer SCN: the redo from ``S`` on is
 there in any case, and the apply rule does the rest.
 """
 
@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_core.capture.positions import Start, current_scn, read_start
 from cdc_core.config import SourceConfig
 from cdc_core.errors import PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import plan_chunks
+from cdc_core.source import Start
 from cdc_core.state.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.steps.context import Context
 from cdc_core.steps.stopping import stopping_table
@@ -53,7 +54,7 @@ def join_tables(
     if not able:
         return []
     with ctx.lease("window-plan", wait_seconds=60):
-        start = read_start(session, tables=able)
+        start = ctx.changes.read_start(able)
         if is_new:
             _begin_source(ctx, start)
         last = ctx.store.windows(ctx.source, newest_first=True, limit=1)

@@ -6,12 +6,12 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 
-from cdc_core.capture.positions import current_scn
 from cdc_core.errors import ConfigError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.conditions import checked_condition
@@ -27,7 +27,7 @@ def check(ctx: Context) -> None:
     Raises:
         PreflightError: Names every problem and what mends it.
     """
-    with ctx.oracle() as session:
+    with ctx.database.session() as session:
         preflight(session, ctx.config)
 
 
@@ -48,7 +48,7 @@ def start_snapshot(
         PreflightError: The source is new, and something is missing in the database.
         ConfigError: A table is not captured, or a condition cannot be trusted.
     """
-    with ctx.lease("snapshot-plan", wait_seconds=30), ctx.oracle() as session:
+    with ctx.lease("snapshot-plan", wait_seconds=30), ctx.database.session() as session:
         started = time.monotonic()
         wanted = ctx.configured(tables)
         fresh = [table for table in wanted if _state(ctx, table) == "new"]
@@ -90,7 +90,7 @@ def plan_parts(
     """
     with ctx.lease("snapshot-plan", wait_seconds=30):
         if parts is None:
-            with ctx.oracle() as session:
+            with ctx.database.session() as session:
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn)
                 parts = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does not know them.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 
-from cdc_core.capture.positions import current_scn
-from cdc_core.errors import (
-    SchemaMismatchError,
-    SnapshotTooOldError,
-)
+from cdc_core.errors import SchemaMismatchError, SnapshotTooOldError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import chunk_part
@@ -40,7 +37,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         record = chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)
         if not repeated:
-            ctx.with_oracle(lambda session: _read_at_some_scn(session, ctx, record))
+            ctx.database.read(lambda session: _read_at_some_scn(session, ctx, record))
         manifest, sha256 = chunk_manifest(ctx, key)
         ctx.landing.local_paths(folder, manifest.files)
         if record.state == "planned":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from cdc_core.capture.logminer import capture_window as mine_window
-from cdc_core.capture.logminer import ledger_from_landing
 from cdc_core.errors import ConfigError, WindowOrderError
 from cdc_core.landing.layout import window_folder
+from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
+from cdc_core.source import WindowWork
 from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
 
@@ -31,7 +31,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
         record = ctx.window_record(window)
         repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
         if not repeated and record.state == "planned":
-            _mine(ctx, record)
+            ctx.changes.capture_window(_work(ctx, record), ctx.landing)
         manifest, sha256 = ctx.window_manifest(window)
         verify_files(ctx, manifest)
         if record.state == "planned":
@@ -61,7 +61,7 @@ def verify_files(ctx: Context, manifest: WindowManifest) -> list[str]:
     return ctx.landing.local_paths(folder, manifest.redo_files)
 
 
-def _mine(ctx: Context, record: WindowRecord) -> None:
+def _work(ctx: Context, record: WindowRecord) -> WindowWork:
     before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
     if before and before[0].state == "planned":
         raise WindowOrderError(
@@ -70,25 +70,18 @@ def _mine(ctx: Context, record: WindowRecord) -> None:
             window=record.window.key,
             before=before[0].window.key,
         )
-    source = ctx.source_record()
     streams = [table for table in ctx.store.tables(ctx.source) if _belongs(ctx, table, record)]
-    ctx.with_oracle(
-        lambda session: mine_window(
-            session,
-            source=source,
-            record=record,
-            tables=[_schema(ctx, table, record) for table in streams],
-            configs=ctx.config.tables,
-            ledger=ctx.store.open_transactions(ctx.source),
-            positions=before[0].positions if before else (),
-            landing=ctx.landing,
-            rows=ctx.config.oracle.fetch_rows,
-            joins={
-                table.table: table.mining_low or record.mining_low
-                for table in streams
-                if table.first_ordinal == record.ordinal
-            },
-        )
+    return WindowWork(
+        source=ctx.source_record(),
+        record=record,
+        tables=[_schema(ctx, table, record) for table in streams],
+        ledger=ctx.store.open_transactions(ctx.source),
+        positions=before[0].positions if before else (),
+        joins={
+            table.table: table.mining_low or record.mining_low
+            for table in streams
+            if table.first_ordinal == record.ordinal
+        },
     )
 
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import time
 
-from cdc_core.capture.logs import read_logs
-from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.times import times_of
-from cdc_core.capture.windows import cut_windows
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.state.records import WindowRecord
@@ -32,16 +28,14 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         assert low is not None
         mining_low = low if last else source.mining_low
         assert mining_low is not None
-        with ctx.oracle() as session:
-            high = upper_bound(session, ctx.config.capture.close_at)
-            if until is not None:
-                high = min(high, Scn(until))
-            if high <= low:
-                return []
-            logs = read_logs(session, Scn(mining_low))
-            bounds = cut_windows(low, high, logs, ctx.config.capture.window_redo_bytes_max)
-            ends = times_of(session, [window.scn_high for window in bounds])
-        ctx.store.plan_windows(ctx.source, bounds, mining_low, ends=ends)
+        found = ctx.changes.next_windows(
+            low, read_from=mining_low, until=None if until is None else Scn(until)
+        )
+        if not found:
+            return []
+        bounds = [one.window for one in found]
+        ctx.store.plan_windows(ctx.source, bounds, mining_low, ends=[one.ended for one in found])
+        high = bounds[-1].scn_high
         ctx.reported(
             StepReport(
                 "windows-planned",
@@ -52,7 +46,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
                 scn_high=high,
             )
         )
-        return list(bounds)
+        return bounds
 
 
 def pending_windows(ctx: Context) -> list[ScnWindow]:

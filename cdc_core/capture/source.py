@@ -1,0 +1,56 @@
+"""How does LogMiner answer what the steps ask of a source?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_core.capture import logminer, positions
+from cdc_core.capture.logs import read_logs
+from cdc_core.capture.times import times_of
+from cdc_core.capture.windows import cut_windows
+from cdc_core.config import SourceConfig
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.oracle.database import OracleDatabase
+from cdc_core.source import NextWindow, Start, WindowWork
+
+
+class LogMinerSource:
+    """A :class:`~cdc_core.source.Source` that reads redo through DBMS_LOGMNR.
+
+    Windows end at ends of redo logs, or where redo was written last (``capture.close_at``).
+    """
+
+    def __init__(self, config: SourceConfig, database: OracleDatabase) -> None:
+        self._config, self._database = config, database
+
+    def read_start(self, tables: Sequence[TableId]) -> Start:
+        """See :meth:`Source.read_start`."""
+        with self._database.session() as session:
+            return positions.read_start(session, tables=tables)
+
+    def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
+        """See :meth:`Source.next_windows`."""
+        with self._database.session() as session:
+            high = positions.upper_bound(session, self._config.capture.close_at)
+            if until is not None:
+                high = min(high, until)
+            if high <= low:
+                return []
+            logs = read_logs(session, read_from)
+            windows = cut_windows(low, high, logs, self._config.capture.window_redo_bytes_max)
+            times = times_of(session, [window.scn_high for window in windows])
+        return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
+
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+        """See :meth:`Source.capture_window`; in one LogMiner pass for all tables."""
+        self._database.read(
+            lambda session: logminer.capture_window(
+                session,
+                work,
+                configs=self._config.tables,
+                landing=landing,
+                rows=self._config.oracle.fetch_rows,
+            )
+        )

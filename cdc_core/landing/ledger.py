@@ -1,0 +1,49 @@
+"""How is the ledger of open transactions kept with a landed window?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_core.landing.layout import TRANSACTION_SCHEMA, window_folder
+from cdc_core.landing.manifest import WindowManifest
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.transactions import LedgerState, OpenTransaction
+
+LIVING_STATES: tuple[LedgerState, ...] = ("open", "undone", "released")
+"""States of ``TRANSACTION_SCHEMA`` that are the ledger after a window; the others have ended in it."""
+
+
+def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list[OpenTransaction]:
+    """The transactions that were open at the end of a landed window, oldest first."""
+    folder = window_folder(manifest.source, manifest.window)
+    [path] = landing.local_paths(folder, [manifest.transactions_file])
+    found = pq.read_table(path, filters=pc.field("state").isin(LIVING_STATES))
+    return ledger_from_rows(found.to_pylist())
+
+
+def ledger_from_rows(rows: Iterable[dict[str, Any]]) -> list[OpenTransaction]:
+    """The ledger that :func:`ledger_batch` wrote, and after windows of before it had all these columns."""
+    names = [one.name for one in fields(OpenTransaction)]
+    return [
+        OpenTransaction(
+            **{name: row[name] for name in names if row.get(name) is not None}
+            | {"start_scn": row["start_scn"], "tables": tuple(row["tables"])}
+        )
+        for row in rows
+    ]
+
+
+def ledger_batch(ledger: Iterable[OpenTransaction]) -> pa.RecordBatch:
+    """The ledger after a window as ``TRANSACTION_SCHEMA``; what says how a transaction ended is NULL."""
+    rows = [
+        {name: getattr(one, name) for name in (each.name for each in fields(OpenTransaction))}
+        | {"tables": list(one.tables), "late": False}
+        for one in ledger
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=TRANSACTION_SCHEMA)

@@ -1,0 +1,113 @@
+"""What can the steps ask of whatever reads a database's changes?
+
+The steps know this contract only. LogMiner stands behind it (:class:`cdc_core.capture.source.LogMinerSource`); another reader of
+redo joins by an implementation of its own, which lands windows in the formats of :mod:`cdc_core.landing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from cdc_core.config import SourceConfig
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.redo_address import ThreadPosition
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.transactions import OpenTransaction
+from cdc_core.oracle.database import OracleDatabase
+from cdc_core.schema.table import TableSchema
+from cdc_core.state.records import SourceRecord, WindowRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where tables join: they are read as of ``snapshot_scn``, their first window reads redo above ``mining_low``,
+    and ``resetlogs_change`` names the incarnation in which both were read."""
+
+    snapshot_scn: Scn
+    mining_low: Scn
+    resetlogs_change: int
+    database_name: str
+    dbid: int
+
+
+@dataclass(frozen=True, slots=True)
+class NextWindow:
+    """A window that can be closed now, and the time of its upper end in Oracle."""
+
+    window: ScnWindow
+    ended: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowWork:
+    """A planned window, and all that its redo is read with.
+
+    Args:
+        source: Where the first snapshot was read, and in which incarnation.
+        record: The planned window.
+        tables: Definitions of the tables whose changes land, valid at the window's lower end.
+        ledger: Transactions that were open at the end of the window before.
+        positions: How far each redo thread was read when the window before was captured; None where that is not known, empty
+            for the first window.
+        joins: Tables that join with the window, each with the SCN above which its redo is read again.
+    """
+
+    source: SourceRecord
+    record: WindowRecord
+    tables: Sequence[TableSchema]
+    ledger: Sequence[OpenTransaction]
+    positions: Sequence[ThreadPosition] | None
+    joins: Mapping[TableId, Scn]
+
+
+class Source(Protocol):
+    """Reads the committed changes of one database, window by window.
+
+    It keeps no state of its own between calls: what a window needs of the one before comes with the work, and what the next
+    one needs lands with it. So every call may be repeated, by this process or another one.
+    """
+
+    def read_start(self, tables: Sequence[TableId]) -> Start:
+        """Fix where tables join now: every transaction that commits above ``snapshot_scn`` has all its changes above
+        ``mining_low``, and Oracle can be read as of ``snapshot_scn``.
+
+        Raises:
+            TransientError: That cannot be said at the moment; the message names what is in the way.
+        """
+
+    def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
+        """Windows in order, the first from ``low`` on, each joining the one before it, up to the present or to ``until``.
+
+        None if nothing can be closed above ``low`` yet. An idle database gives a window too, so that the position never
+        ages out.
+
+        Args:
+            low: Upper end of the last planned window.
+            read_from: Redo above this SCN is needed for the first of the windows.
+            until: Close no window above this SCN.
+
+        Raises:
+            RedoUnavailableError: Redo above ``read_from`` is gone.
+            LogsNotReadyError: Redo is not there yet.
+        """
+
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+        """Read a window's changes into landing, and finish with its manifest. Nothing has landed before the manifest.
+
+        All changes of a transaction that commits in the window have landed with it or with earlier windows. A table whose
+        changes cannot be followed leaves at the SCN where that begins (``left`` of the manifest), and the window holds the
+        others whole.
+
+        Raises:
+            LogsNotReadyError: A part of the redo is not there yet, after some waiting.
+            RedoUnavailableError: Redo is gone, or belongs to another incarnation of the database.
+            OracleUnavailableError: The database was lost at every attempt.
+        """
+
+
+OpenSource = Callable[[SourceConfig, OracleDatabase], Source]
+"""How a source's changes are reached; called once, and connects to nothing before the first question."""
