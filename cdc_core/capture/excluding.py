@@ -2,11 +2,12 @@
 
 The values of excluded columns become NULL in the redo text (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
 than its value: they are dropped where no LOB of the table is captured. What cannot be told apart is not landed, and ends the
-table's stream.
+table's stream: also rows without names (``COL n``) from behind a DDL that may have moved the columns to other places.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,10 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 
 _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
+_LEAVES_PLACES = re.compile(
+    r"\s*ALTER\s+TABLE\s+\S+\s+(?:ADD|MODIFY)\b(?!.*\bDROP\b)", re.IGNORECASE | re.DOTALL
+)
+"""DDL after which each column that was there has the place that it had."""
 
 
 class ExcludedValues:
@@ -27,24 +32,40 @@ class ExcludedValues:
 
     def __init__(self, tables: Sequence[TableSchema]) -> None:
         self._tables = {place: table for place, table in enumerate(tables) if table.excluded}
+        self._moved: dict[int, int] = {}
         self.ends: list[StreamEnd] = []
 
     def remove_from(self, batch: MinedBatch) -> MinedBatch:
         """The batch without the values, and without the rows that cannot land."""
         for place, table in self._tables.items():
-            own = (batch.tables == place) & batch.is_change
+            of_table = batch.tables == place
+            self._note_ddl(batch, of_table & (batch.operations == Operation.DDL), place, table)
+            own = of_table & batch.is_change
             if own.any():
-                batch = self._remove(batch, own, table)
+                batch = self._remove(batch, own, place, table)
         return batch
 
+    def _note_ddl(
+        self, batch: MinedBatch, rows: npt.NDArray[np.bool_], place: int, table: TableSchema
+    ) -> None:
+        """Note from which SCN on a place no longer says which column it is."""
+        for at in np.flatnonzero(rows):
+            text = batch.rows.column("sql_redo")[int(at)].as_py() or ""
+            names_excluded = any(name.upper() in text.upper() for name in table.excluded)
+            if names_excluded or not _LEAVES_PLACES.match(text):
+                scn = int(batch.rows.column("scn")[int(at)].as_py())
+                self._moved[place] = min(scn, self._moved.get(place, scn))
+
     def _remove(
-        self, batch: MinedBatch, own: npt.NDArray[np.bool_], table: TableSchema
+        self, batch: MinedBatch, own: npt.NDArray[np.bool_], place: int, table: TableSchema
     ) -> MinedBatch:
         lobs = own & np.isin(batch.operations, LOB_OPERATIONS)
         if lobs.any() and any(column.is_lob for column in table.columns):
             self._end(batch, lobs, table, "a LOB is written, and it may be one that is left out")
         statements = own & np.isin(batch.operations, _STATEMENTS)
         batch, refused = _redacted(batch, statements, table)
+        if place in self._moved:
+            refused |= statements & _unnamed_behind(batch, self._moved[place])
         if refused.any():
             reason = (
                 "a redo row has a form from which the values of excluded columns cannot be taken"
@@ -86,3 +107,12 @@ def _redacted(
     place = batch.rows.schema.get_field_index("sql_redo")
     redacted = batch.rows.set_column(place, batch.rows.schema.field(place), replaced)
     return MinedBatch(redacted, batch.ordinals, batch.operations, batch.tables), lost
+
+
+def _unnamed_behind(batch: MinedBatch, scn: int) -> npt.NDArray[np.bool_]:
+    """The rows above an SCN that call their columns by place."""
+    unnamed = pc.fill_null(pc.match_substring(batch.rows.column("sql_redo"), '"COL '), False)
+    found: npt.NDArray[np.bool_] = pc.and_(
+        unnamed, pc.greater(batch.rows.column("scn"), scn)
+    ).to_numpy(zero_copy_only=False)
+    return found

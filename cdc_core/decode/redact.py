@@ -2,7 +2,8 @@
 
 The decoder's own grammar finds them: a statement is read to its end, and each value of a column that is left out becomes NULL. A
 statement that the grammar does not read to its end is given up whole. Columns that the definition does not know yet (one that
-was added a moment ago) are passed over; ``COL n`` is the n-th stored column, and the statement is given up where that is unknown.
+was added a moment ago) are passed over. ``COL n`` is the n-th stored column; one behind the last that is known was added later,
+and is passed over where each of those left out is known.
 """
 
 from __future__ import annotations
@@ -37,16 +38,19 @@ def redact_column(sql: pa.Array, schema: TableSchema, excluded: Collection[str])
         return sql
     plan = plan_table(schema)
     secret = frozenset(excluded)
+    later_columns = secret <= set(plan.stored)
     texts = [
-        redact_statement(text, plan, secret) if hit else text
+        redact_statement(text, plan, secret, later_columns=later_columns) if hit else text
         for text, hit in zip(sql.to_pylist(), named.to_pylist(), strict=True)
     ]
     return pa.array(texts, sql.type)
 
 
-def redact_statement(sql: str, plan: TablePlan, excluded: frozenset[str]) -> str | None:
+def redact_statement(
+    sql: str, plan: TablePlan, excluded: frozenset[str], *, later_columns: bool = False
+) -> str | None:
     """One statement with NULL for the values of excluded columns; None if it cannot be read to its end."""
-    statement = _Redacting(sql, plan, excluded)
+    statement = _Redacting(sql, plan, excluded, later_columns=later_columns)
     try:
         statement.read()
     except DecodeError:
@@ -57,16 +61,22 @@ def redact_statement(sql: str, plan: TablePlan, excluded: frozenset[str]) -> str
 class _Redacting(Statement):
     """Reads a statement without taking values, and remembers where those of excluded columns stand."""
 
-    def __init__(self, sql: str, plan: TablePlan, excluded: frozenset[str]) -> None:
+    def __init__(
+        self, sql: str, plan: TablePlan, excluded: frozenset[str], *, later_columns: bool
+    ) -> None:
         super().__init__(sql, plan, 0)
         self.excluded = excluded
+        self.later_columns = later_columns
         self.spans: list[tuple[int, int]] = []
 
     def name(self) -> str:
         name = self.known_name(self.quoted_name())
-        if is_dictionary_name(name) and name not in self.columns:
+        if is_dictionary_name(name) and name not in self.columns and not self._is_later(name):
             raise self.refused("a redo row's column is not in LogMiner's dictionary")
         return name
+
+    def _is_later(self, name: str) -> bool:
+        return self.later_columns and name.startswith("COL ")
 
     def put(self, values: dict[str, Value], name: str, literal: Literal | None = None) -> None:
         del values

@@ -131,8 +131,9 @@ def interpreted(session: Any, *, small: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        for name in INTERPRETED:
-            session.conf.unset(name)
+        if not _has_ended():
+            for name in INTERPRETED:
+                session.conf.unset(name)
 
 
 def stop_spark() -> None:
@@ -203,7 +204,15 @@ def _start(config: LakeConfig, runtime: Path) -> Any:
                 cause=type(error).__name__,
             ) from error
     log.debug("spark started: java %s from %s", java.version, java.origin)
+    _say_once_that_it_ended(session)
     return session
+
+
+def _say_once_that_it_ended(session: Any) -> None:
+    """Keep PySpark's listener for accumulators from printing a traceback when the JVM is gone: the next call says so."""
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: log.debug("Spark's JVM closed its connection")
 
 
 def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[str, str]:

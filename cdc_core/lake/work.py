@@ -101,7 +101,11 @@ class TableWork:
         return log
 
     def create_tables(self, session: Any, schema: TableSchema) -> None:
-        """Create both Delta tables unless they are there; those of an older generation are moved aside."""
+        """Create both Delta tables unless they are there; those of an older generation are moved aside.
+
+        Raises:
+            LakeError: A newer generation has begun.
+        """
         check_names(schema)
         facts = (self.source, schema, self.generation)
         for path, ddl, properties in (
@@ -109,10 +113,18 @@ class TableWork:
             (self.mirror, mirror_ddl(schema), mirror_properties(*facts)),
         ):
             log = read_log(path)
-            older = 1 if log is None else int(log.properties.get(GENERATION_PROPERTY, 1))
-            if log is not None and older < self.generation:
+            found = (
+                self.generation if log is None else int(log.properties.get(GENERATION_PROPERTY, 1))
+            )
+            if found > self.generation:
+                raise LakeError(
+                    "the Delta table was begun anew by a later snapshot",
+                    hint="Another process serves this source from a newer metadata store; run this one with that store.",
+                    **self.facts(path=path, generation=self.generation, found=found),
+                )
+            if found < self.generation:
                 self.fence()
-                move_aside(path, f".g{older}")
+                move_aside(path, f".g{found}")
                 log = None
             if log is None:
                 self.fence()

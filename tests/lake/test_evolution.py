@@ -105,7 +105,7 @@ def test_nothing_is_prepared_before_the_first_snapshot(open_lake: Any, source: A
 
 
 def test_a_column_that_is_left_out_later_is_null_from_then_on(
-    open_lake: Any, source: Any, row: Any, mirror: Any, columns: Any, changes: Any
+    open_lake: Any, source: Any, row: Any, mirror: Any, columns: Any, changelog: Any
 ) -> None:
     """It stays in both tables; redo that landed with it, chunks that landed with it, and later columns go on."""
     lake = open_lake()
@@ -128,7 +128,7 @@ def test_a_column_that_is_left_out_later_is_null_from_then_on(
 
     grown = _with(reduced, columns.varchar("MORE", default="'m'"))
     lake.prepare_schema(grown)
-    assert {one["MORE"] for one in mirror(source.schema)} == {"m"}
+    assert {one["MORE"] for one in mirror(grown)} == {"m"}
     whole = source.chunk(snapshot="s2")
     dataclasses.replace(whole, manifest=dataclasses.replace(whole.manifest, schema=reduced)).apply(
         lake
@@ -137,7 +137,7 @@ def test_a_column_that_is_left_out_later_is_null_from_then_on(
 
     folders = lake.purge_column(source.schema.table, "NAME", ("ID",))
     assert [folder.rsplit("/", 2)[1] for folder in folders] == ["mirror", "changelog"]
-    images = [one[image] for one in changes(source.schema) for image in ("before", "after")]
+    images = [one[image] for one in changelog(source.schema) for image in ("before", "after")]
     assert {image["NAME"] for image in images if image is not None} == {None}
     assert lake.purge_column(source.schema.table, "NOWHERE", ("ID",)) == []
     with pytest.raises(ConfigError, match="key"):

@@ -77,6 +77,11 @@ def changes(seed: int) -> list[dict[str, Any]]:
     return found
 
 
+def _key(change: dict[str, Any]) -> int:
+    key: int = (change["after"] or change["before"])["ID"]
+    return key
+
+
 def _change(op: str, ordinal: int, rid: str, name: str) -> dict[str, Any]:
     image = {"ID": 1, "NAME": name}
     return {
@@ -94,7 +99,11 @@ def _change(op: str, ordinal: int, rid: str, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "shared"),
     [
-        pytest.param(changes(1), False, id="each-key-one-row"),
+        pytest.param(
+            [{**change, "_cdc_row_id": f"R{_key(change)}"} for change in changes(1)],
+            False,
+            id="each-key-one-row",
+        ),
         pytest.param(
             [_change("c", 1, "R2", "new"), _change("d", 2, "R1", "old")],
             True,

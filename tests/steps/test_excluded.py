@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.errors import ConfigError
+from oracle_embedded.redo import Wart
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -101,11 +102,33 @@ def test_a_chunk_that_landed_with_the_column_is_applied_without_it(
     assert source.lake.image(T) == [(1, None, "a"), (2, None, "b")]
 
 
+def test_values_without_names_do_not_land(oracle: Oracle, source: Source) -> None:
+    """A DDL that leaves each column in its place keeps the table; after another one no place says which column it is."""
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    source.run()
+    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=True)
+    oracle.run("INSERT INTO T VALUES (3, 'top secret', 'c')")
+    oracle.run("ALTER TABLE T ADD (N NUMBER)")
+    oracle.run("INSERT INTO T VALUES (4, 'top secret', 'd', 1)")
+    oracle.run("ALTER TABLE T MODIFY (NOTE VARCHAR2(77))")
+    source.run()
+    assert source.record("T").state == "ready"
+    assert [row[:3] for row in source.lake.image(T)[2:]] == [(3, None, "c"), (4, None, "d")]
+
+    oracle.run("ALTER TABLE T DROP COLUMN NOTE")
+    oracle.run("INSERT INTO T VALUES (5, 'top secret', 2)")
+    oracle.run("ALTER TABLE T MODIFY (N DEFAULT 5)")
+    source.run()
+    assert source.record("T").state == "failed"
+    assert b"top secret".hex() not in landed(source)
+    assert "top secret" not in landed(source)
+
+
 def test_rows_of_a_form_that_is_not_understood_do_not_land(
     oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
-    monkeypatch.setattr("cdc_core.decode.redact.redact_statement", lambda *_: None)
+    monkeypatch.setattr("cdc_core.decode.redact.redact_statement", lambda *_, **__: None)
     oracle.run("INSERT INTO T VALUES (3, 'top secret', 'c')", "INSERT INTO U VALUES (1)")
     source.run()
     assert "top secret" not in landed(source)

@@ -61,6 +61,6 @@ def test_a_configured_key_that_is_not_unique_stops_the_table(
         list(pipeline.run_snapshot())
         [record] = pipeline.store.tables("src")
         assert record.state == "failed"
-        assert "key=KIND" in (record.last_error or "")
-        assert "secret" not in (record.last_error or "")
+        assert "key=KIND" in (record.reason or "")
+        assert "secret" not in f"{record.reason} {record.way_out}"
     assert not list((tmp_path / "lake" / "src" / "mirror").glob("*/*.parquet"))
