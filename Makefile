@@ -40,6 +40,7 @@ bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENC
 
 prove: setup ## Load, kill, restart, replay: show that nothing is lost and nothing doubled (the long form)
 	@$(RUN)/python -m pytest tests/capture/test_schedules.py tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
+	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
 
 docs: setup $(SITE)/ready ## Build the documentation into site/; fails on a broken link
 	@$(RUN)/python -m docs.tools.generate

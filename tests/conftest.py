@@ -13,11 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
 
 DAGSTER_FOLDERS = ("tests/assets/",)
+
+settings.register_profile("same", derandomize=True, deadline=None, database=None)
+settings.register_profile("random", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile("same")
+"""The same generated cases in every run, so that a failure is of the change that it meets; ``make prove`` draws new ones."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,7 +40,7 @@ def test_a_ratio_above_one_means_that_we_are_better(result: Result, ratio: float
 
 def test_the_median_is_taken_of_all_runs() -> None:
     calls: list[int] = []
-    assert median_seconds(lambda: calls.append(1), repeats=3) < 1
+    assert median_seconds(lambda: calls.append(1), repeats=3) >= 0
     assert len(calls) == 3
 
 

@@ -20,9 +20,7 @@ from tests.decode.redo_printer import Row, Statement, statements
 from tests.decode.test_golden import PAIRS
 
 _PLAN = plan_table(GOLDEN)
-_SETTINGS = settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+_SETTINGS = settings(suppress_health_check=list(HealthCheck))
 
 
 def _exact(value: Any) -> Any:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc_core.decode.literals import canonical_number_text
@@ -52,7 +52,6 @@ _NUMBERS = st.builds(
 )
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(_NUMBERS | st.none()))
 @example([Decimal("9." + "9" * 39 + "E125"), Decimal("-1E-130"), Decimal("-1" + "0" * 39)])
 def test_stored_numbers_keep_every_digit(numbers: list[Decimal | None]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -71,9 +70,8 @@ def test_sigkill_loses_no_committed_transaction(tmp_path: Path) -> None:
         [sys.executable, "-c", CHILD, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    deadline = time.monotonic() + 60
     last = 0
-    while last < 100 and time.monotonic() < deadline:
+    while last < 100:
         last = int(process.stdout.readline())
     process.kill()
     last = max([last, *(int(line) for line in process.stdout.read().split())])

@@ -155,11 +155,9 @@ def test_call_timeout_interrupts_the_statement(
 ) -> None:
     _wait(engine)
     connection.call_timeout = 300
-    started = time.monotonic()
     for _ in range(2):
         with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
             connection.cursor().execute("update t set a = 1")
-    assert time.monotonic() - started < 5
     connection.call_timeout = 0
     assert len(connection.cursor().execute("select n from t").fetchall()) == 1000
 
@@ -267,10 +265,8 @@ def test_calls_that_are_delayed_can_be_cancelled(
 ) -> None:
     server.faults.arm(Fault(FaultKind.DELAY, delay_seconds=30))
     connection.call_timeout = 200
-    started = time.monotonic()
     with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
         connection.cursor().execute("select n from t")
-    assert time.monotonic() - started < 5
     assert len(connection.cursor().execute("select n from t").fetchall()) == 1000
 
 

@@ -302,9 +302,7 @@ def echo() -> Iterator[tuple[oracledb.Connection, FakeEngine]]:
         yield connection, engine
 
 
-_PROPERTY = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+_PROPERTY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 _DECIMALS = st.builds(
     lambda digits, exponent: Decimal(f"{digits}E{exponent}"),
     st.integers(-(10**38) + 1, 10**38 - 1),

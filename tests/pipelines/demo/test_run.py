@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -21,13 +21,20 @@ from pipelines.demo.workload import Plan
 SERVED = Served("127.0.0.1:1521/FREEPDB1", "NYC", "x", "REDOLAKE", "y", 1521)
 
 
-def test_flight_time_passes_at_a_steady_speed() -> None:
+def test_flight_time_passes_at_a_steady_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = run._Pace(0.2, holds_at=datetime.max)
     moment = datetime(2013, 2, 1)
-    started = time.monotonic()
+    clock = [100.0]
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(round(seconds, 6))
+        clock[0] += seconds + 0.05  # the work between two moments
+
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
     for hours in range(4):
         pace(moment + timedelta(hours=hours))
-    assert 0.6 <= time.monotonic() - started < 1.5
+    assert slept == [0.0, 0.15, 0.15, 0.15]
 
 
 def test_the_airport_waits_for_the_snapshot_and_no_longer() -> None:
