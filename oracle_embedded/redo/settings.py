@@ -54,10 +54,10 @@ class LobRows(Enum):
 DEFAULTS: Mapping[Wart, bool] = {
     Wart.LATE_REDO: False,
     Wart.PARTIAL_XIDS: False,
-    Wart.SPURIOUS_ROLLBACKS: False,
+    Wart.SPURIOUS_ROLLBACKS: True,
     Wart.EMPTY_TRANSACTIONS: False,
-    Wart.UNNAMED_COLUMNS: False,
-    Wart.LOB_STATEMENTS: False,
+    Wart.UNNAMED_COLUMNS: True,
+    Wart.LOB_STATEMENTS: True,
     Wart.REUSED_LOGS: False,
 }
 """Which oddities a database shows unless its settings say otherwise."""
