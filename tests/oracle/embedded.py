@@ -80,7 +80,7 @@ def running_oracle(*, logging: bool = True, warts: Iterable[Wart] = ()) -> Itera
     for wart in warts:
         database.redo.set_wart(wart, shown=True)
     try:
-        with EmbeddedServer(database.engine) as server:
+        with EmbeddedServer(database.engine, faults=database.faults) as server:
             oracle = Oracle(database, server)
             if logging:
                 oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
