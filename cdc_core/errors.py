@@ -75,6 +75,10 @@ class LogsNotReadyError(TransientError):
     """Redo that a window needs is not there yet; the window waits."""
 
 
+class LogsChangedError(LogsNotReadyError):
+    """A redo log was switched, archived or written over while LogMiner read it; the pass counts for nothing and is mined again."""
+
+
 class LeaseHeldError(TransientError):
     """Another living process works on the same source."""
 
@@ -105,6 +109,10 @@ class OracleError(TerminalError):
 
 class RedoUnavailableError(TerminalError):
     """Redo that a window needs is gone."""
+
+
+class RedoUnreadableError(RedoUnavailableError):
+    """The control file names a redo log, and the file behind it cannot be opened."""
 
 
 class TableStoppedError(TerminalError):

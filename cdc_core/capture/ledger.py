@@ -14,6 +14,8 @@ LogMiner does not always name a transaction in full. These rules hold:
   set aside as ``undone`` if all its changes are taken back, and comes back with its next row; otherwise it goes on.
 * An end of a transaction that is not open, or that began later, ends nothing. A START row without any XID opens nothing.
 * An undo row in an empty slot takes back nothing that was captured.
+* A COMMIT at or below the window's lower end that is seen for the first time is ``late``: windows that were taken before lack its
+  transaction. It is recorded like any other, and the lake places its changes where they belong.
 
 Source: measured on 23ai by others, and reports from production (partial XIDs on COMMIT rows); tests/capture/test_ledger.py.
 """
@@ -288,10 +290,6 @@ class TransactionLedger:
                 self.tables_committed |= entry.tables
             is_late = event.scn <= self._window.scn_low
             if is_late:
-                # Windows that were applied lack it: its tables must not go on as if nothing were missing.
-                self._doubt(
-                    entry, event, "its COMMIT came to light after the window that it belongs to"
-                )
                 self.late.append(event.scn)
                 self.tables_late |= entry.tables
         self._record(entry, "commit", event, is_late=is_late)

@@ -7,10 +7,11 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
@@ -23,9 +24,11 @@ from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
-    LogsNotReadyError,
+    LogsChangedError,
+    OracleError,
     OracleUnavailableError,
     RedoUnavailableError,
+    RedoUnreadableError,
     StoreUnavailableError,
     TransientError,
 )
@@ -60,6 +63,10 @@ REDO_DICTIONARY = (
 FILE_ROWS_MAX = 2_000_000
 ENDED_ROWS = 50_000
 ATTEMPTS = 5
+PASSES_MAX = 20
+"""Passes in a row that a log may spoil by changing under LogMiner: a storm of log switches passes, what goes on does not."""
+READS_MAX = 2
+"""Attempts at a file that cannot be opened: after the first, the list of logs is read again, which may name another copy."""
 
 
 def capture_window(
@@ -72,7 +79,8 @@ def capture_window(
 ) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
-    What passes (a log switched or not archived yet) is tried again a few times; nothing has landed before the manifest.
+    What passes (a log switched or not archived yet) is tried again a few times; nothing has landed before the manifest. What
+    changes under LogMiner (ORA-01368, ORA-00310, ORA-00334, ORA-01289) is mined again, :data:`PASSES_MAX` times at most.
 
     Args:
         session: In the container of the tables.
@@ -83,13 +91,14 @@ def capture_window(
 
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
-        RedoUnavailableError: Redo is gone, or the database was opened with RESETLOGS.
+        RedoUnavailableError: Redo is gone, a file cannot be opened, or the database was opened with RESETLOGS.
+        OracleError: Every pass was spoiled by a log that changed.
     """
     attempts = Retrying(
         retry=retry_if_exception(_may_pass),
-        stop=stop_after_attempt(ATTEMPTS),
+        stop=_was_tried_enough,
         wait=wait_exponential(multiplier=0.2, max=10),
-        reraise=True,
+        retry_error_callback=_give_up,
     )
     for attempt in attempts:
         with attempt:
@@ -162,6 +171,12 @@ class _Window:
             "window mined window=%s rows=%d logs=%d seconds=%.2f",
             manifest.window.key, sum(manifest.rows_by_table.values()), len(logs), manifest.seconds,
         )  # fmt: skip
+        if manifest.late_scn is not None:
+            _LOG.warning(
+                "commits came to light after the windows that they belong to; this window brings them window=%s transactions=%d"
+                " scn=%d tables=%s",
+                manifest.window.key, manifest.transactions_late, manifest.late_scn, ",".join(manifest.tables_late),
+            )  # fmt: skip
 
     def _reach(self, session: OracleSession, incarnation: int) -> tuple[Scn, list[RedoLog]]:
         """How far back redo is read, and the logs for it: for the joining tables as far as redo is there still."""
@@ -336,7 +351,35 @@ def _incomplete_end(table: TableId, one: IncompleteTransaction, window: ScnWindo
 def _may_pass(error: BaseException) -> bool:
     """May a second attempt in the same session succeed? A lost session cannot be used again, a store waits by itself."""
     lost = (OracleUnavailableError, StoreUnavailableError)
-    return isinstance(error, TransientError) and not isinstance(error, lost)
+    passes = (TransientError, RedoUnreadableError)
+    return isinstance(error, passes) and not isinstance(error, lost)
+
+
+def _was_tried_enough(state: RetryCallState) -> bool:
+    error = _error_of(state)
+    if isinstance(error, LogsChangedError):
+        return state.attempt_number >= PASSES_MAX
+    most = READS_MAX if isinstance(error, RedoUnreadableError) else ATTEMPTS
+    return state.attempt_number >= most
+
+
+def _give_up(state: RetryCallState) -> NoReturn:
+    """Raise the last attempt's error; one that every pass meets does not pass."""
+    error = _error_of(state)
+    if not isinstance(error, LogsChangedError):
+        raise error
+    raise OracleError(
+        "redo logs changed under LogMiner in every pass",
+        hint="Larger redo logs are switched less often; `redolake capture` tries again.",
+        passes=state.attempt_number,
+        **error.facts,
+    ) from error
+
+
+def _error_of(state: RetryCallState) -> BaseException:
+    error = state.outcome.exception() if state.outcome else None
+    assert error is not None, "only a failed attempt is judged"
+    return error
 
 
 def _cover(session: OracleSession, low: Scn, high: Scn, incarnation: int) -> list[RedoLog]:
@@ -364,7 +407,7 @@ def _refuse_changed(
     copies = {(log.thread, log.sequence, log.name) for log in read_logs(session, low)}
     overwritten = [log for log in used if (log.thread, log.sequence, log.name) not in copies]
     if overwritten:
-        raise LogsNotReadyError(
+        raise LogsChangedError(
             "redo logs changed while they were read",
             hint="The window is read again from the archived copies.",
             logs=", ".join(f"{log.thread}.{log.sequence}" for log in overwritten),

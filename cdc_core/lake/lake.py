@@ -85,6 +85,7 @@ class Lake:
         position: int | None = None,
         covered_scn: int = 0,
         earlier: Sequence[TableSchema] = (),
+        late_above: int | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror, each once.
@@ -100,6 +101,8 @@ class Lake:
             covered_scn: Lowest SCN of the chunks of the last complete snapshot of the whole table: older changes of keys
                 that are not in the mirror do not bring them back.
             earlier: The table's other versions, by which rows written before a DDL are decoded.
+            late_above: The SCN at which the table was read, if commits that belong to earlier windows came to light with this
+                one: those above it are taken too. None if there are none.
             fence: Called right before each commit.
 
         Raises:
@@ -119,6 +122,7 @@ class Lake:
             covered_scn=covered_scn,
             decode=self._decode,
             earlier=earlier,
+            late_above=late_above,
         )
 
     def apply_chunk(

@@ -7,25 +7,21 @@ differs: no transaction identifier is needed, since doing it twice changes nothi
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from cdc_core.errors import LakeError, WindowOrderError
-from cdc_core.lake.carry import carried_sql, history_origin
 from cdc_core.lake.changes import change_facts, window_view
-from cdc_core.lake.evolution import added_columns, settle_schema
+from cdc_core.lake.deriving import derive, rederived_view
+from cdc_core.lake.evolution import settle_schema
 from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_sql
-from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
     COMMIT_SCN,
     ORDINAL,
     create_sql,
-    delta,
     mirror_ddl,
     mirror_properties,
     quote_name,
-    string_literal,
 )
 from cdc_core.lake.windows import report
 from cdc_core.lake.work import TableWork
@@ -56,20 +52,16 @@ def replay_window(
     changes = change_facts(session, view, schema).changes
     if changes == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started, skipped=True)
-    keys = " UNION ".join(
-        f"SELECT {_keys(schema, image)} FROM {view} WHERE {image} IS NOT NULL"
-        for image in ("before", "after")
+    reduced, missing = rederived_view(
+        work, session, view, schema, position=position, covered_scn=covered_scn
     )
     with translated("deriving a window's keys", **work.facts()):
-        session.sql(keys).createOrReplaceTempView("wanted")
-        missing = _derive(work, session, schema, position, wanted="wanted")
-        session.sql(_different_sql(work, schema, covered_scn)).createOrReplaceTempView("reduced")
-        same = session.sql("SELECT 1 FROM reduced LIMIT 1").isEmpty()
+        same = session.table(reduced).isEmpty()
     if same:
         return TableApplied(
             table=work.table, changes=changes, seconds=time.monotonic() - started, skipped=True
         )
-    sql = merge_sql(work.mirror, "reduced", schema, absent=missing, force=True)
+    sql = merge_sql(work.mirror, reduced, schema, absent=missing, force=True)
     metadata = work.metadata("replay", position, window=manifest.window.key)
     with work.commit(session, "mending the mirror", metadata):
         counts = session.sql(sql).collect()
@@ -98,7 +90,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     done = work.position()
     position = max(done.changelog_scn or 0, done.mirror_scn or 0)
     with translated("deriving the mirror", **work.facts()):
-        _derive(work, session, schema, position, wanted=None)
+        derive(work, session, schema, position, wanted=None)
         columns = ", ".join(
             quote_name(column) for column in (*schema.column_names, COMMIT_SCN, ORDINAL)
         )
@@ -123,89 +115,3 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
             writer = writer.option("txnVersion", done.changelog_scn)
         writer.save(work.mirror)
     return int(counts["n"])
-
-
-def _derive(
-    work: TableWork, session: Any, schema: TableSchema, position: int, *, wanted: str | None
-) -> tuple[str, ...]:
-    """Make the view ``derived`` (columns of ``reduce.reduced_sql``) from the change log up to ``position``.
-
-    Returns the columns that some change lacks. ``wanted`` is a view of keys, None for all.
-    """
-    history = _history_sql(work, schema, position)
-    session.sql(history).createOrReplaceTempView("whole_history")
-    near = "whole_history"
-    if wanted is not None:
-        session.sql(_near_sql(schema, near, wanted)).createOrReplaceTempView("near_history")
-        near = "near_history"
-    facts = change_facts(session, near, schema)
-    defaults = added_columns(read_log(work.changelog))
-    if facts.moved_absent:
-        # Following rows over their changes of key may lead to keys outside the window.
-        facts = change_facts(session, "whole_history", schema)
-        origin = history_origin("whole_history", schema, facts.absent)
-        carried = carried_sql("whole_history", schema, facts.absent, defaults, origin)
-        session.sql(carried).createOrReplaceTempView("carried_history")
-        near = "carried_history"
-    reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults)
-    if wanted is not None:
-        same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
-        reduced = f"SELECT d.* FROM ({reduced}) d LEFT SEMI JOIN {wanted} w ON {same}"
-    session.sql(reduced).createOrReplaceTempView("derived")
-    return facts.absent
-
-
-def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
-    """The change log up to the mirror's position; rows written before a column was added have its default."""
-    added = added_columns(read_log(work.changelog))
-    source = f"{delta(work.changelog)} WHERE _cdc_snapshot IS NOT NULL OR _cdc_window <= {position}"
-    if not added:
-        return f"SELECT * FROM {source}"
-    images = []
-    for image in ("before", "after"):
-        fields = ", ".join(
-            f"{string_literal(column)}, "
-            + (
-                f"IF(_cdc_columns <= {index}, {added[column]}, {image}.{quote_name(column)})"
-                if column in added
-                else f"{image}.{quote_name(column)}"
-            )
-            for index, column in enumerate(schema.column_names)
-        )
-        images.append(f"IF({image} IS NULL, NULL, NAMED_STRUCT({fields})) AS {image}")
-    return f"SELECT * EXCEPT (before, after), {', '.join(images)} FROM {source}"
-
-
-def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
-    """Rows of the history that touch a wanted key before or after, each once; joins by equality alone, so they scale."""
-    before, after = (
-        " AND ".join(f"h.{image}.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
-        for image in ("before", "after")
-    )
-    return f"""
-        SELECT h.* FROM {history} h LEFT SEMI JOIN {wanted} w ON {after}
-        UNION ALL
-        SELECT h.* FROM (SELECT h.* FROM {history} h LEFT SEMI JOIN {wanted} w ON {before}) h
-        LEFT ANTI JOIN {wanted} w ON {after}
-    """
-
-
-def _different_sql(work: TableWork, schema: TableSchema, covered_scn: int) -> str:
-    """Derived rows that the mirror has otherwise, compared with NULL equal to NULL and NaN equal to NaN."""
-    same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
-    equal = " AND ".join(
-        f"(ARRAY_CONTAINS(d._cdc_missing, {string_literal(column)}) OR d.{quote_name(column)} <=> m.{quote_name(column)})"
-        for column in (*schema.column_names, COMMIT_SCN, ORDINAL)
-        if column not in schema.key
-    )
-    there = f"m.{COMMIT_SCN} IS NOT NULL"
-    return f"""
-        SELECT d.* FROM derived d LEFT JOIN {delta(work.mirror)} m ON {same}
-        WHERE (d._cdc_kind = 'del' AND {there})
-           OR (d._cdc_kind = 'row' AND {there} AND NOT ({equal}))
-           OR (d._cdc_kind = 'row' AND NOT {there} AND d.{COMMIT_SCN} > {covered_scn})
-    """
-
-
-def _keys(schema: TableSchema, image: str) -> str:
-    return ", ".join(f"{image}.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)

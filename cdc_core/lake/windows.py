@@ -16,6 +16,7 @@ from cdc_core.lake.changes import (
     window_view,
 )
 from cdc_core.lake.committed import read_committed
+from cdc_core.lake.deriving import rederived_view
 from cdc_core.lake.evolution import added_columns, check_mirror, settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.merge import merge_sql
@@ -44,8 +45,12 @@ def apply_window(
     covered_scn: int,
     decode: Callable[[Any, TableSchema], Any],
     earlier: Sequence[TableSchema] = (),
+    late_above: int | None = None,
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
+
+    Where commits came to light with this window that belong to earlier ones, newer changes of their keys may be in the mirror, or
+    have deleted them: the window's keys are then derived from the whole change log, as when a window is replayed.
 
     Repeating it at any point gives the same tables: each of the two commits carries the window in its transaction
     identifier, and the MERGE reads its changes back from the change log.
@@ -57,7 +62,9 @@ def apply_window(
     if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
         return TableApplied(table=work.table, skipped=True)
     _check_order(where, done.mirror_scn, position, window.scn_low)
-    committed = read_committed(transactions_paths, work.table, window, ordinal=manifest.ordinal)
+    committed = read_committed(
+        transactions_paths, work.table, window, ordinal=manifest.ordinal, late_above=late_above
+    )
     if committed.count == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
     _check_store(where, position, window.scn_high)
@@ -96,10 +103,23 @@ def apply_window(
             facts = observed.get()
         view = window_view(session, work.changelog, window.scn_high)
         facts = facts or change_facts(session, view, schema)
-        if facts.changes <= ONE_TASK_CHANGES_MAX:
-            session.table(view).coalesce(1).createOrReplaceTempView(view)
-        source = reduced_view(work, session, view, schema, facts)
-    text = merge_sql(work.mirror, source, schema, absent=facts.absent, covered_scn=covered_scn)
+        if committed.late:
+            source, absent = rederived_view(
+                work, session, view, schema,
+                position=window.scn_high, covered_scn=covered_scn, is_late=True,
+            )  # fmt: skip
+        else:
+            if facts.changes <= ONE_TASK_CHANGES_MAX:
+                session.table(view).coalesce(1).createOrReplaceTempView(view)
+            source, absent = reduced_view(work, session, view, schema, facts), facts.absent
+    text = merge_sql(
+        work.mirror,
+        source,
+        schema,
+        absent=absent,
+        covered_scn=covered_scn,
+        force=committed.late > 0,
+    )
     with work.commit(
         session,
         "merging a window into the mirror",

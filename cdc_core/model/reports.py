@@ -81,7 +81,7 @@ class TableStatus:
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
     """How a source stands, per table. ``last_error`` is that of its first window that is not applied, which all tables wait
-    for."""
+    for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one."""
 
     source: str
     scn_oracle: int | None
@@ -93,6 +93,7 @@ class SourceStatus:
     signals_pending: int
     tables: tuple[TableStatus, ...]
     last_error: str | None = None
+    windows_inexact: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

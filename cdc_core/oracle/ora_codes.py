@@ -13,10 +13,12 @@ from typing import Any
 from cdc_core.errors import (
     CdcError,
     ConfigError,
+    LogsChangedError,
     LogsNotReadyError,
     OracleError,
     OracleUnavailableError,
     PreflightError,
+    RedoUnreadableError,
     SchemaMismatchError,
     SnapshotTooOldError,
     TransientError,
@@ -55,6 +57,8 @@ _UNREACHABLE = {
     "ORA-12505": "the listener does not know the SID",
     "ORA-12543": "the host cannot be reached",
     "ORA-12170": "connecting took too long",
+    "ORA-12516": "the listener has no free handler for the service",
+    "ORA-12528": "the listener blocks new connections to the instance",
 }
 _LOST = frozenset(
     {
@@ -71,6 +75,7 @@ _LOST = frozenset(
         "ORA-03113",
         "ORA-03114",
         "ORA-03135",
+        "ORA-04068",
         "ORA-12537",
         "ORA-12547",
         "ORA-12571",
@@ -93,16 +98,20 @@ _NOT_A_DSN = frozenset(
     }
 )
 _TIMED_OUT = frozenset({"DPY-4024", "ORA-01013", "ORA-03136"})
-_LOGS = frozenset({"ORA-01291", "ORA-00310", "ORA-01284", "ORA-01327", "ORA-00308"})
+_LOGS = frozenset({"ORA-01291", "ORA-01327"})
+_CHANGED = frozenset({"ORA-00310", "ORA-00334", "ORA-01289", "ORA-01368"})
+_UNREADABLE = frozenset({"ORA-00308", "ORA-01284", "ORA-01285", "ORA-16226"})
+_RECURSIVE = "ORA-00604"
+_FILE = re.compile(r"(?:archived log|redo log|file) '?([^'\s]*[/\\+][^'\s]*)'?")
 _AGAIN = frozenset(
     {
-        "ORA-00604",
+        _RECURSIVE,
         "ORA-01001",
         "ORA-01333",
         "ORA-01343",
-        "ORA-01371",
         "ORA-04030",
         "ORA-04031",
+        "ORA-04036",
         "ORA-26653",
         "ORA-00054",
         "ORA-00060",
@@ -131,6 +140,26 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
         SnapshotTooOldError,
         "Oracle cannot map this time to an SCN any more",
         "Read it as of a newer SCN.",
+    ),
+    "ORA-01109": (
+        OracleUnavailableError,
+        "the database is not open",
+        "The step can be run again once it is: ALTER DATABASE OPEN.",
+    ),
+    "ORA-16331": (
+        OracleUnavailableError,
+        "a container whose redo is read is not open",
+        "LogMiner needs every container open, captured or not: ALTER PLUGGABLE DATABASE ALL OPEN, then SAVE STATE.",
+    ),
+    "ORA-08181": (
+        SnapshotTooOldError,
+        "Oracle knows no data of this SCN",
+        "Read it as of a newer SCN.",
+    ),
+    "ORA-01371": (
+        OracleError,
+        "the redo has no dictionary",
+        "Run EXECUTE DBMS_LOGMNR_D.BUILD(OPTIONS => DBMS_LOGMNR_D.STORE_IN_REDO_LOGS), or mine with the online catalog.",
     ),
     "ORA-01466": (
         SchemaMismatchError,
@@ -178,8 +207,8 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
     if isinstance(error, OSError):
         return _network_error(error)
     text = str(error)
-    code = code_of(error)
-    cause = _listener_cause(text) or code
+    code = _inner_code(text, code_of(error))
+    cause = (_listener_cause(text) if code.startswith("DPY") else None) or code
     if code in _NOT_A_DSN:
         return ConfigError("oracle.dsn is not a connect string", hint=_DSN_FORMS, ora=code)
     if code == "DPY-6005" and (found := _TLS.search(text)):
@@ -202,6 +231,18 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
             hint="Raise oracle.call_timeout_seconds, or find out what the database waits for.",
             ora=code,
         )
+    if code in _CHANGED:
+        return LogsChangedError(
+            "a redo log changed while LogMiner read it", hint="The redo is mined again.", ora=code
+        )
+    if code in _UNREADABLE:
+        return RedoUnreadableError(
+            "LogMiner cannot open a redo log that the control file names",
+            hint="Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, `redolake table resnapshot` takes the "
+            "tables in again.",
+            ora=code,
+            **_file_named(text),
+        )
     if code in _LOGS:
         return LogsNotReadyError(
             "LogMiner cannot read one of the redo logs now",
@@ -214,6 +255,20 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
         kind, message, hint = _KNOWN[code]
         return kind(message, hint=hint.format(user=user), ora=code)
     return OracleError(_first_line(text), hint=_RETRY if not code else "", ora=code or "none")
+
+
+def _inner_code(text: str, code: str) -> str:
+    """What an error of recursive SQL is about: the next code of its stack."""
+    if code != _RECURSIVE:
+        return code
+    stack = (f"{prefix}-{digits}" for prefix, digits in _CODE.findall(text))
+    return next((one for one in stack if one != _RECURSIVE), code)
+
+
+def _file_named(text: str) -> dict[str, object]:
+    """The redo log's file, where the error names it; a file's name is neither a value nor a secret."""
+    found = _FILE.search(text)
+    return {"file": found[1]} if found else {}
 
 
 def _network_error(error: OSError) -> CdcError:

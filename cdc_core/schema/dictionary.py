@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from cdc_core.config import TableConfig
-from cdc_core.errors import ConfigError, OracleError, PreflightError, SchemaMismatchError
+from cdc_core.errors import (
+    ConfigError,
+    OracleError,
+    PreflightError,
+    SchemaMismatchError,
+    SnapshotTooOldError,
+)
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
@@ -72,7 +78,7 @@ def read_table_schemas(
     Args:
         session: In the container of the tables.
         configs: At least one table.
-        scn: As of when; now if None. Where Oracle refuses to look back (no FLASHBACK right on dictionary views), the
+        scn: As of when; now if None. Where Oracle refuses to look back (no FLASHBACK right on dictionary views, no undo), the
             present definition is used if no DDL has happened since.
 
     Returns:
@@ -87,7 +93,8 @@ def read_table_schemas(
         return _read(session, configs, scn=None, valid_from=Scn(0))
     try:
         return _read(session, configs, scn=scn, valid_from=scn)
-    except (OracleError, PreflightError) as error:
+    except (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError) as error:
+        # No right to look back, no undo any more, or a dictionary table that was altered itself.
         if "ora" not in error.facts:
             raise
         _refuse_later_ddl(session, configs, scn, error)

@@ -88,13 +88,24 @@ class TableRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Inexact:
+    """Why the image of a window is not exact: commits of ``tables``, the first at ``scn``, came to light with a later window,
+    the last of them with the one that is named ``window``."""
+
+    scn: int
+    tables: tuple[str, ...]
+    window: str
+
+
+@dataclass(frozen=True, slots=True)
 class WindowRecord:
     """One window of a source. Its own redo is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture.
 
     ``positions`` say how far each redo thread was read when it was captured, where the next window begins; None before
     that, and for windows that a version without positions captured. ``key`` is its partition in Dagster and never changes;
     ``ended`` the time of ``scn_high`` in Oracle; ``bytes`` and ``facts`` what capture reported. It ``is_idle`` when captured
-    tables have nothing in it, not even an open transaction.
+    tables have nothing in it, not even an open transaction. ``inexact`` says what its image lacked until a later window was
+    applied; None if nothing.
     """
 
     source: str
@@ -116,6 +127,7 @@ class WindowRecord:
     bytes: int | None = None
     facts: dict[str, int] = field(default_factory=dict)
     is_idle: bool = False
+    inexact: Inexact | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ WINDOWS = Table(
     Column("bytes", BigInteger),
     Column("facts", Text),
     Column("is_idle", Boolean),
+    Column("inexact", Text),
     UniqueConstraint("source", "scn_high"),
     UniqueConstraint("source", "scn_low"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +31,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.ledger import first_open_ordinal, replace_ledger, same_ledger
-from cdc_core.state.records import WindowRecord, WindowState
+from cdc_core.state.records import Inexact, WindowRecord, WindowState
 from cdc_core.state.schemas import put_schema
 from cdc_core.state.sources import is_table, source_row, table_row
 from cdc_core.state.streams import end_stream
@@ -87,6 +88,14 @@ class WindowQueries:
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(WINDOWS.c.state))
             return {str(state): int(count) for state, count in rows}
+
+    def inexact_windows(self, source: str) -> int:
+        """How many windows lacked commits that came to light later."""
+        query = select(func.count()).where(
+            WINDOWS.c.source == source, WINDOWS.c.inexact.is_not(None)
+        )
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def window_ending_at(self, source: str, scn: int) -> WindowRecord | None:
         """The window whose upper end is an SCN."""
@@ -175,7 +184,7 @@ class WindowQueries:
         ledger: Sequence[OpenTransaction],
     ) -> None:
         """Note that a window has landed: its state, the ledger after it, the schema versions that it saw, the tables that
-        left with it. Repeatable.
+        left with it, and the earlier windows that lack commits which came to light with it. Repeatable.
 
         It is idle if captured tables have neither rows nor DDL in it and the ledger stays as it is.
 
@@ -216,6 +225,8 @@ class WindowQueries:
                 facts=text_from_json(manifest.facts),
                 is_idle=is_empty and same_ledger(connection, source, ledger),
             )
+            if manifest.late_scn is not None:
+                _mark_inexact(connection, record, manifest, manifest.late_scn)
             replace_ledger(connection, source, ledger)
             for change in manifest.schema_changes:
                 put_schema(connection, source, change.schema, change.ddl)
@@ -371,6 +382,26 @@ def _refuse_earlier(
         )
 
 
+def _mark_inexact(
+    connection: Connection, record: WindowRecord, manifest: WindowManifest, late_scn: int
+) -> None:
+    """Mark the windows whose images lack the commits that came to light with this one."""
+    query = select(WINDOWS).where(
+        WINDOWS.c.source == record.source,
+        WINDOWS.c.ordinal < record.ordinal,
+        WINDOWS.c.scn_high >= late_scn,
+    )
+    for row in connection.execute(query).mappings().all():
+        earlier = _window_from_row(row)
+        known = earlier.inexact or Inexact(late_scn, (), "")
+        found = Inexact(
+            scn=min(known.scn, late_scn),
+            tables=tuple(sorted({*known.tables, *manifest.tables_late})),
+            window=record.window.key,
+        )
+        _set_window(connection, earlier, inexact=text_from_json(asdict(found)))
+
+
 def _needed_above(connection: Connection, source: str) -> int:
     """The SCN above which some table still wants the windows."""
     query = select(TABLES.c.owner, TABLES.c.name).where(TABLES.c.source == source)
@@ -412,6 +443,7 @@ def _window_from_row(row: Any) -> WindowRecord:
     values["key"] = values["key"] or bounds.key  # planned before windows had times
     values["facts"] = json_from_text(values["facts"] or "{}")
     values["is_idle"] = bool(values["is_idle"])
+    values["inexact"] = _inexact_from_text(values["inexact"])
     return WindowRecord(window=bounds, **values)
 
 
@@ -421,6 +453,13 @@ def _text_from_positions(positions: Sequence[ThreadPosition] | None) -> str | No
 
 def _positions_from_text(text: str | None) -> tuple[ThreadPosition, ...] | None:
     return None if text is None else tuple(map(ThreadPosition.from_json, json_from_text(text)))
+
+
+def _inexact_from_text(text: str | None) -> Inexact | None:
+    if text is None:
+        return None
+    found = json_from_text(text)
+    return Inexact(**{**found, "tables": tuple(found["tables"])})
 
 
 def _applied_from_row(row: Any) -> TableApplied:

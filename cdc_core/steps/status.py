@@ -71,6 +71,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         signals_pending=len(ctx.store.pending_signals(ctx.source)),
         tables=tuple(tables),
         last_error=waiting[0].last_error if waiting else None,
+        windows_inexact=ctx.store.inexact_windows(ctx.source),
     )
 
 

@@ -29,7 +29,7 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Show how the source and each table stand: state, position, lag, open transactions, last window, last error.
 
     --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
-    windows_planned, windows_captured, windows_applied, open_transactions, oldest_open_scn, signals_pending, and tables, a
+    windows_planned, windows_captured, windows_applied, windows_inexact, open_transactions, oldest_open_scn, signals_pending, and tables, a
     list of {table, state, position, consistent_from, lag_scns, lag_seconds, snapshot_id, chunks_applied, chunks_planned,
     last_window, last_error, position_time, reason, way_out, since, stopped_scn}, and last_error of the window that the tables
     wait for. The position is the SCN of which a mirror is an exact image; reason, way_out and since say why a table is
@@ -112,6 +112,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
             _lag(one),
         )
     console.print(table)
+    if found.windows_inexact:
+        console.print(
+            f"[yellow]inexact[/]: {found.windows_inexact} windows lacked commits that came to light with a later window, which "
+            "brought them; `redolake windows` names both.",
+            soft_wrap=True,
+        )
     if found.last_error:
         console.print(f"[red]next window[/]: {escape(found.last_error)}", soft_wrap=True)
     for one in found.tables:

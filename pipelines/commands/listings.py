@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +45,9 @@ def windows(
     --since and --until choose windows by the time of their ends. Windows in which captured tables had nothing are marked idle.
 
     --json has these keys, which stay as they are: a list windows of {window, key, ended, state, is_idle, redo_rows, bytes,
-    changes, captured, applied, last_error}; changes are counts per table, times are ISO 8601 in UTC.
+    changes, captured, applied, last_error, inexact}; changes are counts per table, times are ISO 8601 in UTC. inexact is null, or
+    {scn, tables, window}: commits of these tables, the first at that SCN, came to light with that later window, so the mirrors
+    as of this one lack them.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.store.windows(
@@ -67,11 +70,17 @@ def windows(
         table.add_row(
             f"{one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else "–",
             one.window.key,
-            f"[{colour}]{one.state}[/]{', idle' if one.is_idle else ''}",
+            f"[{colour}]{one.state}[/]{', idle' if one.is_idle else ''}{', inexact' if one.inexact else ''}",
             ", ".join(f"{name} {count:,}" for name, count in brought.items()) or "–",
         )
     out().print(table if found else "No windows.")
     for one in found:
+        if one.inexact:
+            out().print(
+                f"[yellow]{one.window.key}[/]: commits of {', '.join(one.inexact.tables)} from SCN {one.inexact.scn} on came to "
+                f"light with window {one.inexact.window}",
+                soft_wrap=True,
+            )
         if one.last_error:
             out().print(f"[red]{one.window.key}[/]: {escape(one.last_error)}", soft_wrap=True)
 
@@ -129,6 +138,7 @@ def _window_json(one: WindowRecord, changes: dict[str, int]) -> dict[str, Any]:
         "captured": _iso(one.captured),
         "applied": _iso(one.applied),
         "last_error": one.last_error,
+        "inexact": asdict(one.inexact) if one.inexact else None,
     }
 
 

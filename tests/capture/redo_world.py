@@ -248,8 +248,13 @@ class World:
         self._slots = {key: each for key, each in self._slots.items() if each is not one}
 
 
+SHORT_READS = 0.15
+"""How often a lively pass ends before the end of a thread's newest log, without an error: reported of online logs."""
+
+
 class WorldSession:
-    """What ``capture`` asks, answered from the world. Where it ``is_lively``, the world goes on while rows are fetched, and passes are lost."""
+    """What ``capture`` asks, answered from the world. Where it ``is_lively``, the world goes on while rows are fetched, passes are
+    lost, and some end early, so that COMMIT rows come to light with the next one."""
 
     user, is_cdb, container = "CAPTURE", False, "ORCL"
 
@@ -325,7 +330,8 @@ class WorldSession:
         """Merged by SCN over the threads, in the order of each; a log that is written is read as far as it is there."""
         low, high = binds["scn_low"], binds["scn_high"]
         started: set[str] = set()
-        heads = [self._records(thread.number) for thread in self.world.threads]
+        shown = {thread.number: self._shown_of_newest(thread) for thread in self.world.threads}
+        heads = [self._records(thread, shown[thread]) for thread in shown]
         waiting = [next(head, None) for head in heads]
         while any(one is not None for one in waiting):
             _, at = min((one[0].scn, at) for at, one in enumerate(waiting) if one is not None)
@@ -339,11 +345,18 @@ class WorldSession:
                 if record.table == "EMP" and (not self._filters or _is_asked_for(row, binds)):
                     yield row
 
-    def _records(self, thread: int) -> Iterator[tuple[Record, bool]]:
+    def _shown_of_newest(self, thread: Thread) -> tuple[Log, int] | None:
+        """The log of a pass that ends early, and how many of its records are shown; None for one that reads all."""
+        dice, newest = self.world.dice, thread.logs[-1]
+        if not self.is_lively or dice.random() >= SHORT_READS:
+            return None
+        return newest, dice.randint(0, len(newest.records))
+
+    def _records(self, thread: int, short: tuple[Log, int] | None) -> Iterator[tuple[Record, bool]]:
         for log in self.world.thread(thread).logs:
             if log.member in self._added or log.archived in self._added:
                 at = 0
-                while at < len(log.records):
+                while at < len(log.records) and not (short and log is short[0] and at >= short[1]):
                     yield log.records[at], log.archived not in self._added
                     at += 1
 

@@ -406,7 +406,7 @@ def test_a_transaction_that_was_seen_to_end_must_not_commit() -> None:
 # --- late commits -----------------------------------------------------------------------------------
 
 
-def test_a_commit_at_or_below_the_lower_end_is_late_and_stops_its_tables() -> None:
+def test_a_commit_at_or_below_the_lower_end_is_late_and_recorded() -> None:
     waiting = OpenTransaction(x(X1), 60, 0, False, ("HR.EMP",), 1)
     found = followed(
         [row(COMMIT, scn=100), row(START, X2, scn=101), row(INSERT, X2), row(COMMIT, X2, scn=101)],
@@ -415,9 +415,20 @@ def test_a_commit_at_or_below_the_lower_end_is_late_and_stops_its_tables() -> No
     assert [(one["commit_scn"], one["late"]) for one in found.ended] == [(100, True), (101, False)]
     assert (found.ledger.late, found.ledger.tables_late) == ([100], {"HR.EMP"})
     assert found.ledger.committed == 2
-    assert reasons(found) == [
-        (("HR.EMP",), "its COMMIT came to light after the window that it belongs to")
-    ]
+    assert found.ledger.tables_committed == {"HR.EMP"}
+    assert reasons(found) == []
+
+
+def test_a_late_commit_that_the_snapshot_holds_is_not_late() -> None:
+    waiting = OpenTransaction(x(X1), 60, 0, False, ("HR.EMP",), 1)
+    found = followed([row(COMMIT, scn=70)], opened=(waiting,), ordinal=1, snapshot_scn=70)
+    assert (found.ledger.late, found.ledger.committed) == ([], 0)
+
+
+def test_a_late_commit_of_which_rows_may_be_missing_stops_its_tables() -> None:
+    waiting = OpenTransaction(x(X1), None, 0, False, ("HR.EMP",), 1)
+    found = followed([row(COMMIT, scn=100)], opened=(waiting,), ordinal=1, snapshot_scn=70)
+    assert reasons(found) == [(("HR.EMP",), "its beginning was never seen")]
 
 
 def test_a_batch_of_many_transactions_is_followed_like_its_rows() -> None:

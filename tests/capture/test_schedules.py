@@ -31,7 +31,7 @@ from cdc_core.config import CloseAt, TableConfig
 from cdc_core.errors import CdcError, TransientError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import LIVING_STATES, ledger_from_rows
-from cdc_core.landing.manifest import read_window_manifest
+from cdc_core.landing.manifest import WindowManifest, read_window_manifest
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
@@ -62,6 +62,7 @@ class Run:
     ledger: list[OpenTransaction] = field(default_factory=list)
     positions: tuple[ThreadPosition, ...] | None = ()
     evicted: int = 0
+    manifests: list[WindowManifest] = field(default_factory=list)
 
     @classmethod
     def begin(cls, world: World, close_at: CloseAt) -> Run:
@@ -112,6 +113,7 @@ class Run:
         ]
         self.ledger, self.positions = ledger_from_rows(kept), manifest.positions
         self.evicted += manifest.facts["transactions_evicted"]
+        self.manifests.append(manifest)
 
     def finish(self) -> None:
         """Everything that is left, twice: what came late with the first windows is read with the last."""
@@ -150,7 +152,11 @@ def play(seed: int, close_at: CloseAt) -> Run:
 def differences(run: Run) -> list[str]:
     """What is not as it must be; empty for a schedule that was read rightly."""
     redo = [row for folder in run.captured for row in run.landing.rows(folder, "redo")]
-    ended = [row for folder in run.captured for row in run.landing.rows(folder, "transactions")]
+    ended = [
+        row | {"window": manifest.window}
+        for folder, manifest in zip(run.captured, run.manifests, strict=True)
+        for row in run.landing.rows(folder, "transactions")
+    ]
     found = [f"{text} landed {n} times" for text, n in Counter(row["sql_redo"] for row in redo).items() if n > 1]  # fmt: skip
     landed = {row["sql_redo"]: row for row in redo}
     commits: dict[str, list[dict[str, Any]]] = {}
@@ -163,8 +169,24 @@ def differences(run: Run) -> list[str]:
     found += [f"nobody committed {xid}" for xid in commits if not xid.endswith("ffffffff")]
     vanished = sum(one.has_vanished for one in run.world.transactions)
     found += _ledger_differences(run)
+    found += _late_differences(run, ended)
     if run.evicted > vanished:
         found.append(f"{run.evicted} transactions were evicted, and {vanished} had no end")
+    return found
+
+
+def _late_differences(run: Run, ended: list[dict[str, Any]]) -> list[str]:
+    """What a window tells of commits that belong to earlier ones is what it brings of them, and no table stops for it."""
+    found = [
+        f"{manifest.left} in {manifest.window.key}" for manifest in run.manifests if manifest.left
+    ]
+    for manifest in run.manifests:
+        scns = [
+            row["commit_scn"] for row in ended if row["window"] == manifest.window and row["late"]
+        ]
+        told = (manifest.transactions_late, manifest.late_scn, manifest.tables_late)
+        if told != (len(scns), min(scns, default=None), ("HR.EMP",) if scns else ()):
+            found.append(f"{told} for {scns} in {manifest.window.key}")
     return found
 
 
@@ -211,13 +233,14 @@ def _commit_differences(
         and commit["first_ordinal"] <= row["ordinal"] < commit["commit_ordinal"]
     ]
     facts = (mine, commit["commit_scn"], commit["rows"], commit["undone"], commit["late"])
+    is_late = one.commit_scn <= commit["window"].scn_low
     undone = sum(change.is_undo for change in one.changes)
     expected = (
         [change.ident for change in one.changes],
         one.commit_scn,
         len(one.changes),
         undone,
-        False,
+        is_late,
     )
     return [] if facts == expected else [f"{one.xid}: {facts} for {expected}"]
 
@@ -237,14 +260,16 @@ def _long(part: range) -> Any:
 def test_every_row_is_read_once_and_every_transaction_is_whole(
     seeds: range, close_at: CloseAt
 ) -> None:
-    windows = transactions = 0
+    windows = transactions = late = 0
     for seed in seeds:
         run = play(seed, close_at)
         assert differences(run) == [], f"schedule {seed}"
         windows += len(run.captured)
         transactions += len(run.world.transactions)
+        late += sum(manifest.transactions_late for manifest in run.manifests)
     assert windows > 3 * len(seeds)
     assert transactions > 10 * len(seeds)
+    assert (late > 0) == (close_at == "online"), "logs that were switched are read to their ends"
 
 
 # --- each rule broken on purpose ------------------------------------------------------------------
@@ -313,6 +338,12 @@ def _ends_whatever_is_in_the_slot(self: TransactionLedger, stream: Any, event: E
     return self._slots.get(event.slot)
 
 
+def _drops_late_commits(self: TransactionLedger, entry: Entry, event: Event) -> None:
+    """As if whatever committed at or below the lower end were in the snapshot."""
+    if event.scn > self._window.scn_low:
+        REAL_COMMIT(self, entry, event)
+
+
 def _evicts_nobody(self: TransactionLedger, entry: Entry, event: Event) -> None:
     return None
 
@@ -334,6 +365,7 @@ REAL_NEW_ROWS = reading_position.new_rows
 REAL_POSITION = Reading._position
 REAL_LOG_STARTS = logs.read_log_starts
 REAL_ENDED_BY = TransactionLedger._ended_by
+REAL_COMMIT = TransactionLedger._commit
 
 MUTANTS: dict[str, tuple[CloseAt, object, str, object]] = {
     "a cursor by SCN": ("online", reading_position, "new_rows", _new_by_scn_alone),
@@ -353,6 +385,7 @@ MUTANTS: dict[str, tuple[CloseAt, object, str, object]] = {
     "no ROLLBACK row believed": ("online", TransactionLedger, "_is_over", _believes_no_rollback),
     "partial XIDs end nothing": ("online", TransactionLedger, "_ended_by", _knows_full_xids_only),
     "an end ends what is in its slot": ("online", TransactionLedger, "_ended_by", _ends_whatever_is_in_the_slot),
+    "late commits dropped": ("online", TransactionLedger, "_commit", _drops_late_commits),
     "a START evicts nobody": ("online", TransactionLedger, "_evicted", _evicts_nobody),
 }  # fmt: skip
 """What is broken, and in which way of closing windows it is looked for."""

@@ -237,6 +237,22 @@ class Source:
             "rows": 1,
         }
 
+    def hide(self, transaction: Transaction) -> tuple[list[Row], Row]:
+        """Keep a transaction that has ended out of the window in which it ended."""
+        rows = [one for one in self.pending if one["xid"] == transaction.xid]
+        [ended] = [one for one in self.ended if one["xid"] == transaction.xid]
+        self.pending = [one for one in self.pending if one["xid"] != transaction.xid]
+        self.ended.remove(ended)
+        return rows, ended
+
+    def show(self, hidden: tuple[list[Row], Row]) -> None:
+        """It comes to light with the present window."""
+        rows, ended = hidden
+        rows = [{**one, "ordinal": self.next_ordinal()} for one in rows]
+        self.pending += rows
+        place = {"first_ordinal": rows[0]["ordinal"], "commit_ordinal": self.next_ordinal()}
+        self.ended.append({**ended, **place, "late": True})
+
     def state(self, scn: int) -> list[Row]:
         """The table AS OF SCN, in key order."""
         newest = max(commit for commit in self.states if commit <= scn)

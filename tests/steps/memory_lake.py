@@ -34,13 +34,15 @@ CHUNK_ORDINAL = 2**63 - 1
 
 @dataclass
 class MemoryTable:
-    """Change log and mirror of one table. ``rows`` maps a key to (values, commit SCN, ordinal)."""
+    """Change log and mirror of one table. ``rows`` maps a key to (values, commit SCN, ordinal); ``history`` are the change log's
+    rows, those of chunks included."""
 
     rows: dict[Key, tuple[dict[str, Any], int, int]] = field(default_factory=dict)
     touched: dict[Key, int] = field(default_factory=dict)
     changes: list[dict[str, Any]] = field(default_factory=list)
     transactions: dict[str, int] = field(default_factory=dict)
     read: dict[str, set[Key]] = field(default_factory=lambda: defaultdict(set))
+    history: list[dict[str, Any]] = field(default_factory=list)
     schema: TableSchema | None = None
 
 
@@ -93,6 +95,7 @@ class MemoryLake:
         position: int | None = None,
         covered_scn: int = 0,
         earlier: Sequence[TableSchema] = (),
+        late_above: int | None = None,
         fence: Any = None,
     ) -> TableApplied:
         found, window = self.tables[table], manifest.window
@@ -104,15 +107,20 @@ class MemoryLake:
             position is not None and position < window.scn_low
         ):
             raise WindowOrderError("windows of a table are out of order", table=table)
-        rows = _committed_rows(table, window, redo_paths, transactions_paths)
+        rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
         excluded = schema.excluded
         schema = schema if found.schema is None else schema.keeping(found.schema)
         changes = _decoded(rows, schema, window, earlier, excluded)
         self._enter("apply_window", table, window.key, fence)
         found.schema = schema
+        is_late = any(change["_cdc_commit_scn"] <= window.scn_low for change in changes)
+        if is_late:
+            _derive(found, schema, changes)
         for change in changes:
             found.changes.append(change)
-            _take(found, schema, change, covered_scn)
+            found.history.append(change)
+            if not is_late:
+                _take(found, schema, change, covered_scn)
         found.transactions[app] = window.scn_high
         return TableApplied(table=table, changes=len(changes))
 
@@ -151,6 +159,7 @@ class MemoryLake:
         for row in rows:
             key = _key(manifest.schema, row)
             keys.add(key)
+            found.history.append(_read_row(row, manifest.scn))
             if found.touched.get(key, -1) <= manifest.scn:
                 found.rows[key] = (row, manifest.scn, CHUNK_ORDINAL)
         found.read[f"{generation}/{manifest.snapshot_id}"] |= keys
@@ -190,7 +199,8 @@ class MemoryLake:
             if key not in there and scn <= scn_lowest and found.touched.get(key, -1) <= scn_lowest
         ]
         for key in gone:
-            del found.rows[key]
+            values = found.rows.pop(key)[0]
+            found.history.append({**_read_row(None, scn_lowest), "before": values})
         return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
@@ -208,14 +218,23 @@ class MemoryLake:
 
 
 def _committed_rows(
-    table: TableId, window: ScnWindow, redo: Sequence[str], transactions: Sequence[str]
+    table: TableId,
+    window: ScnWindow,
+    redo: Sequence[str],
+    transactions: Sequence[str],
+    late_above: int | None,
 ) -> list[dict[str, Any]]:
-    """Redo rows of the table's transactions that commit in the window, without what these took back."""
+    """Redo rows of the table's transactions that commit in the window, or came to light with it, without what these took
+    back."""
     committed = {
         row["xid"]: row
         for path in transactions
         for row in pq.read_table(path).to_pylist()
-        if row["state"] == "commit" and window.scn_low < row["commit_scn"] <= window.scn_high
+        if row["state"] == "commit"
+        and (
+            window.scn_low < row["commit_scn"] <= window.scn_high
+            or (late_above is not None and row["late"] and row["commit_scn"] > late_above)
+        )
     }
     rows = []
     for path in redo:
@@ -281,6 +300,21 @@ def _decoded(
         ours = spark._unpacked_error(str(error))
         raise error if ours is None else ours from None
     return [row for batch in decoded for row in batch.to_pylist()]
+
+
+def _read_row(values: dict[str, Any] | None, scn: int) -> dict[str, Any]:
+    """A chunk's row in the change log."""
+    place = {"_cdc_commit_scn": scn, "_cdc_ordinal": CHUNK_ORDINAL, "_cdc_absent": []}
+    return {"before": None, "after": values, **place}
+
+
+def _derive(found: MemoryTable, schema: TableSchema, changes: list[dict[str, Any]]) -> None:
+    """The mirror by the whole change log and what comes now."""
+    found.rows.clear()
+    found.touched.clear()
+    history = [*found.history, *changes]
+    for change in sorted(history, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"])):
+        _take(found, schema, change, -1)
 
 
 def _take(

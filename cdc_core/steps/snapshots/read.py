@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from cdc_core.errors import SchemaMismatchError, SnapshotTooOldError
 from cdc_core.landing.layout import chunk_folder
@@ -10,6 +11,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
+from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
@@ -62,19 +64,21 @@ def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord)
     for attempt in range(SNAPSHOT_ATTEMPTS):
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn)
         _refuse_changed_key(ctx, schema.table, schema.key)
+        read = partial(
+            read_chunk,
+            session,
+            schema,
+            chunk_part(record.range),
+            source=ctx.source,
+            snapshot_id=record.snapshot_id,
+            number=record.number,
+            scn=scn,
+            condition=record.condition,
+            landing=ctx.landing,
+            rows=ctx.config.oracle.fetch_rows,
+        )
         try:
-            return read_chunk(
-                session,
-                schema,
-                chunk_part(record.range),
-                source=ctx.source,
-                snapshot_id=record.snapshot_id,
-                number=record.number,
-                scn=scn,
-                condition=record.condition,
-                landing=ctx.landing,
-                rows=ctx.config.oracle.fetch_rows,
-            )
+            return read_after_ddl(session, [record.table], read)
         except SnapshotTooOldError:
             if attempt + 1 == SNAPSHOT_ATTEMPTS:
                 raise

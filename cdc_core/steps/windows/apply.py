@@ -104,7 +104,9 @@ def _apply_table(
                     )
             result = TableApplied(table=table)
             if str(table) in manifest.tables_committed:
-                paths, transactions = _inputs(ctx, record, manifest, state)
+                covered = covered_scn(ctx, table)
+                late_above = _late_above(manifest, state, covered)
+                paths, transactions = _inputs(ctx, record, manifest, state, late_above)
                 result = ctx.lake.apply_window(
                     own,
                     table,
@@ -113,12 +115,13 @@ def _apply_table(
                     transactions,
                     generation=state.generation,
                     position=state.mirror_scn,
-                    covered_scn=covered_scn(ctx, table),
+                    covered_scn=covered,
                     earlier=[
                         ctx.visible(version.schema)
                         for version in ctx.store.schema_versions(ctx.source, table)
                         if version.schema.scn_from <= part.scn_high
                     ],
+                    late_above=late_above,
                     fence=lease.check,
                 )
         except TABLE_ERRORS as error:
@@ -145,8 +148,20 @@ def _stop_failed(
     )
 
 
+def _late_above(manifest: WindowManifest, state: TableRecord, covered: int) -> int | None:
+    """The SCN at which the table was read: what committed above it and came to light with this window is taken with it; None
+    where the table has nothing of that kind."""
+    if str(state.table) not in manifest.tables_late:
+        return None
+    return max(covered, state.snapshot_scn or 0)
+
+
 def _inputs(
-    ctx: Context, record: WindowRecord, manifest: WindowManifest, state: TableRecord
+    ctx: Context,
+    record: WindowRecord,
+    manifest: WindowManifest,
+    state: TableRecord,
+    late_above: int | None,
 ) -> tuple[list[str], list[str]]:
     """Redo files of this window and of every earlier one in which a transaction that commits here began and touched the
     table, and this window's transactions file.
@@ -156,7 +171,8 @@ def _inputs(
     table = state.table
     folder = window_folder(ctx.source, manifest.window)
     transactions = ctx.landing.local_paths(folder, [manifest.transactions_file])
-    first = _first_window(transactions[0], manifest.window, str(table), record.ordinal)
+    above = manifest.window.scn_low if late_above is None else late_above
+    first = _first_window(transactions[0], above, str(table), record.ordinal)
     first = max(first, state.first_ordinal)
     paths: list[str] = []
     if first < record.ordinal:
@@ -167,7 +183,8 @@ def _inputs(
     return [*paths, *verify_files(ctx, manifest)], transactions
 
 
-def _first_window(path: str, window: ScnWindow, table: str, ordinal: int) -> int:
+def _first_window(path: str, above: int, table: str, ordinal: int) -> int:
+    """The ordinal of the first window with rows of a transaction that committed above an SCN."""
     rows = pq.read_table(path, columns=["state", "commit_scn", "first_ordinal", "tables"])
     rows = rows.filter(
         pc.and_(
@@ -183,7 +200,7 @@ def _first_window(path: str, window: ScnWindow, table: str, ordinal: int) -> int
             rows["tables"].to_pylist(),
             strict=True,
         )
-        if window.scn_low < scn <= window.scn_high and table in tables
+        if scn > above and table in tables
     ]
     return min(began) >> ORDINAL_SHIFT if began else ordinal
 

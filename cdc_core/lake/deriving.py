@@ -1,0 +1,139 @@
+"""What do rows hold by the whole change log?
+
+A key's state is derived from everything that the change log has of it, in commit order, whatever the mirror holds and in
+whatever order the changes got there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdc_core.lake.carry import carried_sql, history_origin
+from cdc_core.lake.changes import change_facts
+from cdc_core.lake.evolution import added_columns
+from cdc_core.lake.history import read_log
+from cdc_core.lake.reduce import reduced_sql
+from cdc_core.lake.spark import translated
+from cdc_core.lake.tables import COMMIT_SCN, ORDINAL, delta, quote_name, string_literal
+from cdc_core.lake.work import TableWork
+from cdc_core.schema.table import TableSchema
+
+
+def rederived_view(
+    work: TableWork,
+    session: Any,
+    view: str,
+    schema: TableSchema,
+    *,
+    position: int,
+    covered_scn: int,
+    is_late: bool = False,
+) -> tuple[str, tuple[str, ...]]:
+    """A view of the rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that the
+    changes in ``view`` touch; for a MERGE that takes it as the truth. The second result are the columns that some change lacks.
+
+    Where changes came to light late (``is_late``), later changes of key may have carried a column along that a late one set. All
+    keys are then looked at if any change of key lacks a column.
+    """
+    keys = " UNION ".join(
+        f"SELECT {_keys(schema, image)} FROM {view} WHERE {image} IS NOT NULL"
+        for image in ("before", "after")
+    )
+    with translated("deriving a window's keys", **work.facts()):
+        session.sql(keys).createOrReplaceTempView("wanted")
+        wanted = None if is_late and _carries(work, session, schema, position) else "wanted"
+        missing = derive(work, session, schema, position, wanted=wanted)
+        session.sql(_different_sql(work, schema, covered_scn)).createOrReplaceTempView("reduced")
+    return "reduced", missing
+
+
+def derive(
+    work: TableWork, session: Any, schema: TableSchema, position: int, *, wanted: str | None
+) -> tuple[str, ...]:
+    """Make the view ``derived`` (columns of ``reduce.reduced_sql``) from the change log up to ``position``.
+
+    Returns the columns that some change lacks. ``wanted`` is a view of keys, None for all.
+    """
+    history = _history_sql(work, schema, position)
+    session.sql(history).createOrReplaceTempView("whole_history")
+    near = "whole_history"
+    if wanted is not None:
+        session.sql(_near_sql(schema, near, wanted)).createOrReplaceTempView("near_history")
+        near = "near_history"
+    facts = change_facts(session, near, schema)
+    defaults = added_columns(read_log(work.changelog))
+    if facts.moved_absent:
+        # Following rows over their changes of key may lead to keys outside the window.
+        facts = change_facts(session, "whole_history", schema)
+        origin = history_origin("whole_history", schema, facts.absent)
+        carried = carried_sql("whole_history", schema, facts.absent, defaults, origin)
+        session.sql(carried).createOrReplaceTempView("carried_history")
+        near = "carried_history"
+    reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults)
+    if wanted is not None:
+        same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
+        reduced = f"SELECT d.* FROM ({reduced}) d LEFT SEMI JOIN {wanted} w ON {same}"
+    session.sql(reduced).createOrReplaceTempView("derived")
+    return facts.absent
+
+
+def _carries(work: TableWork, session: Any, schema: TableSchema, position: int) -> bool:
+    """Has the table a change of key that does not carry all columns?"""
+    session.sql(_history_sql(work, schema, position)).createOrReplaceTempView("whole_history")
+    return change_facts(session, "whole_history", schema).moved_absent > 0
+
+
+def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
+    """The change log up to the mirror's position; rows written before a column was added have its default."""
+    added = added_columns(read_log(work.changelog))
+    source = f"{delta(work.changelog)} WHERE _cdc_snapshot IS NOT NULL OR _cdc_window <= {position}"
+    if not added:
+        return f"SELECT * FROM {source}"
+    images = []
+    for image in ("before", "after"):
+        fields = ", ".join(
+            f"{string_literal(column)}, "
+            + (
+                f"IF(_cdc_columns <= {index}, {added[column]}, {image}.{quote_name(column)})"
+                if column in added
+                else f"{image}.{quote_name(column)}"
+            )
+            for index, column in enumerate(schema.column_names)
+        )
+        images.append(f"IF({image} IS NULL, NULL, NAMED_STRUCT({fields})) AS {image}")
+    return f"SELECT * EXCEPT (before, after), {', '.join(images)} FROM {source}"
+
+
+def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
+    """Rows of the history that touch a wanted key before or after, each once; joins by equality alone, so they scale."""
+    before, after = (
+        " AND ".join(f"h.{image}.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
+        for image in ("before", "after")
+    )
+    return f"""
+        SELECT h.* FROM {history} h LEFT SEMI JOIN {wanted} w ON {after}
+        UNION ALL
+        SELECT h.* FROM (SELECT h.* FROM {history} h LEFT SEMI JOIN {wanted} w ON {before}) h
+        LEFT ANTI JOIN {wanted} w ON {after}
+    """
+
+
+def _different_sql(work: TableWork, schema: TableSchema, covered_scn: int) -> str:
+    """Derived rows that the mirror has otherwise, compared with NULL equal to NULL and NaN equal to NaN."""
+    same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
+    equal = " AND ".join(
+        f"(ARRAY_CONTAINS(d._cdc_missing, {string_literal(column)}) OR d.{quote_name(column)} <=> m.{quote_name(column)})"
+        for column in (*schema.column_names, COMMIT_SCN, ORDINAL)
+        if column not in schema.key
+    )
+    there = f"m.{COMMIT_SCN} IS NOT NULL"
+    return f"""
+        SELECT d.* FROM derived d LEFT JOIN {delta(work.mirror)} m ON {same}
+        WHERE (d._cdc_kind = 'del' AND {there})
+           OR (d._cdc_kind = 'row' AND {there} AND NOT ({equal}))
+           OR (d._cdc_kind = 'row' AND NOT {there} AND d.{COMMIT_SCN} > {covered_scn})
+    """
+
+
+def _keys(schema: TableSchema, image: str) -> str:
+    return ", ".join(f"{image}.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)

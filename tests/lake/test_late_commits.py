@@ -1,0 +1,109 @@
+"""Commits that come to light after their windows: their changes get where they belong, whatever newer ones did meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from cdc_core.config import LakeConfig
+from cdc_core.errors import CdcError
+from cdc_core.lake import deriving, windows
+from cdc_core.lake.lake import Lake
+
+pytestmark = pytest.mark.spark
+READ_AT = 100
+
+
+@pytest.fixture
+def landed(open_lake: Any, source: Any, row: Any) -> Any:
+    """A lake that took two windows, and the third, which brings a transaction of the second."""
+    lake = open_lake()
+    tx = source.begin()
+    rid = {key: tx.insert(row(key, "first")) for key in (1, 2, 3, 4, 7)}
+    tx.commit()
+    source.cut().apply(lake, position=None)
+
+    late = source.begin()
+    late.insert(row(9, "came late"))
+    late.insert(row(6, "came late, and is gone"))
+    late.update(rid[1], {"NAME": "came late"})
+    late.delete(rid[2])
+    late.update(rid[3], {"NOTE": "a LOB that came late"})
+    late.update(rid[4], {"ID": 40})
+    late.commit()
+    hidden = source.hide(late)
+    newer = source.begin()
+    newer.update(rid[1], {"NAME": "newer"})
+    newer.delete(next(at for at, one in source.rows.items() if one["ID"] == 6))
+    newer.update(rid[3], {"ID": 30})
+    newer.update(rid[7], {"NAME": "newer"})
+    newer.commit()
+    second = source.cut()
+    second.apply(lake)
+
+    source.show(hidden)
+    last = source.begin()
+    last.update(rid[7], {"NAME": "last"})
+    last.commit()
+    return second, source.cut()
+
+
+def rows(folder: Path, schema: Any) -> list[dict[str, Any]]:
+    """The mirror's rows in key order, read by delta-rs."""
+    table = DeltaTable(str(folder / "shop" / "mirror" / schema.table.path))
+    listed = ", ".join(f'"{name}"' for name in schema.column_names)
+    found = QueryBuilder().register("t", table).execute(f"select {listed} from t").read_all()
+    return sorted(pa.table(found).to_pylist(), key=lambda one: str(one["ID"]).zfill(30))
+
+
+def test_a_commit_that_comes_late_is_applied_where_it_belongs(
+    landed: Any, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second, third = landed
+    true = source.state(third.scn_high)
+
+    def image(name: str, *, again: bool = False) -> list[dict[str, Any]] | None:
+        """The mirror after the third window in a copy of the lake; None if that is refused."""
+        folder = tmp_path / name
+        shutil.copytree(tmp_path / "lake", folder)
+        lake = Lake.open(LakeConfig(path=str(folder), driver_memory="1g"), "shop")
+        try:
+            third.apply(lake, late_above=READ_AT)
+        except CdcError:
+            return None
+        if again:
+            assert third.apply(lake, late_above=READ_AT).skipped
+            for one in (second, third):
+                replayed = lake.replay_window(one.manifest, one.schema.table, one.schema)
+                assert replayed.skipped
+        return rows(folder, source.schema)
+
+    assert rows(tmp_path / "lake", source.schema) != source.state(second.scn_high), "nothing hidden"
+    assert image("right", again=True) == true
+    broken: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+        "late commits are dropped": (windows, "read_committed", _without_late),
+        "the newest change of the window counts": (windows, "rederived_view", _as_they_come),
+        "keys are derived one by one": (deriving, "_carries", lambda *_: False),
+    }
+    for name, (where, attribute, wrong) in broken.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(where, attribute, wrong)
+            assert image(name) != true, name
+
+
+REAL_READ = windows.read_committed
+
+
+def _without_late(*given: Any, **more: Any) -> Any:
+    return REAL_READ(*given, **{**more, "late_above": None})
+
+
+def _as_they_come(work: Any, session: Any, view: str, schema: Any, **_more: Any) -> Any:
+    facts = windows.change_facts(session, view, schema)
+    return windows.reduced_view(work, session, view, schema, facts), facts.absent

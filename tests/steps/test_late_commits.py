@@ -1,0 +1,103 @@
+"""A COMMIT that comes to light after its window, through the driver: it is applied, and the windows that lacked it are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle_embedded.database import ADMIN
+from oracle_embedded.faults import Fault, FaultKind
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+ONLINE = {"capture": {"close_at": "online"}}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Oracle]:
+    """Two instances, and a table of seven rows."""
+    with running_oracle() as oracle:
+        oracle.run(
+            "ALTER DATABASE ENABLE PUBLIC THREAD 2",
+            "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
+            "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
+            user=ADMIN,
+        )
+        oracle.run(
+            "CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(20))",
+            *(f"INSERT INTO EMP VALUES ({key}, 'first')" for key in range(7)),
+        )
+        yield oracle
+
+
+def second_instance(oracle: Oracle) -> Any:
+    connection = oracle.owner()
+    connection.cursor().execute("BEGIN DBMS_REDOLAKE_FAULTS.USE_THREAD(2); END;")
+    return connection
+
+
+def test_a_commit_of_another_instance_that_comes_late_is_applied_under_what_came_after_it(
+    cluster: Oracle, tmp_path: Path
+) -> None:
+    with source_of(cluster, tmp_path, "EMP", **ONLINE) as source:
+        source.run()
+        source.windows()
+        late = second_instance(cluster)
+        for statement in (
+            "INSERT INTO EMP VALUES (90, 'late')",
+            "INSERT INTO EMP VALUES (91, 'late, and gone')",
+            "UPDATE EMP SET NAME = 'late' WHERE ID = 1",
+            "UPDATE EMP SET NAME = 'late' WHERE ID = 2",
+            "UPDATE EMP SET ID = 50 WHERE ID = 3",
+            "DELETE FROM EMP WHERE ID = 4",
+        ):
+            late.cursor().execute(statement)
+        late.commit()
+        cluster.run(
+            "UPDATE EMP SET NAME = 'newer' WHERE ID IN (1, 5)", "DELETE FROM EMP WHERE ID = 91"
+        )
+        # The pass ends before the newest log of the second instance, as reported of online logs.
+        cluster.server.faults.arm(Fault(FaultKind.SHORT_READ))
+        [short] = source.windows()
+        expected = source.oracle_rows("EMP", short.scn_high)
+        assert _image(source) != expected, "nothing was hidden"
+        assert source.pipeline.status().windows_inexact == 0, "nobody knows it yet"
+
+        cluster.run("UPDATE EMP SET NAME = 'newest' WHERE ID = 5")
+        windows = source.windows()
+        source.check_current("EMP")
+        store = source.pipeline.store
+        marked = [one for one in store.windows("src") if one.inexact]
+        assert [one.window for one in marked] == [short]
+        [inexact] = [one.inexact for one in marked if one.inexact]
+        assert (inexact.tables, inexact.window) == (("DEMO.EMP",), windows[0].key)
+        assert short.scn_low < inexact.scn <= short.scn_high
+        assert source.pipeline.status().windows_inexact == 1
+        assert source.status("EMP").state == "ready"
+
+
+def test_what_a_snapshot_holds_is_not_applied_again_when_its_commit_comes_late(
+    cluster: Oracle, tmp_path: Path
+) -> None:
+    with source_of(cluster, tmp_path, "EMP", **ONLINE) as source:
+        source.run()
+        source.windows()
+        late = second_instance(cluster)
+        late.cursor().execute("INSERT INTO EMP VALUES (90, 'late')")
+        late.cursor().execute("DELETE FROM EMP WHERE ID = 4")
+        late.commit()
+        cluster.server.faults.arm(Fault(FaultKind.SHORT_READ))
+        source.windows()
+        source.pipeline.resnapshot_tables([table_id("EMP")])
+        cluster.run("DELETE FROM EMP WHERE ID = 90")
+        source.run()
+        cluster.run("UPDATE EMP SET NAME = 'newest' WHERE ID = 5")
+        source.run()
+        source.check_current("EMP")
+
+
+def _image(source: Source) -> list[tuple[Any, ...]]:
+    return source.lake.image(table_id("EMP"))
