@@ -31,6 +31,8 @@ from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle, wait_until
 
 EMP = TableId("DEMO", "EMP")
+BIND = "ALTER SYSTEM SWITCH LOGFILE"
+"""Redo of open transactions waits in their strands until a switch binds it."""
 
 
 @pytest.fixture
@@ -54,10 +56,12 @@ def test_a_transaction_over_three_windows_is_whole_in_that_of_its_commit(
 
     long.cursor().execute("UPDATE EMP SET NAME = 'in the first window' WHERE ID = 100")
     oracle.run("INSERT INTO EMP VALUES (2, 'short')")
+    oracle.run(BIND, user=ADMIN)
     first = source.window()
     assert (first.transactions_committed, first.transactions_open) == (1, 1)
 
     long.cursor().execute("INSERT INTO EMP VALUES (101, 'in the second window')")
+    oracle.run(BIND, user=ADMIN)
     second = source.window()
     assert (second.rows_by_table, second.tables_committed) == ({"DEMO.EMP": 1}, ())
 

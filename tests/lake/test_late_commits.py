@@ -87,7 +87,6 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
     assert rows(tmp_path / "lake", source.schema) != source.state(second.scn_high), "nothing hidden"
     assert image("right", again=True) == true
     broken: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-        "late commits are dropped": (windows, "read_committed", _without_late),
         "the newest change of the window counts": (windows, "rederived_view", _as_they_come),
         "keys are derived one by one": (deriving, "_carries", lambda *_: False),
     }
@@ -95,13 +94,6 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
         with monkeypatch.context() as patch:
             patch.setattr(where, attribute, wrong)
             assert image(name) != true, name
-
-
-REAL_READ = windows.read_committed
-
-
-def _without_late(*given: Any, **more: Any) -> Any:
-    return REAL_READ(*given, **{**more, "late_above": None})
 
 
 def _as_they_come(work: Any, session: Any, view: str, schema: Any, **_more: Any) -> Any:
