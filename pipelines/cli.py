@@ -88,6 +88,7 @@ table.command("remove", short_help="Stop capturing tables.")(tables.remove)
 table.command("pause", short_help="Capture, but do not apply.")(tables.pause)
 table.command("resume", short_help="Go on where tables stand.")(tables.resume)
 table.command("resnapshot", short_help="Read tables anew.")(tables.resnapshot)
+table.command("rebuild", short_help="Write a lost mirror from its change log.")(tables.rebuild)
 table.command("purge-column", short_help="Remove an excluded column from the lake.")(
     tables.purge_column
 )

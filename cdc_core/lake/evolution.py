@@ -179,6 +179,6 @@ def check_mirror(work: TableWork, schema: TableSchema, log: DeltaLog) -> None:
     if wrong:
         raise SchemaMismatchError(
             "the mirror lacks columns, or has them with other types",
-            hint="Rebuild the mirror from its change log.",
+            hint="Move the mirror's folder aside; `redolake table rebuild OWNER.TABLE` writes it from the change log.",
             **work.facts(columns=", ".join(wrong)),
         )

@@ -57,7 +57,7 @@ def read_log(path: str) -> DeltaLog | None:
     if missing := [version for version in versions if version not in commits]:
         raise LakeError(
             "the Delta log has a gap",
-            hint="Restore the missing file of _delta_log, or rebuild the table from its change log.",
+            hint="Restore the missing file of _delta_log. Of a mirror, move the folder aside and run `redolake table rebuild OWNER.TABLE`.",
             path=path,
             version=missing[0],
         )

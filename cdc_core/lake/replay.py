@@ -77,7 +77,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     if read_log(work.changelog) is None:
         raise LakeError(
             "there is no change log to rebuild from",
-            hint="Take a new snapshot of the table.",
+            hint="`redolake table resnapshot OWNER.TABLE --fresh` reads the table anew.",
             **work.facts(path=work.changelog),
         )
     session = work.open_session()
@@ -101,7 +101,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     if counts["missing"]:
         raise LakeError(
             "the change log does not hold the beginning of all rows",
-            hint="Take a new snapshot of the table.",
+            hint="`redolake table resnapshot OWNER.TABLE` reads the table anew.",
             **work.facts(rows=counts["missing"]),
         )
     said = (commit.metadata.get("scn_high", 0) for commit in read_commits(work.changelog))

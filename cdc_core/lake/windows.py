@@ -195,7 +195,7 @@ def _check_store(where: Mapping[str, object], position: int | None, scn_high: in
     if position is not None and position >= scn_high:
         raise LakeError(
             "the metadata store says that the mirror has this window, and the mirror's own log does not",
-            hint="Rebuild the mirror from its change log, or take a new snapshot of the table.",
+            hint="`redolake table rebuild OWNER.TABLE` writes the mirror from its change log; `redolake table resnapshot OWNER.TABLE` reads the table anew.",
             **where,
             position=position,
         )

@@ -95,7 +95,7 @@ class TableWork:
         if log is None:
             raise LakeError(
                 "the mirror is not there",
-                hint="Apply the table's first snapshot, or rebuild the mirror from its change log.",
+                hint="`redolake snapshot` applies the table's first snapshot; `redolake table rebuild OWNER.TABLE` writes a lost mirror from its change log.",
                 **self.facts(path=self.mirror),
             )
         return log

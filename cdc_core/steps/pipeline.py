@@ -20,7 +20,7 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.source import OpenSource
 from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.state.store import Store
-from cdc_core.steps import reconciling, signals
+from cdc_core.steps import rebuilding, reconciling, signals
 from cdc_core.steps import status as source_status
 from cdc_core.steps import tables as table_fates
 from cdc_core.steps.context import Context, OpenLake
@@ -183,6 +183,10 @@ class Pipeline:
     def resnapshot_tables(self, tables: list[TableId], *, fresh: bool = False) -> list[ChunkKey]:
         """Read tables anew (:func:`tables.resnapshot_tables`)."""
         return table_fates.resnapshot_tables(self._ctx, tables, fresh=fresh)
+
+    def rebuild_mirror(self, table: TableId) -> StepReport:
+        """Write a mirror anew from its change log (:func:`rebuilding.rebuild_mirror`)."""
+        return rebuilding.rebuild_mirror(self._ctx, table)
 
     def purge_column(self, table: TableId, column: str) -> table_fates.Purged:
         """Remove the values of an excluded column from the lake (:func:`tables.purge_column`)."""
