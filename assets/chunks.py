@@ -52,17 +52,15 @@ def snapshot_chunks(
     ) -> Iterator[dg.MaterializeResult]:
         with dagster_failures(), ExitStack() as ended:
             pipeline = redolake.source(names.source, open_pipeline)
-            ended.callback(show_streams, context.instance, pipeline.store, names, [table])
+            ended.callback(show_streams, context.instance, pipeline.records, names, [table])
             columns: dict[str, Any] = {}
             for chunk in chunks_in_order(table, list(context.partition_keys)):
                 landed = pipeline.snapshot_chunk(chunk)
                 applied = pipeline.apply_chunk(chunk)
-                of_snapshot = pipeline.store.chunks(
-                    names.source, table, snapshot_id=chunk.snapshot_id
-                )
+                of_snapshot = pipeline.records.chunks(table, snapshot_id=chunk.snapshot_id)
                 if not columns and applied.scn_high is not None:
-                    schema = pipeline.store.schema_at(names.source, table, Scn(applied.scn_high))
-                    columns = metadata.of_schema(schema, names.key("oracle", table))
+                    found = pipeline.records.columns(table, Scn(applied.scn_high))
+                    columns = metadata.of_columns(found, names.key("oracle", table))
                 values = metadata.of_report(landed) | {
                     "cdc/chunk": f"{chunk.number + 1} of {len(of_snapshot)}",
                     "cdc/rows": landed.rows,

@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +28,8 @@ from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from assets.windows import lake_tables, redo_windows
 from cdc_core.config import SourceConfig
-from cdc_core.lake.spark import SparkSource
+from cdc_core.steps import Pipeline
+from cdc_core.steps.spark import SparkSource
 
 Read = Callable[[Mapping[str, str] | None], SourceConfig]
 
@@ -142,11 +142,7 @@ def opener(read: Read) -> Opener:
 
     @contextmanager
     def open_pipeline(*, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
-        from cdc_core.lake.lake import Lake
-        from cdc_core.steps import Pipeline
-
-        open_lake = partial(Lake.open, spark=spark)
-        with Pipeline(read(os.environ), open_lake=open_lake) as pipeline:
+        with Pipeline(read(os.environ), spark=spark) as pipeline:
             yield pipeline
 
     return open_pipeline

@@ -13,41 +13,41 @@ import dagster as dg
 
 from assets import metadata
 from assets.translator import Layer, Translator
-from assets.windows import lake_path
 from cdc_core.config import SourceConfig
 from cdc_core.errors import PartitionKeyError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.state.records import ChunkRecord, WindowRecord
-from cdc_core.state.store import Store
+from cdc_core.steps.delta import DeltaLayer, delta_rows
+from cdc_core.steps.records import Records
 
 WINDOWS_REPORTED_MAX = 2000
 """Newest windows whose history is reported; an event costs about 12 ms on SQLite."""
 
-_LAYERS: tuple[tuple[Layer, Layer], ...] = (("changelog", "oracle"), ("mirror", "changelog"))
+_LAYERS: tuple[tuple[DeltaLayer, Layer], ...] = (("changelog", "oracle"), ("mirror", "changelog"))
 
 
 def add_partitions(
-    instance: dg.DagsterInstance, store: Store, config: SourceConfig, names: Translator
+    instance: dg.DagsterInstance, records: Records, config: SourceConfig, names: Translator
 ) -> int:
-    """Add every window and chunk of the store that is no partition yet; return how many were added."""
-    windows = [record for record in store.windows(names.source) if not record.is_idle]
+    """Add every window and chunk of the metadata store that is no partition yet; return how many were added."""
+    windows = [record for record in records.windows() if not record.is_idle]
     added = _add(instance, _name(names.windows), _after_known(instance, names, windows))
     for table in config.tables:
-        chunks = [chunk_key(record).key for record in _chunks(store, names, table.table)]
+        chunks = [chunk_key(record).key for record in _chunks(records, table.table)]
         added += _add(instance, _name(names.chunks(table.table)), chunks)
     return added
 
 
-def remove_partitions(instance: dg.DagsterInstance, store: Store, names: Translator) -> int:
+def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Translator) -> int:
     """Remove partitions of windows that the store has retired, and the oldest of too many; return how many were removed."""
     name = _name(names.windows)
     known = [
         (window, key) for key in instance.get_dynamic_partitions(name) if (window := _window(key))
     ]
-    first = store.windows(names.source, limit=1)
+    first = records.windows(limit=1)
     low = first[0].window.scn_low if first else Scn(0)
     retired = [key for window, key in known if window.scn_high <= low]
     kept = [key for window, key in known if window.scn_high > low]
@@ -59,15 +59,15 @@ def remove_partitions(instance: dg.DagsterInstance, store: Store, names: Transla
 
 
 def report_history(
-    instance: dg.DagsterInstance, store: Store, config: SourceConfig, names: Translator
+    instance: dg.DagsterInstance, records: Records, config: SourceConfig, names: Translator
 ) -> int:
     """Report steps that were done outside of Dagster; return how many events were written."""
     known = set(instance.get_dynamic_partitions(_name(names.windows)))
-    windows = store.windows(names.source, newest_first=True, limit=WINDOWS_REPORTED_MAX)[::-1]
+    windows = records.windows(newest_first=True, limit=WINDOWS_REPORTED_MAX)[::-1]
     captured = [one for one in windows if one.state != "planned" and one.key in known]
     count = _report(instance, names.redo_key, {one.key: _of_window(one) for one in captured})
-    states = {state.table: state for state in store.tables(names.source)}
-    brought = _brought(store, names, captured)
+    states = {state.table: state for state in records.tables()}
+    brought = _brought(records, captured)
     for table in [config.table for config in config.tables]:
         position = states[table].mirror_scn if table in states else None
         taken = [r for r in captured if position is not None and r.window.scn_high <= position]
@@ -81,12 +81,12 @@ def report_history(
             }
             if taken:  # columns go to the newest only, rows where the table stands there
                 last = taken[-1]
-                schema = store.schema_at(names.source, table, last.window.scn_high)
-                values[last.key] |= metadata.of_schema(schema, names.key(upstream, table))
+                columns = records.columns(table, last.window.scn_high)
+                values[last.key] |= metadata.of_columns(columns, names.key(upstream, table))
                 if last.window.scn_high == position:
-                    values[last.key] |= metadata.of_rows(lake_path(config, layer, table))
+                    values[last.key] |= metadata.of_rows(delta_rows(config, layer, table))
             count += _report(instance, names.key(layer, table), values)
-        count += _report_chunks(instance, store, names, table)
+        count += _report_chunks(instance, records, names, table)
     return count
 
 
@@ -96,9 +96,9 @@ def chunk_key(record: ChunkRecord) -> ChunkKey:
 
 
 def _report_chunks(
-    instance: dg.DagsterInstance, store: Store, names: Translator, table: TableId
+    instance: dg.DagsterInstance, records: Records, names: Translator, table: TableId
 ) -> int:
-    chunks = _chunks(store, names, table)
+    chunks = _chunks(records, table)
     total: dict[str, int] = {}
     for chunk in chunks:
         total[chunk.snapshot_id] = total.get(chunk.snapshot_id, 0) + 1
@@ -111,19 +111,16 @@ def _report_chunks(
 
 
 def _brought(
-    store: Store, names: Translator, windows: list[WindowRecord]
+    records: Records, windows: list[WindowRecord]
 ) -> dict[tuple[int, TableId], TableApplied]:
-    if not windows:
-        return {}
-    ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
-    found = store.window_tables(names.source, ordinals)
+    found = records.brought(windows)
     return {(ordinal, one.table): one for ordinal, applied in found.items() for one in applied}
 
 
-def _chunks(store: Store, names: Translator, table: TableId) -> list[ChunkRecord]:
+def _chunks(records: Records, table: TableId) -> list[ChunkRecord]:
     """In the order of their snapshots; a snapshot's number is its SCN as planned."""
     return sorted(
-        store.chunks(names.source, table),
+        records.chunks(table),
         key=lambda chunk: (len(chunk.snapshot_id), chunk.snapshot_id, chunk.number),
     )
 

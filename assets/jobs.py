@@ -84,9 +84,9 @@ def snapshot_job(
             pipeline = redolake.source(names.source, open_pipeline)
             tables = [TableId.parse(text) for text in config.tables]
             keys = pipeline.start_snapshot(tables or None, condition=config.condition)
-            add_partitions(context.instance, pipeline.store, source, names)
+            add_partitions(context.instance, pipeline.records, source, names)
             captured = [one.table for one in source.tables]
-            show_streams(context.instance, pipeline.store, names, captured)
+            show_streams(context.instance, pipeline.records, names, captured)
         context.log.info(f"{len(keys)} chunks planned; the snapshots sensor runs them")
 
     @dg.job(

@@ -6,16 +6,15 @@ never secrets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
 from assets.translator import Layer
-from cdc_core.lake.counting import count_rows
-from cdc_core.model.reports import StepReport, TableApplied
-from cdc_core.schema.table import Column, TableSchema
-from cdc_core.state.records import WindowRecord
+from cdc_core.model.records import WindowRecord
+from cdc_core.model.reports import ColumnReport, StepReport, TableApplied
 
 
 def of_report(report: StepReport) -> dict[str, Any]:
@@ -72,51 +71,36 @@ def of_times(record: WindowRecord) -> dict[str, Any]:
     return values
 
 
-def of_schema(schema: TableSchema | None, upstream: dg.AssetKey | None) -> dict[str, Any]:
-    """A table's columns, and the columns upstream that they come from (those of the same name)."""
-    if schema is None:
+def of_columns(columns: Sequence[ColumnReport], upstream: dg.AssetKey | None) -> dict[str, Any]:
+    """A table's columns with Oracle's types, and the columns upstream that they come from (those of the same name)."""
+    if not columns:
         return {}
-    values: dict[str, Any] = {"dagster/column_schema": column_schema(schema)}
+    values: dict[str, Any] = {"dagster/column_schema": column_schema(columns)}
     if upstream is not None:
         values["dagster/column_lineage"] = dg.TableColumnLineage(
             {
-                name: [dg.TableColumnDep(asset_key=upstream, column_name=name)]
-                for name in schema.column_names
+                column.name: [dg.TableColumnDep(asset_key=upstream, column_name=column.name)]
+                for column in columns
             }
         )
     return values
 
 
-def of_rows(path: str) -> dict[str, Any]:
-    """Rows of the Delta table at ``path``, by its log; nothing where there is no table yet."""
-    rows = count_rows(path)
+def of_rows(rows: int | None) -> dict[str, Any]:
+    """Rows of a Delta table; nothing where they are not known."""
     return {} if rows is None else {"dagster/row_count": rows}
 
 
-def column_schema(schema: TableSchema) -> dg.TableSchema:
+def column_schema(columns: Sequence[ColumnReport]) -> dg.TableSchema:
     """A table's columns with Oracle's types."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(
                 column.name,
-                type=type_text(column),
-                description="part of the key" if column.name in schema.key else None,
+                type=column.type,
+                description="part of the key" if column.in_key else None,
                 constraints=dg.TableColumnConstraints(nullable=column.nullable),
             )
-            for column in schema.columns
+            for column in columns
         ]
     )
-
-
-def type_text(column: Column) -> str:
-    """A column's type as one writes it in Oracle, for example ``NUMBER(10,2)``."""
-    kind = column.data_type
-    if kind == "NUMBER" and column.precision is not None:
-        return f"NUMBER({column.precision},{column.scale or 0})"
-    if kind == "NUMBER" and column.scale is not None:
-        return f"NUMBER(*,{column.scale})"
-    if kind in {"VARCHAR2", "NVARCHAR2", "CHAR", "NCHAR"}:
-        return f"{kind}({column.char_length})"
-    if kind == "RAW":
-        return f"RAW({column.length})"
-    return kind

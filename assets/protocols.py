@@ -9,22 +9,28 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import Reconciliation, SourceStatus, StepReport
+from cdc_core.model.records import WindowRecord
+from cdc_core.model.reports import Holder, Reconciliation, SourceStatus, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
-from cdc_core.state.records import WindowRecord
-from cdc_core.state.store import Store
+from cdc_core.steps.records import Records
+from cdc_core.steps.spark import SparkSource
 
 
 class SourcePipeline(Protocol):
     """A source, step by step. Nothing is opened before a step needs it."""
 
     @property
-    def store(self) -> Store:
-        """The metadata store: order and exactly-once come from it."""
+    def records(self) -> Records:
+        """What was done so far."""
+
+    def holders(self, work: str) -> list[Holder]:
+        """Who holds ``<source>/<work>`` and what is below it, and who of them is dead."""
+
+    def release(self, holder: Holder) -> None:
+        """Give back what a dead holder held."""
 
     def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[Any]:
         """Hold ``<source>/<work>`` for the block; LeaseHeldError if a living process has it."""

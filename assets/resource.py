@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr
 from assets.protocols import Opener, SourcePipeline
 from cdc_core.config import LakeConfig
 from cdc_core.errors import CdcError, TransientError
-from cdc_core.lake.spark import parent_session
+from cdc_core.steps.spark import parent_session
 
 RUN_LEASE = "run/"
 RESOURCE_KEY = "redolake"

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from datetime import UTC, datetime
 
 import dagster as dg
 
+from assets.protocols import SourcePipeline
 from assets.resource import RUN_LEASE
 from cdc_core.config import SourceConfig
-from cdc_core.leases import is_dead
-from cdc_core.state.records import Lease
-from cdc_core.state.store import Store
 
 SOURCE_TAG = "cdc/source"
 SNAPSHOT_TAG = "cdc/snapshot"
@@ -47,12 +44,11 @@ def unfinished_runs(
 
 def release_dead_runs(
     instance: dg.DagsterInstance,
-    store: Store,
+    pipeline: SourcePipeline,
     config: SourceConfig,
     keys: Collection[dg.AssetKey],
 ) -> list[str]:
     """Report runs of dead processes as failed and give back what they held; return their ids."""
-    leases = store.leases()
     released = []
     for record in instance.get_run_records(
         dg.RunsFilter(statuses=RUNNING), limit=RUNS_LOOKED_AT_MAX
@@ -60,8 +56,8 @@ def release_dead_runs(
         run = record.dagster_run
         if not _is_of_source(run, config.name, keys):
             continue
-        held = [one for one in leases if _is_of_run(one, config.name, run.run_id)]
-        reasons = [_death(lease) for lease in held]
+        held = pipeline.holders(f"{RUN_LEASE}{run.run_id}")  # one for each process of its steps
+        reasons = [holder.death for holder in held]
         if not held:
             reasons = [_silence(instance, run.run_id, config.state.lease_seconds)]
         why = None if None in reasons else reasons[0]
@@ -71,8 +67,8 @@ def release_dead_runs(
             run, f"Released: {why}. Nothing is lost: the next run goes on where this one stood."
         )
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-        for lease in held:
-            store.release_lease(lease)
+        for holder in held:
+            pipeline.release(holder)
         released.append(run.run_id)
     return released
 
@@ -116,20 +112,6 @@ def _is_of_source(run: dg.DagsterRun, source: str, keys: Collection[dg.AssetKey]
     if source in (run.tags.get(SOURCE_TAG), run.tags.get(SNAPSHOT_TAG)):
         return True
     return bool(run.asset_selection and run.asset_selection & set(keys))
-
-
-def _is_of_run(lease: Lease, source: str, run_id: str) -> bool:
-    """A run holds one lease for each process in which its steps run."""
-    return f"{lease.name}/".startswith(f"{source}/{RUN_LEASE}{run_id}/")
-
-
-def _death(lease: Lease) -> str | None:
-    """Why a lease's holder counts as dead; None while it lives."""
-    if is_dead(lease.holder):
-        return "the process that ran it is gone"
-    if lease.expires < datetime.now(UTC):
-        return f"no sign of life since {lease.heartbeat:%Y-%m-%d %H:%M:%S} UTC"
-    return None
 
 
 def _silence(instance: dg.DagsterInstance, run_id: str, seconds: float) -> str | None:

@@ -30,7 +30,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, TransientError, WindowOrderError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.state.records import WindowRecord
+from cdc_core.model.records import WindowRecord
 
 OBSERVED_EVERY = timedelta(hours=1)
 """How often an idle source's position is shown as an observation."""
@@ -88,12 +88,12 @@ def windows_sensor(
             except (TransientError, WindowOrderError, ConfigError) as error:
                 return dg.SkipReason(str(error))
             finally:
-                show_streams(context.instance, pipeline.store, names, tables)
-            remove_partitions(context.instance, pipeline.store, names)
+                show_streams(context.instance, pipeline.records, names, tables)
+            remove_partitions(context.instance, pipeline.records, names)
             if not is_waiting:
                 return _quiet(context, pipeline, names)
             _show(context, pipeline, config, names)
-            pending = _next_windows(pipeline, names, limit)
+            pending = _next_windows(pipeline, limit)
         if not options.request_runs:
             return dg.SkipReason(
                 f"{len(pending)} windows wait; dagster.windows.request_runs is off"
@@ -128,7 +128,7 @@ def snapshots_sensor(
     def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline:
             _release(context, pipeline, config, names)
-            before = _rejected(pipeline, names)
+            before = _rejected(pipeline)
             try:
                 taken = pipeline.take_signals()
             except TransientError as error:
@@ -137,7 +137,7 @@ def snapshots_sensor(
                 context.log.info(f"signal {signal.id} taken: {len(chunks)} chunks")
             refused = [
                 f"signal {name} was rejected: {reason}"
-                for name, reason in _rejected(pipeline, names).items()
+                for name, reason in _rejected(pipeline).items()
                 if name not in before
             ]
             for text in refused:
@@ -166,10 +166,10 @@ def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
     return dg.DefaultSensorStatus.RUNNING if enabled else dg.DefaultSensorStatus.STOPPED
 
 
-def _next_windows(pipeline: SourcePipeline, names: Translator, limit: int) -> list[WindowRecord]:
+def _next_windows(pipeline: SourcePipeline, limit: int) -> list[WindowRecord]:
     """The windows of the next run: partitions in a row, so none behind an idle window that some table has yet to take."""
     pending = pipeline.pending_windows()[:limit]
-    records = [pipeline.store.window(names.source, window) for window in pending]
+    records = [pipeline.records.window(window) for window in pending]
     return list(takewhile(lambda one: not one.is_idle, filter(None, records)))
 
 
@@ -177,7 +177,7 @@ def _quiet(
     context: dg.SensorEvaluationContext, pipeline: SourcePipeline, names: Translator
 ) -> dg.SensorResult:
     """Say up to where nothing has changed; now and then as an observation, which stays."""
-    last = pipeline.store.windows(names.source, newest_first=True, limit=1)
+    last = pipeline.records.windows(newest_first=True, limit=1)
     if not last:
         return dg.SensorResult(skip_reason="Oracle's SCN has not moved since the snapshot")
     record = last[0]
@@ -199,8 +199,8 @@ def _quiet(
     )
 
 
-def _rejected(pipeline: SourcePipeline, names: Translator) -> dict[str, str]:
-    signals = pipeline.store.signals(names.source, states=("rejected",))
+def _rejected(pipeline: SourcePipeline) -> dict[str, str]:
+    signals = pipeline.records.signals(states=("rejected",))
     return {signal.id: signal.reason or "" for signal in signals}
 
 
@@ -241,7 +241,7 @@ def _release(
     names: Translator,
 ) -> None:
     keys = window_keys(config, names) | set(snapshot_keys(config, names))
-    for run_id in release_dead_runs(context.instance, pipeline.store, config, keys):
+    for run_id in release_dead_runs(context.instance, pipeline, config, keys):
         context.log.warning(f"run {run_id} was reported as failed: its process is dead")
 
 
@@ -251,5 +251,5 @@ def _show(
     config: SourceConfig,
     names: Translator,
 ) -> None:
-    if add_partitions(context.instance, pipeline.store, config, names):
-        report_history(context.instance, pipeline.store, config, names)
+    if add_partitions(context.instance, pipeline.records, config, names):
+        report_history(context.instance, pipeline.records, config, names)

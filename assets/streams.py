@@ -15,9 +15,9 @@ import dagster as dg
 
 from assets.translator import Translator
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import TableRecord
 from cdc_core.model.streams import StreamEnd
-from cdc_core.state.records import TableRecord
-from cdc_core.state.store import Store
+from cdc_core.steps.records import Records
 
 CHECK_NAME = "in_the_stream"
 
@@ -84,14 +84,14 @@ def stopping_line(end: StreamEnd) -> str:
 
 
 def show_streams(
-    instance: dg.DagsterInstance, store: Store, names: Translator, tables: Iterable[TableId]
+    instance: dg.DagsterInstance, records: Records, names: Translator, tables: Iterable[TableId]
 ) -> int:
     """Report the check where it differs from its last evaluation; return how many events were written."""
-    if store.source(names.source) is None:
+    if not records.is_begun:
         return 0
-    records = {record.table: record for record in store.tables(names.source)}
+    known = {record.table: record for record in records.tables()}
     now = {
-        dg.AssetCheckKey(names.key("mirror", table), CHECK_NAME): verdict(table, records.get(table))
+        dg.AssetCheckKey(names.key("mirror", table), CHECK_NAME): verdict(table, known.get(table))
         for table in tables
     }
     seen = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(now))

@@ -23,6 +23,7 @@ from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.steps.delta import DeltaLayer, delta_path, delta_rows
 
 REPORTED = {"__source_asset_observation__": True}
 """Metadata of an output whose partitions have been reported already. Dagster writes no further events for such an output: what
@@ -64,7 +65,7 @@ def redo_windows(
             for window, key in in_order(context.partition_keys):
                 report = pipeline.capture_window(window)
                 log_stopped(context, report)
-                values = metadata.of_report(report) | _times(pipeline, names, window)
+                values = metadata.of_report(report) | _times(pipeline, window)
                 values["dagster/partition_row_count"] = report.rows
                 finished(context, names.redo_key, key, values)
         yield dg.MaterializeResult(asset_key=names.redo_key, metadata=REPORTED)
@@ -146,14 +147,9 @@ def landing_uri(config: SourceConfig) -> str:
     return f"s3://{config.landing.bucket}/{config.landing.prefix}"
 
 
-def lake_path(config: SourceConfig, layer: str, table: TableId) -> str:
-    """Where a Delta table is."""
-    return f"{config.lake.path}/{config.name}/{layer}/{table.path}"
-
-
-def lake_uri(config: SourceConfig, layer: str, table: TableId) -> str:
+def lake_uri(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:
     """Where a Delta table is, as a URI."""
-    path = lake_path(config, layer, table)
+    path = delta_path(config, layer, table)
     return path if "://" in path else f"file://{path}"
 
 
@@ -168,7 +164,7 @@ def _stream_result(
     check: dg.AssetCheckKey,
 ) -> dg.AssetCheckResult:
     [table] = [one for one in tables if names.key("mirror", one) == check.asset_key]
-    return verdict(table, pipeline.store.table(names.source, table)).as_result(check.asset_key)
+    return verdict(table, pipeline.records.table(table)).as_result(check.asset_key)
 
 
 def _changelog_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.AssetSpec:
@@ -189,8 +185,8 @@ def _mirror_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.
     ).merge_attributes(metadata={"dagster/uri": lake_uri(config, "mirror", table)})
 
 
-def _times(pipeline: SourcePipeline, names: Translator, window: ScnWindow) -> dict[str, Any]:
-    record = pipeline.store.window(names.source, window)
+def _times(pipeline: SourcePipeline, window: ScnWindow) -> dict[str, Any]:
+    record = pipeline.records.window(window)
     return {} if record is None else metadata.of_times(record)
 
 
@@ -216,7 +212,7 @@ class _Application:
         else:
             report = self.pipeline.apply_window(window, self.tables)
         log_stopped(self.context, report)
-        times = _times(self.pipeline, self.names, window)
+        times = _times(self.pipeline, window)
         if replayed:  # it would only say how old the window is
             times.pop("cdc/lag_seconds", None)
         applied = {one.table: one for one in report.tables}
@@ -227,7 +223,7 @@ class _Application:
 
     def _report(
         self,
-        layer: Layer,
+        layer: DeltaLayer,
         partition: str,
         report: StepReport,
         applied: TableApplied,
@@ -243,16 +239,18 @@ class _Application:
             values |= self._columns_and_rows(layer, applied.table, report)
         finished(self.context, key, partition, values)
 
-    def _columns_and_rows(self, layer: Layer, table: TableId, report: StepReport) -> dict[str, Any]:
+    def _columns_and_rows(
+        self, layer: DeltaLayer, table: TableId, report: StepReport
+    ) -> dict[str, Any]:
         """Columns as of the window; the table's rows only where it stands at that window."""
-        store, source = self.pipeline.store, self.names.source
+        records = self.pipeline.records
         assert report.scn_high is not None
         upstream: Layer = "oracle" if layer == "changelog" else "changelog"
-        schema = store.schema_at(source, table, Scn(report.scn_high))
-        values = metadata.of_schema(schema, self.names.key(upstream, table))
-        state = store.table(source, table)
+        columns = records.columns(table, Scn(report.scn_high))
+        values = metadata.of_columns(columns, self.names.key(upstream, table))
+        state = records.table(table)
         if state is not None and state.mirror_scn == report.scn_high:
-            values |= metadata.of_rows(lake_path(self.config, layer, table))
+            values |= metadata.of_rows(delta_rows(self.config, layer, table))
         return values
 
     def took(self, table: TableId, partitions: Sequence[Partition]) -> bool:
@@ -261,17 +259,17 @@ class _Application:
 
     def _is_applied(self, window: ScnWindow) -> bool:
         """Has every table that goes on by itself taken the window?"""
-        record = self.pipeline.store.window(self.names.source, window)
+        record = self.pipeline.records.window(window)
         having = self._having(window)
         wanting = [
             state
-            for state in self.pipeline.store.tables(self.names.source)
+            for state in self.pipeline.records.tables()
             if state.table in self.tables and state.table not in having and state.takes_windows
         ]
         return record is not None and record.state == "applied" and not wanting
 
     def _having(self, window: ScnWindow) -> list[TableId]:
         """The chosen tables whose mirrors have the window."""
-        records = self.pipeline.store.tables(self.names.source)
+        records = self.pipeline.records.tables()
         having = {one.table for one in records if (one.mirror_scn or 0) >= window.scn_high}
         return [table for table in self.tables if table in having]

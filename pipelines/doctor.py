@@ -186,29 +186,27 @@ def _landing(config: SourceConfig) -> Check:
 
 
 def _s3(config: SourceConfig) -> Check:
-    from cdc_core.landing.open import open_landing
+    from cdc_core.steps.examining import landed_folders
 
-    folders = open_landing(config.landing).list_folders(config.name)
-    return Check("Landing", True, f"bucket answers, {len(folders)} folders of this source")
+    return Check(
+        "Landing", True, f"bucket answers, {landed_folders(config)} folders of this source"
+    )
 
 
 def _store(config: SourceConfig) -> Check:
-    from cdc_core.state.store import Store
+    from cdc_core.steps.examining import recorded_tables
 
-    with Store.open(config.state.url_with_password) as store:
-        tables = len(store.tables(config.name))
+    tables = recorded_tables(config)
     kind = config.state.url.partition(":")[0]
     return Check("Metadata store", True, f"{kind}, {tables} tables recorded for {config.name}")
 
 
 def _oracle(config: SourceConfig) -> Iterator[Check]:
     """One check for the connection, and one for each finding of the preflight."""
-    from cdc_core.oracle.preflight import check_source
-    from cdc_core.oracle.session import connect
+    from cdc_core.steps.examining import oracle_findings
 
     try:
-        with connect(config.oracle) as session:
-            findings = check_source(session, config)
+        findings = oracle_findings(config)
     except CdcError as error:
         yield _failed("Oracle", error, "Check oracle.dsn, oracle.user and the password.")
         return

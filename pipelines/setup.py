@@ -15,12 +15,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from cdc_core.decode import warm_up
 from cdc_core.errors import ConfigError
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, install_jars, verify_jars
 from cdc_core.runtime.java import JavaHome, find_java
-from cdc_core.runtime.training import train_class_archive
+from cdc_core.runtime.training import compile_decoder, train_class_archive
 
 Say = Callable[[str], None]
 
@@ -75,7 +74,7 @@ def prepare(runtime: Path | None = None, *, java: JavaHome, say: Say = print) ->
     """
     runtime = default_runtime_folder() if runtime is None else runtime
     say("Compiling the redo decoder")
-    warm_up()
+    compile_decoder()
     say("Archiving Spark's classes, which halves its start-up time (about half a minute)")
     if train_class_archive(runtime, java) is None:
         say("This Java makes no class archive; Spark starts some seconds later than it could")

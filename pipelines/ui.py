@@ -28,7 +28,7 @@ from assets.named_file import load_component
 from assets.runs import release_dead_runs
 from assets.sensors import snapshot_keys, window_keys
 from cdc_core.errors import PreflightError
-from cdc_core.state.store import Store
+from cdc_core.steps import Pipeline
 from pipelines.config_file import CONFIG_ENV
 from pipelines.demo_oracle import database_of
 
@@ -57,15 +57,15 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
         config = source.read(environ)
         with (
             dg.DagsterInstance.from_config(str(home)) as instance,
-            Store.open(config.state.url_with_password) as store,
+            Pipeline(config) as pipeline,
         ):
             keys = window_keys(config, source.translator) | set(
                 snapshot_keys(config, source.translator)
             )
-            released = release_dead_runs(instance, store, config, keys)
-            added = add_partitions(instance, store, config, source.translator)
-            events = report_history(instance, store, config, source.translator)
-            remove_partitions(instance, store, source.translator)
+            released = release_dead_runs(instance, pipeline, config, keys)
+            added = add_partitions(instance, pipeline.records, config, source.translator)
+            events = report_history(instance, pipeline.records, config, source.translator)
+            remove_partitions(instance, pipeline.records, source.translator)
             on = sensors_on(source, instance)
         if released:
             console.print(

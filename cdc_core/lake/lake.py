@@ -70,6 +70,10 @@ class Lake:
         """
         return cls(config, source, runtime=runtime, decode=decode, spark=spark)
 
+    def start(self) -> None:
+        """Start Spark now, if it does not run yet."""
+        self._open_session()
+
     def close(self) -> None:
         """Forget the lake. The JVM belongs to the process and stays for the next one."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import Lease
 from cdc_core.model.streams import StreamEnd
 
 StepKind = Literal[
@@ -130,3 +131,33 @@ class Reconciliation:
     def differences(self) -> int:
         """Keys that differ, over all tables."""
         return sum(table.differences for table in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table that a pattern matches. ``left_out`` says why it cannot be captured, empty if it can; ``columns_exclude`` are
+    columns of types that are not captured; ``rows`` are those of Oracle's statistics, None where there are none."""
+
+    table: TableId
+    rows: int | None
+    key: tuple[str, ...] = ()
+    columns_exclude: tuple[str, ...] = ()
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnReport:
+    """A column of a table as people know it; ``type`` as one writes it in Oracle, for example ``NUMBER(10,2)``."""
+
+    name: str
+    type: str
+    in_key: bool
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a piece of work. ``death`` says why the holder counts as dead, None while it lives."""
+
+    lease: Lease
+    death: str | None

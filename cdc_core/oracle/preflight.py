@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, ConfigError, OracleError, PreflightError, UnsupportedTypeError
+from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.oracle.findings import Finding
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cdc_core.errors import PreflightError
+from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId, quote
-from cdc_core.oracle.findings import Finding
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import tables_condition
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import cdc_core
 from cdc_core.config import LakeConfig
+from cdc_core.decode import warm_up
 from cdc_core.lake.spark import base_archive, class_archive, start_session, stop_spark
 from cdc_core.runtime.java import JavaHome
 
@@ -24,6 +25,11 @@ log = logging.getLogger(__name__)
 
 TRAINING_SECONDS_MAX = 300
 BASE_SECONDS_MAX = 60
+
+
+def compile_decoder() -> None:
+    """Compile the loops that decode redo, into the cache that later processes read."""
+    warm_up()
 
 
 def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:

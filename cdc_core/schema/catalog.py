@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import CdcError, UnsupportedTypeError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import Queries, read_table_schema
 from cdc_core.schema.types import arrow_type
 
@@ -18,18 +18,6 @@ SELECT OWNER, TABLE_NAME, NUM_ROWS
  WHERE TEMPORARY = 'N' AND NESTED = 'NO' AND SECONDARY = 'N' AND DROPPED = 'NO'
    AND (IOT_TYPE IS NULL OR IOT_TYPE = 'IOT')
  ORDER BY OWNER, TABLE_NAME"""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTable:
-    """A table that a pattern matches. ``left_out`` says why it cannot be captured, empty if it can; ``columns_exclude`` are
-    columns of types that are not captured; ``rows`` are those of Oracle's statistics, None where there are none."""
-
-    table: TableId
-    rows: int | None
-    key: tuple[str, ...] = ()
-    columns_exclude: tuple[str, ...] = ()
-    left_out: str = ""
 
 
 def find_tables(session: Queries, patterns: Sequence[str]) -> list[FoundTable]:

@@ -2,152 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal
+from dataclasses import dataclass
 
-from cdc_core.model.identifiers import TableId
-from cdc_core.model.redo_address import ThreadPosition
-from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
+from cdc_core.model.records import (
+    AskedBy,
+    ChunkRecord,
+    ChunkState,
+    Inexact,
+    Lease,
+    SourceRecord,
+    TableRecord,
+    TableState,
+    WindowRecord,
+    WindowState,
+)
 from cdc_core.schema.table import TableSchema
 
-TableState = Literal["new", "snapshotting", "ready", "paused", "failed", "removed"]
-AskedBy = Literal["command", "configuration"]
-WindowState = Literal["planned", "captured", "applied"]
-ChunkState = Literal["planned", "landed", "applied"]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRecord:
-    """One source. ``snapshot_scn`` is the SCN of its first snapshot, where windows begin; ``mining_low`` how far back the
-    first window reads; ``resetlogs_change`` the incarnation of the database; ``generation`` counts how often the source was
-    started anew."""
-
-    name: str
-    generation: int = 1
-    snapshot_scn: Scn | None = None
-    mining_low: Scn | None = None
-    resetlogs_change: int | None = None
-    database_name: str | None = None
-    dbid: int | None = None
-    last_error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableRecord:
-    """One captured table and its fate.
-
-    Its stream: ``first_ordinal`` is the first window that holds its redo; that window reads the table's redo again from above
-    ``mining_low`` where this is not None. ``stopped_scn`` is where the stream ended: later changes are not taken until the
-    table comes back. ``reason``, ``way_out`` and ``since`` say why and when it was stopped; ``asked_by`` who asked for that,
-    None where nobody did.
-
-    Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk
-    was read, ``mirror_scn`` the SCN of which its mirror is an image (None until the snapshot is complete). ``generation``
-    counts how often its Delta tables were begun.
-    """
-
-    source: str
-    table: TableId
-    state: TableState = "new"
-    snapshot_id: str | None = None
-    snapshot_scn: Scn | None = None
-    consistent_scn: Scn | None = None
-    mirror_scn: Scn | None = None
-    last_error: str | None = None
-    generation: int = 1
-    first_ordinal: int = 0
-    mining_low: Scn | None = None
-    stopped_scn: Scn | None = None
-    reason: str | None = None
-    way_out: str | None = None
-    since: datetime | None = None
-    asked_by: AskedBy | None = None
-
-    @property
-    def is_captured(self) -> bool:
-        """Does the table's redo land? Also that of a paused table, or of one that failed in the lake alone."""
-        return self.state not in {"new", "removed"} and self.stopped_scn is None
-
-    @property
-    def takes_windows(self) -> bool:
-        """Does the table take windows by itself: as long as it is ready, or until the end of its stream?"""
-        if self.stopped_scn is not None:
-            return (self.mirror_scn or self.stopped_scn) < self.stopped_scn
-        return self.state == "ready"
-
-    @property
-    def needs_above(self) -> int:
-        """The SCN above which the table still wants windows that have landed."""
-        position = self.mirror_scn if self.mirror_scn is not None else self.snapshot_scn
-        if self.is_captured:
-            return position or 0
-        if self.stopped_scn is not None and self.mirror_scn is not None:
-            return self.mirror_scn if self.mirror_scn < self.stopped_scn else SCN_MAX
-        return SCN_MAX
-
-
-@dataclass(frozen=True, slots=True)
-class Inexact:
-    """Why the image of a window is not exact: commits of ``tables``, the first at ``scn``, came to light with a later window,
-    the last of them with the one that is named ``window``."""
-
-    scn: int
-    tables: tuple[str, ...]
-    window: str
-
-
-@dataclass(frozen=True, slots=True)
-class WindowRecord:
-    """One window of a source. Its own redo is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture.
-
-    ``positions`` say how far each redo thread was read when it was captured, where the next window begins; None before
-    that, and for windows that a version without positions captured. ``key`` is its partition in Dagster and never changes;
-    ``ended`` the time of ``scn_high`` in Oracle; ``bytes`` and ``facts`` what capture reported. It ``is_idle`` when captured
-    tables have nothing in it, not even an open transaction. ``inexact`` says what its image lacked until a later window was
-    applied; None if nothing.
-    """
-
-    source: str
-    ordinal: int
-    window: ScnWindow
-    mining_low: Scn
-    state: WindowState
-    rows: int | None
-    seconds: float | None
-    apply_seconds: float | None
-    manifest_sha256: str | None
-    created: datetime
-    captured: datetime | None
-    applied: datetime | None
-    last_error: str | None
-    key: str
-    positions: tuple[ThreadPosition, ...] | None = None
-    ended: datetime | None = None
-    bytes: int | None = None
-    facts: dict[str, int] = field(default_factory=dict)
-    is_idle: bool = False
-    inexact: Inexact | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRecord:
-    """One chunk of one table's snapshot. ``range`` is the JSON form of ``snapshot.plan.ChunkRange``."""
-
-    source: str
-    table: TableId
-    snapshot_id: str
-    number: int
-    scn: Scn
-    range: dict[str, Any]
-    condition: str | None = None
-    signal_id: str | None = None
-    state: ChunkState = "planned"
-    rows: int | None = None
-    seconds: float | None = None
-    apply_seconds: float | None = None
-    manifest_sha256: str | None = None
-    last_error: str | None = None
+__all__ = [
+    "AskedBy",
+    "ChunkRecord",
+    "ChunkState",
+    "Inexact",
+    "Lease",
+    "SchemaVersion",
+    "SourceRecord",
+    "TableRecord",
+    "TableState",
+    "WindowRecord",
+    "WindowState",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +40,3 @@ class SchemaVersion:
     source: str
     schema: TableSchema
     ddl: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A piece of work held by a process until ``expires``. A later holder always has a higher ``token``."""
-
-    name: str
-    holder: str
-    token: int
-    seconds: float
-    heartbeat: datetime
-    expires: datetime

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import SourceConfig
 from cdc_core.lake.lake import Lake
-from cdc_core.leases import HeldLease
+from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import Reconciliation, Reporter, SourceStatus, StepReport
+from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.reports import Holder, Reconciliation, Reporter, SourceStatus, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
 from cdc_core.source import OpenSource
-from cdc_core.state.records import TableRecord, WindowRecord
-from cdc_core.state.store import Store
+from cdc_core.steps import holders as work_holders
 from cdc_core.steps import rebuilding, reconciling, signals
 from cdc_core.steps import status as source_status
 from cdc_core.steps import tables as table_fates
 from cdc_core.steps.context import Context, OpenLake
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
+from cdc_core.steps.records import Records
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
@@ -45,6 +47,7 @@ class Pipeline:
         config: The source.
         report: Called with every finished step.
         on_statement: Called with the text of each statement before it is sent to Oracle.
+        spark: Gives a Spark session to work in, in place of one that the lake starts.
         open_lake: Opens the Delta tables.
         open_source: What reads the redo: LogMiner.
     """
@@ -55,7 +58,8 @@ class Pipeline:
         *,
         report: Reporter | None = None,
         on_statement: Callable[[str], None] | None = None,
-        open_lake: OpenLake = Lake.open,
+        spark: SparkSource | None = None,
+        open_lake: OpenLake | None = None,
         open_source: OpenSource = LogMinerSource,
     ) -> None:
         self.config = config
@@ -63,7 +67,7 @@ class Pipeline:
             config,
             report=report,
             on_statement=on_statement,
-            open_lake=open_lake,
+            open_lake=open_lake or partial(Lake.open, spark=spark),
             open_source=open_source,
         )
 
@@ -83,18 +87,25 @@ class Pipeline:
         self._ctx.close()
 
     @property
-    def store(self) -> Store:
-        """The metadata store."""
-        return self._ctx.store
+    def records(self) -> Records:
+        """What was done so far, for those who show it."""
+        return Records(self._ctx.store, self.config.name)
 
-    @property
-    def lake(self) -> Lake:
-        """The lake; starts Spark at its first use."""
-        return self._ctx.lake
+    def start_spark(self) -> None:
+        """Start Spark ahead of its first use."""
+        self._ctx.lake.start()
 
-    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[HeldLease]:
+    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[object]:
         """Hold ``<source>/<work>`` for the block (:meth:`Context.lease`)."""
         return self._ctx.lease(work, wait_seconds=wait_seconds)
+
+    def holders(self, work: str) -> list[Holder]:
+        """Who holds ``<source>/<work>`` and what is below it, and who of them is dead (:func:`holders.holders`)."""
+        return work_holders.holders(self._ctx.store, self.config.name, work)
+
+    def release(self, holder: Holder) -> None:
+        """Give back what a dead holder held."""
+        self._ctx.store.release_lease(holder.lease)
 
     # -- snapshot path ---------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from cdc_core.errors import CdcError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.reports import StepReport
 from cdc_core.model.signals import Signal
+from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal, read_signal_table
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.plan import start_snapshot
@@ -21,13 +22,18 @@ LOG = logging.getLogger("cdc_core.steps")
 
 
 def add_signal(ctx: Context, signal: Signal) -> None:
-    """Put a signal into the metadata store after checking that it can be understood.
+    """Put a signal into the metadata store after checking that it can be understood, and that conditions fit the tables'
+    last known columns.
 
     Raises:
-        ConfigError: It cannot.
+        ConfigError: It cannot, or they do not.
     """
     request = parse_signal(signal.type, signal.data)
-    ctx.configured(list(request.tables))
+    for table in ctx.configured(list(request.tables)):
+        condition = request.condition_of(table)
+        versions = ctx.store.schema_versions(ctx.source, table)
+        if condition is not None and versions:
+            checked_condition(condition, versions[-1].schema)
     ctx.store.add_signal(signal)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_core.errors import ConfigError, TransientError
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
@@ -25,6 +24,7 @@ from pipelines.commands.shared import (
 )
 
 if TYPE_CHECKING:
+    from cdc_core.model.records import WindowState
     from cdc_core.model.reports import StepReport
     from cdc_core.steps import Pipeline
 
@@ -190,8 +190,6 @@ def execute_snapshot(
         raise ConfigError("no table was named", hint="Add --table OWNER.TABLE.")
     with opened(config, oracle=False) as pipeline:
         parsed = tables_of(table) or []
-        if condition is not None:
-            _try_condition(pipeline, parsed, condition)
         tables = [str(name) for name in parsed]
         data: dict[str, object] = {"data-collections": tables}
         if condition is not None:
@@ -212,19 +210,8 @@ def _check_condition(table: list[str] | None, condition: str | None) -> None:
         )
 
 
-def _try_condition(pipeline: Pipeline, tables: list[TableId], condition: str) -> None:
-    """Refuse a condition that the tables' last known columns do not fit, before it is sent."""
-    from cdc_core.snapshot.conditions import checked_condition
-
-    for table in tables:
-        versions = pipeline.store.schema_versions(pipeline.config.name, table)
-        if versions:
-            checked_condition(condition, versions[-1].schema)
-
-
-def _windows(pipeline: Pipeline, state: str) -> list[ScnWindow]:
-    records = pipeline.store.windows(pipeline.config.name)
-    return [record.window for record in records if record.state == state]
+def _windows(pipeline: Pipeline, state: WindowState) -> list[ScnWindow]:
+    return [record.window for record in pipeline.records.windows(states=(state,))]
 
 
 def _chosen(

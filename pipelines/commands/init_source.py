@@ -13,7 +13,7 @@ from cdc_core.model.identifiers import TableId
 from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
-    from cdc_core.schema.catalog import FoundTable
+    from cdc_core.model.reports import FoundTable
 
 INDENT = "    "
 
@@ -45,8 +45,7 @@ def init(
     from pydantic import ValidationError
 
     from cdc_core.config import OracleConfig
-    from cdc_core.oracle.session import connect
-    from cdc_core.schema.catalog import find_tables
+    from cdc_core.steps.examining import tables_matching
 
     if file.exists():
         raise ConfigError(
@@ -63,8 +62,7 @@ def init(
         oracle = OracleConfig.model_validate({"dsn": dsn, "user": user, "password": password})
     except ValidationError as error:
         raise ConfigError(f"--dsn: {error.errors(include_input=False)[0]['msg']}") from None
-    with connect(oracle) as session:
-        found = find_tables(session, [_pattern(text) for text in table])
+    found = tables_matching(oracle, [_pattern(text) for text in table])
     captured = [one for one in found if not one.left_out]
     if not captured:
         raise ConfigError(

@@ -14,8 +14,8 @@ from cdc_core.errors import ConfigError
 from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
 
 if TYPE_CHECKING:
+    from cdc_core.model.records import WindowRecord
     from cdc_core.model.signals import Signal
-    from cdc_core.state.records import WindowRecord
     from cdc_core.steps import Pipeline
 
 WINDOWS_SHOWN = 20
@@ -50,8 +50,7 @@ def windows(
     as of this one lack them.
     """
     with opened(config, oracle=False) as pipeline:
-        found = pipeline.store.windows(
-            pipeline.config.name,
+        found = pipeline.records.windows(
             newest_first=True,
             limit=limit,
             ended_from=_moment(since),
@@ -93,7 +92,7 @@ def signals(
     --json has these keys, which stay as they are: a list signals of {id, type, state, created, channel, tables, reason}.
     """
     with opened(config, oracle=False) as pipeline:
-        found = pipeline.store.signals(pipeline.config.name)[-limit:]
+        found = pipeline.records.signals()[-limit:]
     if json:
         print_json({"signals": [_signal_json(one) for one in found]})
         return
@@ -115,10 +114,7 @@ def signals(
 
 
 def _changes(pipeline: Pipeline, found: list[WindowRecord]) -> dict[int, dict[str, int]]:
-    if not found:
-        return {}
-    ordinals = range(found[0].ordinal, found[-1].ordinal + 1)
-    applied = pipeline.store.window_tables(pipeline.config.name, ordinals)
+    applied = pipeline.records.brought(found)
     return {
         ordinal: {str(one.table): one.changes for one in tables}
         for ordinal, tables in applied.items()

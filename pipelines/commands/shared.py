@@ -129,7 +129,7 @@ def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = Non
     """
     failed = [
         record
-        for record in pipeline.store.tables(pipeline.config.name)
+        for record in pipeline.records.tables()
         if record.state == "failed" and (tables is None or record.table in tables)
     ]
     console = Console(stderr=True, soft_wrap=True, highlight=False)

@@ -19,12 +19,9 @@ from pathlib import Path
 import oracledb
 from rich.console import Console
 
-from cdc_core.config import SourceConfig
 from cdc_core.errors import LogsNotReadyError, OracleUnavailableError
-from cdc_core.lake.history import read_commits
-from cdc_core.lake.spark import start_session
-from cdc_core.lake.tables import mirror_path
 from cdc_core.steps import Pipeline
+from cdc_core.steps.delta import changes_applied
 from pipelines.demo import settings
 from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time
 from pipelines.demo.server import Served, serving
@@ -81,7 +78,7 @@ def _run(
     pipeline: Pipeline, served: Served, plan: Plan, scale: str, screen: Screen
 ) -> tuple[list[FinalRow], int]:
     with ThreadPoolExecutor(max_workers=1) as pool:
-        spark = pool.submit(_warm_up, pipeline)
+        spark = pool.submit(pipeline.start_spark)
         _fill(served, plan, screen)
         screen.bar("Spark", 0, 1, "starting")
         spark.result()
@@ -115,11 +112,6 @@ def holds_at(plan: Plan, scale: str) -> datetime:
 
 def _connect(served: Served) -> oracledb.Connection:
     return oracledb.connect(user=served.user, password=served.password, dsn=served.dsn)
-
-
-def _warm_up(pipeline: Pipeline) -> None:
-    """Start Spark while Oracle is being filled."""
-    start_session(pipeline.config.lake)
 
 
 def _fill(served: Served, plan: Plan, screen: Screen) -> None:
@@ -224,22 +216,6 @@ def _compare(pipeline: Pipeline, screen: Screen) -> tuple[list[FinalRow], int]:
         for table in found.tables
     ]
     return rows, found.scn
-
-
-def changes_applied(config: SourceConfig) -> dict[str, int]:
-    """Changes that windows brought to each mirror, by the mirrors' own commits: those of earlier starts count too."""
-    return {
-        str(table.table): _changes_in(mirror_path(config.lake.path, config.name, table.table))
-        for table in config.tables
-    }
-
-
-def _changes_in(mirror: str) -> int:
-    return sum(
-        int(commit.metadata["changes"])
-        for commit in read_commits(mirror)
-        if commit.metadata.get("kind") == "window"
-    )
 
 
 def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -> None:

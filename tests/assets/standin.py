@@ -17,6 +17,7 @@ from cdc_core.leases import held
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import (
+    Holder,
     Reconciliation,
     SourceStatus,
     StepReport,
@@ -34,6 +35,8 @@ from cdc_core.state.records import (
     WindowRecord,
 )
 from cdc_core.state.store import Store
+from cdc_core.steps.holders import holders
+from cdc_core.steps.records import Records
 
 EMPLOYEES = TableId("HR", "EMPLOYEES")
 JOBS = TableId("HR", "JOBS")
@@ -109,6 +112,16 @@ class StandIn:
     @property
     def tables(self) -> list[TableId]:
         return [table.table for table in self.config.tables]
+
+    @property
+    def records(self) -> Records:
+        return Records(self.store, self.source)
+
+    def holders(self, work: str) -> list[Holder]:
+        return holders(self.store, self.source, work)
+
+    def release(self, holder: Holder) -> None:
+        self.store.release_lease(holder.lease)
 
     def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[Any]:
         return held(self.store, f"{self.source}/{work}", seconds=60, wait_seconds=wait_seconds)

@@ -10,12 +10,12 @@ from dagster_pyspark import LazyPySparkResource
 
 from assets.components import OracleCdc
 from assets.history import add_partitions
-from assets.metadata import type_text
 from assets.resource import RedolakeResource, dotted
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from cdc_core.schema.table import Column
+from cdc_core.steps.records import type_text
 from tests.assets.standin import EMPLOYEES, StandIn, partition
 
 NAMES = Translator("hr")
@@ -118,7 +118,7 @@ def test_spark_comes_from_the_project_where_it_has_some(
     own = RedolakeResource(pyspark=Given(spark_config={}))
     defs = dg.Definitions.merge(defs, dg.Definitions(resources={"redolake": own}))
     pipeline.snapshotted().plan_windows()
-    add_partitions(instance, pipeline.store, pipeline.config, NAMES)
+    add_partitions(instance, pipeline.records, pipeline.config, NAMES)
     key = partition(1000, 1500)
     tags = {RANGE_START_TAG: key, RANGE_END_TAG: key}
     job = defs.get_repository_def().get_job("hr_windows")

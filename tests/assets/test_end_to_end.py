@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -17,7 +16,6 @@ from assets.protocols import SourcePipeline
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from cdc_core.config import SourceConfig
 from cdc_core.lake.counting import count_rows
-from cdc_core.lake.lake import Lake
 from cdc_core.lake.spark import SparkSource
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
@@ -42,7 +40,7 @@ class Site:
 
     @contextmanager
     def opened(self, *, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
-        with Pipeline(self.config, open_lake=partial(Lake.open, spark=spark)) as pipeline:
+        with Pipeline(self.config, spark=spark) as pipeline:
             yield pipeline
 
     def tick(self, sensor: str) -> list[dg.RunRequest]:
@@ -142,7 +140,7 @@ def test_the_four_uses(site: Site) -> None:
     assert site.run_all("snapshots") == 1, "a row of Oracle's signal table is a request too"
     assert site.tick("snapshots") == [], "and is taken once"
     with Pipeline(site.config) as pipeline:
-        states = {signal.id: signal.state for signal in pipeline.store.signals("src")}
+        states = {signal.id: signal.state for signal in pipeline._ctx.store.signals("src")}
     assert states == {"s1": "done", "from-oracle": "done", "strange": "rejected"}
     assert site.run_all("windows") == 1
     assert site.differences() == 0

@@ -80,7 +80,7 @@ def test_a_range_that_is_launched_in_the_ui_is_a_run_in_a_process_of_its_own(
     ask: Any, pipeline: StandIn, instance: dg.DagsterInstance
 ) -> None:
     pipeline.snapshotted().plan_windows()
-    add_partitions(instance, pipeline.store, pipeline.config, NAMES)
+    add_partitions(instance, pipeline.records, pipeline.config, NAMES)
     selector = {
         "repositoryLocationName": "redolake",
         "repositoryName": "__repository__",

@@ -35,7 +35,7 @@ def run_windows(
 @pytest.fixture
 def planned(pipeline: StandIn, instance: dg.DagsterInstance) -> StandIn:
     pipeline.snapshotted().plan_windows()
-    add_partitions(instance, pipeline.store, pipeline.config, NAMES)
+    add_partitions(instance, pipeline.records, pipeline.config, NAMES)
     return pipeline
 
 
@@ -81,7 +81,7 @@ def test_each_partition_has_one_event_in_scn_order(
     """Dagster's own events of a range come in no order, each partition once more."""
     planned.scn = 20_000
     planned.plan_windows()
-    add_partitions(instance, planned.store, planned.config, NAMES)
+    add_partitions(instance, planned.records, planned.config, NAMES)
     keys = [record.key for record in planned.store.windows("hr")]
     assert run_windows(repository, instance, keys[0], keys[-1]).success
     for key in (NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", EMPLOYEES)):
@@ -97,7 +97,7 @@ def test_rows_are_told_only_where_the_table_stands(
     instance: dg.DagsterInstance,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("assets.metadata.count_rows", lambda _: 42)
+    monkeypatch.setattr("assets.windows.delta_rows", lambda *_: 42)
     run_windows(repository, instance, FIRST, SECOND)
     mirror = NAMES.key("mirror", JOBS)
     assert latest(instance, mirror, SECOND)["dagster/row_count"].value == 42
@@ -114,7 +114,7 @@ def test_a_step_is_tried_again_only_after_what_may_go_away(
     component = OracleCdc(pipeline.config, pipeline.opened, translator=names)
     repository = component.build_defs().get_repository_def()
     pipeline.snapshotted().plan_windows()
-    add_partitions(instance, pipeline.store, pipeline.config, names)
+    add_partitions(instance, pipeline.records, pipeline.config, names)
     for error, attempts in ((LogsNotReadyError("wait"), 3), (RedoUnavailableError("gone"), 1)):
         pipeline.calls.clear()
         pipeline.fail_at["capture 1000-1500"] = error
@@ -219,7 +219,7 @@ def test_chunks_of_one_table_are_one_run(
     pipeline: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
     pipeline.start_snapshot()
-    add_partitions(instance, pipeline.store, pipeline.config, NAMES)
+    add_partitions(instance, pipeline.records, pipeline.config, NAMES)
     key = NAMES.key("snapshot", JOBS)
     result = dg.materialize(
         [repository.assets_defs_by_key[key]],

@@ -128,14 +128,14 @@ def test_old_windows_are_retired_from_dagster(
     names = Translator("hr", DagsterConfig(partitions_keep=100))
     pipeline.snapshotted().scn = 1000 + 120 * 500
     pipeline.plan_windows()
-    add_partitions(instance, pipeline.store, pipeline.config, names)
+    add_partitions(instance, pipeline.records, pipeline.config, names)
     instance.add_dynamic_partitions("hr_windows", ["by hand", partition(500, 1000)])
-    assert remove_partitions(instance, pipeline.store, names) == 21
+    assert remove_partitions(instance, pipeline.records, names) == 21
     kept = instance.get_dynamic_partitions("hr_windows")
     assert "by hand" in kept
     assert kept[0] == partition(1000 + 20 * 500, 1000 + 21 * 500)
-    assert remove_partitions(instance, pipeline.store, names) == 0
-    assert add_partitions(instance, pipeline.store, pipeline.config, names) == 0, "and stay away"
+    assert remove_partitions(instance, pipeline.records, names) == 0
+    assert add_partitions(instance, pipeline.records, pipeline.config, names) == 0, "and stay away"
 
 
 def test_nothing_is_requested_before_the_first_snapshot(sensors: Sensors) -> None:
@@ -220,8 +220,8 @@ def test_what_the_command_line_did_is_shown_once(
     for window in pipeline.pending_windows():
         pipeline.capture_window(window)
         pipeline.apply_window(window)
-    assert add_partitions(instance, pipeline.store, pipeline.config, NAMES) == 8
-    assert report_history(instance, pipeline.store, pipeline.config, NAMES) == 2 + 2 * (2 * 2) + 6
+    assert add_partitions(instance, pipeline.records, pipeline.config, NAMES) == 8
+    assert report_history(instance, pipeline.records, pipeline.config, NAMES) == 2 + 2 * (2 * 2) + 6
     mirror = latest(instance, NAMES.key("mirror", JOBS), FIRST)
     assert mirror["cdc/rows_inserted"].value == 3
     assert mirror["cdc/window_end"].value == ended(1500).timestamp()
@@ -231,8 +231,8 @@ def test_what_the_command_line_did_is_shown_once(
     chunk = latest(instance, NAMES.key("snapshot", JOBS), "s1000:000002")
     assert chunk["cdc/chunk"].value == "3 of 3"
     assert instance.get_materialized_partitions(NAMES.key("mirror", JOBS)) == {FIRST, SECOND}
-    assert add_partitions(instance, pipeline.store, pipeline.config, NAMES) == 0
-    assert report_history(instance, pipeline.store, pipeline.config, NAMES) == 0
+    assert add_partitions(instance, pipeline.records, pipeline.config, NAMES) == 0
+    assert report_history(instance, pipeline.records, pipeline.config, NAMES) == 0
 
 
 class TestJanitor:
@@ -251,7 +251,7 @@ class TestJanitor:
 
     def released(self, pipeline: StandIn, instance: dg.DagsterInstance) -> list[str]:
         keys = window_keys(pipeline.config, NAMES)
-        return release_dead_runs(instance, pipeline.store, pipeline.config, keys)
+        return release_dead_runs(instance, pipeline, pipeline.config, keys)
 
     def test_a_living_run_is_left_alone(
         self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance

@@ -170,9 +170,9 @@ def _replay(pipeline: Pipeline, seed: int) -> None:
     """Take every applied window and chunk once more, in shuffled order."""
     work: list[Callable[[], Any]] = []
     source = pipeline.config.name
-    for record in pipeline.store.windows(source, states=("applied",)):
+    for record in pipeline._ctx.store.windows(source, states=("applied",)):
         work.append(lambda window=record.window: pipeline.replay_window(window))  # type: ignore[misc]
-    for chunk in pipeline.store.chunks(source, states=("applied",)):
+    for chunk in pipeline._ctx.store.chunks(source, states=("applied",)):
         key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
         work.append(lambda key=key: pipeline.apply_chunk(key))  # type: ignore[misc]
     random.Random(seed).shuffle(work)

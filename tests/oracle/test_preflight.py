@@ -13,7 +13,7 @@ from cdc_core.errors import (
     PreflightError,
     SchemaMismatchError,
 )
-from cdc_core.oracle.findings import Finding
+from cdc_core.model.findings import Finding
 from cdc_core.oracle.preflight import check_source
 from tests.oracle.fake_session import FakeSession
 

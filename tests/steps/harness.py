@@ -80,7 +80,7 @@ class Source:
 
     def record(self, name: str) -> TableRecord:
         """What the metadata store has of a table."""
-        found = self.pipeline.store.table("src", table_id(name))
+        found = self.pipeline._ctx.store.table("src", table_id(name))
         assert found is not None
         return found
 
@@ -106,7 +106,7 @@ class Source:
 
     def check_current(self, *names: str) -> None:
         """Every named table has the last window (a snapshot may be ahead of it), and equals Oracle there."""
-        [last] = self.pipeline.store.windows("src", newest_first=True, limit=1)
+        [last] = self.pipeline._ctx.store.windows("src", newest_first=True, limit=1)
         for name in names:
             assert (self.record(name).mirror_scn or 0) >= last.window.scn_high, name
         self.check_exact(*names)

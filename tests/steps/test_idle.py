@@ -38,7 +38,7 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
         with oracle.capture_session(config) as session:
             start = read_start(session)
             schemas = read_table_schemas(session, config.tables, scn=start.snapshot_scn)
-        pipeline.store.save_source(
+        pipeline._ctx.store.save_source(
             SourceRecord(
                 "src",
                 snapshot_scn=start.snapshot_scn,
@@ -46,9 +46,9 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
                 resetlogs_change=start.resetlogs_change,
             )
         )
-        pipeline.store.save_schema_version(SchemaVersion("src", schemas[0]))
+        pipeline._ctx.store.save_schema_version(SchemaVersion("src", schemas[0]))
         scn = start.snapshot_scn
-        pipeline.store.save_table(TableRecord("src", EMP, "ready", "s1", scn, scn, scn))
+        pipeline._ctx.store.save_table(TableRecord("src", EMP, "ready", "s1", scn, scn, scn))
         first = look(oracle, pipeline)
         assert first is not None, "how long the first window takes to read is not known"
         pipeline.capture_window(first.window)
@@ -59,18 +59,18 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
 def look(oracle: Oracle, pipeline: Pipeline) -> WindowRecord | None:
     """One look as the sensor takes it, after something that is not captured has moved the SCN."""
     oracle.run("INSERT INTO OTHER VALUES (1)")
-    before = pipeline.store.windows("src", newest_first=True, limit=1)
+    before = pipeline._ctx.store.windows("src", newest_first=True, limit=1)
     low = before[0].window.scn_high if before else 0
     for _ in range(100):
         if pipeline.plan_windows():
             break
         oracle.run("INSERT INTO OTHER VALUES (1)")
-    assert pipeline.store.windows("src", newest_first=True, limit=1)[0].window.scn_high > low
+    assert pipeline._ctx.store.windows("src", newest_first=True, limit=1)[0].window.scn_high > low
     return pipeline.pass_idle_windows()
 
 
 def position(pipeline: Pipeline) -> int:
-    record = pipeline.store.table("src", EMP)
+    record = pipeline._ctx.store.table("src", EMP)
     assert record is not None
     assert record.mirror_scn is not None
     return record.mirror_scn
@@ -86,13 +86,13 @@ def test_idle_windows_move_the_position_without_spark_and_are_forgotten(
     before = position(pipeline)
     for _ in range(3):
         assert look(oracle, pipeline) is None
-    windows = pipeline.store.windows("src")
+    windows = pipeline._ctx.store.windows("src")
     assert all(window.is_idle and window.state == "applied" for window in windows)
     assert position(pipeline) == windows[-1].window.scn_high > before
 
     retired = pipeline.retire_windows()
     assert [one.window for one in retired] == [one.window for one in windows[:-1]]
-    assert [one.window for one in pipeline.store.windows("src")] == [windows[-1].window]
+    assert [one.window for one in pipeline._ctx.store.windows("src")] == [windows[-1].window]
     assert not any(landed(pipeline, one.window) for one in retired)
     assert landed(pipeline, windows[-1].window)
     assert pipeline.retire_windows() == []
@@ -126,7 +126,7 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
     oracle: Oracle, pipeline: Pipeline
 ) -> None:
     """With retention a window goes by its end; never the newest, and none while another is half-way."""
-    store = pipeline.store
+    store = pipeline._ctx.store
     last = store.windows("src", newest_first=True, limit=1)[0]
     low = last.window.scn_high
     bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from cdc_core.config import SourceConfig
 from cdc_core.lake.tables import mirror_path
+from cdc_core.steps.delta import changes_applied
 from pipelines.demo import run, settings
-from pipelines.demo.run import changes_applied
 from pipelines.demo.server import Served
 from pipelines.demo.workload import Plan
 

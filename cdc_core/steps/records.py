@@ -1,0 +1,102 @@
+"""What has been done so far? The metadata store of one source, for those who show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord, WindowState
+from cdc_core.model.reports import ColumnReport, TableApplied
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.signals import Signal, SignalState
+from cdc_core.schema.table import Column
+from cdc_core.state.store import Store
+
+
+class Records:
+    """Reads the metadata store, and changes nothing."""
+
+    def __init__(self, store: Store, source: str) -> None:
+        self._store, self._source = store, source
+
+    @property
+    def is_begun(self) -> bool:
+        """Has the source's first snapshot begun?"""
+        return self._store.source(self._source) is not None
+
+    def tables(self) -> list[TableRecord]:
+        """All tables that are or were captured, by name."""
+        return self._store.tables(self._source)
+
+    def table(self, table: TableId) -> TableRecord | None:
+        """One table; None if it was never captured."""
+        return self._store.table(self._source, table)
+
+    def windows(
+        self,
+        *,
+        states: Iterable[WindowState] | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+        ended_from: datetime | None = None,
+        ended_to: datetime | None = None,
+    ) -> list[WindowRecord]:
+        """Windows in SCN order (or the other way round), at most ``limit``; of some states, or whose ends are in a range of
+        times."""
+        return self._store.windows(
+            self._source,
+            states=states,
+            limit=limit,
+            newest_first=newest_first,
+            ended_from=ended_from,
+            ended_to=ended_to,
+        )
+
+    def window(self, window: ScnWindow) -> WindowRecord | None:
+        """One window; None if none with these bounds was planned."""
+        return self._store.window(self._source, window)
+
+    def brought(self, windows: list[WindowRecord]) -> dict[int, list[TableApplied]]:
+        """What windows, in SCN order, brought to the tables that they touched, by ordinal."""
+        if not windows:
+            return {}
+        ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
+        return self._store.window_tables(self._source, ordinals)
+
+    def chunks(self, table: TableId, *, snapshot_id: str | None = None) -> list[ChunkRecord]:
+        """A table's chunks, of all its snapshots or of one."""
+        return self._store.chunks(self._source, table, snapshot_id)
+
+    def signals(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
+        """Signals in the order in which they came, of all or of some states."""
+        return self._store.signals(self._source, states=states)
+
+    def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
+        """The table's columns as of an SCN; none where its definition is not known."""
+        schema = self._store.schema_at(self._source, table, scn)
+        if schema is None:
+            return []
+        return [
+            ColumnReport(
+                name=column.name,
+                type=type_text(column),
+                in_key=column.name in schema.key,
+                nullable=column.nullable,
+            )
+            for column in schema.columns
+        ]
+
+
+def type_text(column: Column) -> str:
+    """A column's type as one writes it in Oracle, for example ``NUMBER(10,2)``."""
+    kind = column.data_type
+    if kind == "NUMBER" and column.precision is not None:
+        return f"NUMBER({column.precision},{column.scale or 0})"
+    if kind == "NUMBER" and column.scale is not None:
+        return f"NUMBER(*,{column.scale})"
+    if kind in {"VARCHAR2", "NVARCHAR2", "CHAR", "NCHAR"}:
+        return f"{kind}({column.char_length})"
+    if kind == "RAW":
+        return f"RAW({column.length})"
+    return kind

@@ -1,0 +1,46 @@
+"""The door hands out values and itself: nobody outside reaches the metadata store, the lake or a session through it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from cdc_core.steps import Pipeline, delta, examining, records
+
+VALUES = ("builtins", "cdc_core.config", "cdc_core.model", "cdc_core.steps")
+OF_PYTHON = ("collections", "contextlib", "datetime", "types", "typing")
+
+
+def functions(place: type | ModuleType) -> Iterator[Callable[..., Any]]:
+    """The public functions, methods and properties of a class or module."""
+    for name, member in vars(place).items():
+        if name.startswith("_"):
+            continue
+        found = member.fget if isinstance(member, property) else member
+        if inspect.isfunction(found) and found.__module__.startswith("cdc_core.steps"):
+            yield found
+
+
+def classes(annotation: Any) -> Iterator[type]:
+    """Every class that an annotation names."""
+    for part in get_args(annotation):
+        yield from classes(part)
+    if inspect.isclass(annotation) and not get_args(annotation):
+        yield annotation
+
+
+@pytest.mark.parametrize("place", [Pipeline, records.Records, delta, examining])
+def test_results_of_the_door_are_values(place: type | ModuleType) -> None:
+    results = {
+        (function.__name__, one.__module__)
+        for function in functions(place)
+        for one in classes(get_type_hints(function).get("return"))
+    }
+    allowed = (*VALUES, *OF_PYTHON)
+    strange = [(name, module) for name, module in results if not module.startswith(allowed)]
+    assert results
+    assert strange == []
