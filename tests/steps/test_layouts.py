@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from cdc_core.capture.positions import upper_bound
+from cdc_core.oracle.database import current_scn
 from cdc_core.steps import Pipeline
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import running_oracle
+from tests.oracle.embedded import running_oracle, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -45,6 +47,8 @@ def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
                 "INSERT INTO T VALUES (5, 'twenty characters long', NULL, NULL, NULL)",
                 "UPDATE T SET N = 8 WHERE ID = 3",
             )
+            with pipeline._ctx.database.session() as session:
+                wait_until(current_scn(session), lambda: upper_bound(session, "online"))
             list(pipeline.run_once())
             result = pipeline.reconcile()
             assert result.differences == 0
