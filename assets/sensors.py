@@ -27,7 +27,7 @@ from assets.runs import (
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
-from cdc_core.errors import ConfigError, TransientError, WindowOrderError
+from cdc_core.errors import ConfigError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
@@ -85,7 +85,7 @@ def windows_sensor(
                     pipeline.plan_windows()
                 is_waiting = pipeline.pass_idle_windows() is not None
                 pipeline.retire_windows()
-            except (TransientError, WindowOrderError, ConfigError) as error:
+            except (TransientError, ConfigError) as error:
                 return dg.SkipReason(str(error))
             finally:
                 show_streams(context.instance, pipeline.records, names, tables)

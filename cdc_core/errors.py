@@ -79,6 +79,10 @@ class LogsChangedError(LogsNotReadyError):
     """A redo log was switched, archived or written over while LogMiner read it; the pass counts for nothing and is mined again."""
 
 
+class NotYetError(TransientError):
+    """A step was asked for before one that it builds on is done; the hint names the command that does it."""
+
+
 class LeaseHeldError(TransientError):
     """Another living process works on the same source."""
 
@@ -135,8 +139,8 @@ class DuplicateKeyError(TerminalError):
     """Two rows of a table have one key, so the key does not say which row a change is about."""
 
 
-class WindowOrderError(TerminalError):
-    """A window was asked to be applied before its predecessor."""
+class WindowConflictError(TerminalError):
+    """A window overlaps or leaves out what was taken before: metadata store and lake do not belong together."""
 
 
 class PartitionKeyError(TerminalError, ValueError):

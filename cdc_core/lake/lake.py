@@ -110,7 +110,8 @@ class Lake:
             fence: Called right before each commit.
 
         Raises:
-            WindowOrderError: The window before this one was not applied.
+            NotYetError: The window before this one was not applied.
+            WindowConflictError: The mirror has taken a window that overlaps this one.
             DecodeError: A redo row cannot become a change without guessing; nothing was committed.
             LakeError: Delta refused, or a change without all columns meets a mirror that lacks its row.
             LandingDamagedError: A landing file is missing or cannot be read.
@@ -201,7 +202,7 @@ class Lake:
         like :meth:`apply_window`. An undamaged mirror gets no new version, and ``skipped`` is true.
 
         Raises:
-            WindowOrderError: The mirror has not taken the window yet.
+            NotYetError: The mirror has not taken the window yet.
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
         del redo_paths, transactions_paths

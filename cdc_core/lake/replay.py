@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from cdc_core.errors import LakeError, WindowOrderError
+from cdc_core.errors import LakeError, NotYetError
 from cdc_core.lake.changes import change_facts, window_view
 from cdc_core.lake.deriving import derive, rederived_view
 from cdc_core.lake.evolution import settle_schema
@@ -36,14 +36,14 @@ def replay_window(
     """Derive the window's keys again and mend the mirror where it differs; ``skipped`` if it does not.
 
     Raises:
-        WindowOrderError: The mirror has not taken the window yet.
+        NotYetError: The mirror has not taken the window yet.
     """
     started = time.monotonic()
     position = work.position().mirror_scn
     if position is None or position < manifest.window.scn_high:
-        raise WindowOrderError(
+        raise NotYetError(
             "only a window that was applied can be replayed",
-            hint="Apply it first.",
+            hint="Apply it first: `redolake run`.",
             **work.facts(window=manifest.window.key, mirror_scn=position),
         )
     session = work.open_session()

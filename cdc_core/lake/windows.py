@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cdc_core.errors import LakeError, WindowOrderError
+from cdc_core.errors import LakeError, NotYetError, WindowConflictError
 from cdc_core.lake.carry import carried_view
 from cdc_core.lake.changes import (
     ChangeFacts,
@@ -175,16 +175,16 @@ def _check_order(
 ) -> None:
     """Forward in order: the mirror must be at or before scn_low, and the store must say it took the window before."""
     if mirror_scn is not None and mirror_scn > scn_low:
-        raise WindowOrderError(
+        raise WindowConflictError(
             "the mirror has taken a window that overlaps this one",
             hint="Windows of a source never overlap; check that one metadata store serves this lake.",
             **where,
             mirror_scn=mirror_scn,
         )
     if position is not None and position < scn_low:
-        raise WindowOrderError(
+        raise NotYetError(
             "the mirror has not taken the window before this one",
-            hint="Apply the windows in order.",
+            hint="`redolake run` applies windows in order.",
             **where,
             position=position,
         )

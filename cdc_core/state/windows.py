@@ -20,7 +20,13 @@ from sqlalchemy import (
     update,
 )
 
-from cdc_core.errors import LandingDamagedError, TerminalError, WindowOrderError
+from cdc_core.errors import (
+    ConfigError,
+    LandingDamagedError,
+    NotYetError,
+    TerminalError,
+    WindowConflictError,
+)
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -138,14 +144,15 @@ class WindowQueries:
             ends: The time of each window's upper end in Oracle; by default the present.
 
         Raises:
-            WindowOrderError: The windows do not join.
+            NotYetError: The source has no snapshot.
+            WindowConflictError: The windows do not join.
         """
         with self._database.writing() as connection:
             record = source_row(connection, source)
             if record is None or record.snapshot_scn is None:
-                raise WindowOrderError(
+                raise NotYetError(
                     "the source has no snapshot yet, so its windows have no beginning",
-                    hint="Take the snapshot first: redolake snapshot.",
+                    hint="Take the snapshot first: `redolake snapshot`.",
                     source=source,
                 )
             last = _last_window(connection, source)
@@ -189,7 +196,8 @@ class WindowQueries:
         It is idle if captured tables have neither rows nor DDL in it and the ledger stays as it is.
 
         Raises:
-            WindowOrderError: The window is not planned, or the one before it is not captured.
+            ConfigError: The window is not planned.
+            NotYetError: The one before it is not captured.
             LandingDamagedError: It was recorded with another manifest.
         """
         with self._database.writing() as connection:
@@ -237,14 +245,14 @@ class WindowQueries:
         """Note that every table that goes on by itself has taken a window. Repeatable.
 
         Raises:
-            WindowOrderError: The window is not captured, or the one before it is not applied.
+            NotYetError: The window is not captured, or the one before it is not applied.
         """
         with self._database.writing() as connection:
             record = _known_window(connection, source, window)
             if record.state == "planned":
-                raise WindowOrderError(
+                raise NotYetError(
                     "the window is not captured yet",
-                    hint="Capture it first: redolake capture.",
+                    hint="Capture it first: `redolake capture`.",
                     source=source,
                     window=window.key,
                 )
@@ -273,7 +281,8 @@ class WindowQueries:
         what is known of it already stays.
 
         Raises:
-            WindowOrderError: A table has not taken the window before this one, or a position is outside the window.
+            NotYetError: A table has not taken the window before this one.
+            WindowConflictError: A position is outside the window.
         """
         with self._database.writing() as connection:
             record = _known_window(connection, source, window)
@@ -336,9 +345,9 @@ def _window(connection: Connection, source: str, window: ScnWindow) -> WindowRec
 def _known_window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord:
     record = _window(connection, source, window)
     if record is None:
-        raise WindowOrderError(
-            "this window was never planned",
-            hint="`redolake windows` lists them.",
+        raise ConfigError(
+            "no such window was planned for this source",
+            hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
             source=source,
             window=window.key,
         )
@@ -353,9 +362,10 @@ def _last_window(connection: Connection, source: str) -> WindowRecord | None:
 
 def _refuse_gap(source: str, window: ScnWindow, end: Scn) -> None:
     if window.scn_low != end:
-        raise WindowOrderError(
+        raise WindowConflictError(
             "the window does not begin where the last one ended",
-            hint="Windows are planned without gaps, and never twice with other bounds.",
+            hint="Windows are planned without gaps, and never twice with other bounds. Check that all processes of this source "
+            "use one metadata store, in one version of Redolake.",
             source=source,
             window=window.key,
             expected_low=end,
@@ -373,9 +383,9 @@ def _refuse_earlier(
     row = connection.execute(query.order_by(WINDOWS.c.ordinal).limit(1)).mappings().first()
     if row:
         earlier = _window_from_row(row)
-        raise WindowOrderError(
+        raise NotYetError(
             f"an earlier window is still {earlier.state}",
-            hint="Finish the earlier window first.",
+            hint="Finish the earlier window first: `redolake run` takes windows in order.",
             source=record.source,
             window=record.window.key,
             earlier=earlier.window.key,
@@ -419,11 +429,19 @@ def _advance(connection: Connection, window: WindowRecord, table: TableId, scn: 
     if record.mirror_scn is not None and record.mirror_scn >= scn:
         return
     bounds = window.window
-    behind = record.mirror_scn is not None and record.mirror_scn < bounds.scn_low
-    if behind or not bounds.scn_low < scn <= bounds.scn_high:
-        raise WindowOrderError(
+    if not bounds.scn_low < scn <= bounds.scn_high:
+        raise WindowConflictError(
+            "the position that the table is to move to is not in the window",
+            hint="Check that all processes of this source use one metadata store, in one version of Redolake.",
+            source=window.source,
+            table=table,
+            position=scn,
+            window=bounds.key,
+        )
+    if record.mirror_scn is not None and record.mirror_scn < bounds.scn_low:
+        raise NotYetError(
             "the table has not taken the window before this one",
-            hint="Apply the windows in order: redolake apply.",
+            hint="`redolake run` applies windows in order.",
             source=window.source,
             table=table,
             position=record.mirror_scn,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cdc_core.config import LakeConfig, SourceConfig
-from cdc_core.errors import ConfigError, LandingDamagedError, TerminalError
+from cdc_core.errors import ConfigError, LandingDamagedError, NotYetError, TerminalError
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
@@ -133,11 +133,11 @@ class Context:
         """The source as it was first snapshotted.
 
         Raises:
-            ConfigError: No snapshot was begun.
+            NotYetError: No snapshot was begun.
         """
         record = self.store.source(self.source)
         if record is None:
-            raise ConfigError(
+            raise NotYetError(
                 "this source has no snapshot yet",
                 hint="Run `redolake snapshot` first; windows start where the snapshot was read.",
                 source=self.source,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.config import LocalLandingConfig
-from cdc_core.errors import ConfigError, WindowOrderError
+from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.lake.comparing import (
     Differences,
     MirrorComparison,
@@ -60,7 +60,7 @@ def reconcile(
 
     Raises:
         ConfigError: ``scn`` is not the end of an applied window.
-        WindowOrderError: No window was applied, or an ad hoc snapshot is newer than the position.
+        NotYetError: No window was applied, or an ad hoc snapshot is newer than the position.
         SnapshotTooOldError: Oracle no longer has the undo for the SCN.
     """
     wanted = ctx.configured(tables)
@@ -84,7 +84,7 @@ def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[Chun
         The planned chunks; none if nothing differs.
 
     Raises:
-        ConfigError, WindowOrderError, SnapshotTooOldError: As for :func:`reconcile`.
+        ConfigError, NotYetError, SnapshotTooOldError: As for :func:`reconcile`.
     """
     wanted = ctx.configured(tables)
     at = _position(ctx, wanted, None)
@@ -124,7 +124,7 @@ def _position(ctx: Context, tables: list[TableId], scn: int | None) -> Scn:
     records = [ctx.table_record(table) for table in tables]
     behind = [record.table for record in records if record.mirror_scn is None]
     if behind:
-        raise WindowOrderError(
+        raise NotYetError(
             "these tables have no complete first snapshot yet",
             hint="Run `redolake snapshot`, which goes on where it stood.",
             tables=", ".join(map(str, behind)),
@@ -135,7 +135,7 @@ def _position(ctx: Context, tables: list[TableId], scn: int | None) -> Scn:
         _check_boundary(ctx, at, low)
     ahead = [record for record in records if (record.consistent_scn or 0) > at]
     if ahead:
-        raise WindowOrderError(
+        raise NotYetError(
             "an ad hoc snapshot was read at a newer SCN, so these mirrors are ahead of the position in part",
             hint="Run `redolake run` until the position has passed it, then reconcile.",
             tables=", ".join(str(record.table) for record in ahead),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_core.config import SourceConfig
-from cdc_core.errors import CdcError, ConfigError, WindowOrderError
+from cdc_core.errors import CdcError, ConfigError, NotYetError
 from cdc_core.lake.spark import SparkSource
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
 from cdc_core.leases import held
@@ -219,7 +219,7 @@ class StandIn:
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         if self.store.source(self.source) is None:
-            raise ConfigError("this source has no snapshot yet", hint="Run `redolake snapshot`.")
+            raise NotYetError("this source has no snapshot yet", hint="Run `redolake snapshot`.")
         last = self.store.windows(self.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else SNAPSHOT_SCN
         mining_low = low if last else Scn(900)
@@ -297,7 +297,7 @@ class StandIn:
             if state.mirror_scn >= window.scn_high:
                 continue
             if state.mirror_scn < window.scn_low:
-                raise WindowOrderError(
+                raise NotYetError(
                     "the mirror has not taken the window before this one",
                     hint="Apply in order.",
                     window=window.key,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.errors import LakeError, WindowOrderError
+from cdc_core.errors import LakeError, WindowConflictError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 
@@ -60,7 +60,7 @@ def test_tables_are_merged_side_by_side(
         first.apply(lake, generation=2, position=first.scn_high)
     source.chunk()  # only ticks the clock
     source.low = first.manifest.window.scn_low + 1
-    with pytest.raises(WindowOrderError, match="overlaps"):
+    with pytest.raises(WindowConflictError, match="overlaps"):
         source.cut().apply(lake, generation=1)
 
 

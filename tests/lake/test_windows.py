@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.errors import DuplicateKeyError, WindowOrderError
+from cdc_core.errors import DuplicateKeyError, NotYetError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
@@ -75,7 +75,7 @@ def test_a_window_that_does_not_follow_the_last_is_refused(
     tx.insert(row(1))
     tx.commit()
     one = source.cut()
-    with pytest.raises(WindowOrderError, match="has not taken the window before"):
+    with pytest.raises(NotYetError, match="has not taken the window before"):
         one.apply(lake, position=one.manifest.window.scn_low - 1)
 
 

@@ -19,10 +19,11 @@ from cdc_core.errors import (
     FencedError,
     LandingDamagedError,
     LeaseHeldError,
+    NotYetError,
     PreflightError,
     StoreUnavailableError,
     TerminalError,
-    WindowOrderError,
+    WindowConflictError,
 )
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -175,14 +176,14 @@ def test_planning_the_same_windows_again_changes_nothing(planned: Store) -> None
 def test_windows_that_do_not_join_are_refused_altogether(
     planned: Store, bounds: list[ScnWindow]
 ) -> None:
-    with pytest.raises(WindowOrderError, match="does not begin where"):
+    with pytest.raises(WindowConflictError, match="does not begin where"):
         planned.plan_windows("src", bounds)
     assert len(planned.windows("src")) == 2
 
 
 def test_a_source_without_snapshot_has_no_windows(store: Store) -> None:
     store.save_source(SourceRecord("src"))
-    with pytest.raises(WindowOrderError, match="no snapshot yet"):
+    with pytest.raises(NotYetError, match="no snapshot yet"):
         store.plan_windows("src", [window(100, 200)])
 
 
@@ -224,9 +225,9 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
 
 
 def test_capture_is_recorded_in_order_and_never_with_another_manifest(planned: Store) -> None:
-    with pytest.raises(WindowOrderError, match="earlier window is still planned"):
+    with pytest.raises(NotYetError, match="earlier window is still planned"):
         planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
-    with pytest.raises(WindowOrderError, match="never planned"):
+    with pytest.raises(ConfigError, match="no such window was planned"):
         planned.record_captured("src", manifest_of(window(200, 301), 1), "b" * 64, [])
     planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
     with pytest.raises(LandingDamagedError, match="another manifest"):
@@ -269,11 +270,11 @@ def test_windows_planned_before_they_had_times_keep_their_keys(planned: Store, u
 
 
 def test_windows_are_applied_forward_in_order(planned: Store) -> None:
-    with pytest.raises(WindowOrderError, match="not captured yet"):
+    with pytest.raises(NotYetError, match="not captured yet"):
         planned.record_applied("src", window(100, 200), 1.0)
     planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
     planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
-    with pytest.raises(WindowOrderError, match="earlier window is still captured"):
+    with pytest.raises(NotYetError, match="earlier window is still captured"):
         planned.record_applied("src", window(200, 300), 1.0)
     planned.record_applied("src", window(100, 200), 1.0)
     planned.record_applied("src", window(100, 200), 9.0)
@@ -286,11 +287,11 @@ def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Sto
     planned.plan_windows("src", [window(300, 400)])
     first, second, third = window(100, 200), window(200, 300), window(300, 400)
     planned.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(150)})
-    with pytest.raises(WindowOrderError, match="not taken the window before"):
+    with pytest.raises(NotYetError, match="not taken the window before"):
         planned.advance_tables("src", third, {EMP: Scn(400)})
     planned.advance_tables("src", second, {EMP: Scn(300)})
     planned.advance_tables("src", first, {EMP: Scn(200)})
-    with pytest.raises(WindowOrderError, match="not taken the window before"):
+    with pytest.raises(WindowConflictError, match="is not in the window"):
         planned.advance_tables("src", second, {EMP: Scn(350)})
     with pytest.raises(TerminalError, match="not in the metadata store"):
         planned.advance_tables("src", second, {TableId("HR", "GONE"): Scn(300)})

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig
-from cdc_core.errors import CdcError, LakeError, WindowOrderError
+from cdc_core.errors import CdcError, LakeError, NotYetError
 from cdc_core.lake import spark
 from cdc_core.lake.decoding import ChangeDecoder
 from cdc_core.lake.lake import Lake
@@ -106,7 +106,7 @@ class MemoryLake:
         if (done is not None and done > window.scn_low) or (
             position is not None and position < window.scn_low
         ):
-            raise WindowOrderError("windows of a table are out of order", table=table)
+            raise NotYetError("windows of a table are out of order", table=table)
         rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
         excluded = schema.excluded
         schema = schema if found.schema is None else schema.keeping(found.schema)

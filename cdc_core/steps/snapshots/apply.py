@@ -6,9 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from cdc_core.errors import (
-    WindowOrderError,
-)
+from cdc_core.errors import NotYetError
 from cdc_core.lake.work import Fence
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.model.chunks import ChunkKey
@@ -26,7 +24,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
     """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied since.
 
     Raises:
-        WindowOrderError: The chunk has not landed.
+        NotYetError: The chunk has not landed.
         TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
@@ -36,7 +34,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
     ):
         record = chunk_record(ctx, key)
         if record.state == "planned":
-            raise WindowOrderError(
+            raise NotYetError(
                 "this chunk has not landed yet",
                 hint="Run `redolake snapshot`, which reads and applies chunks.",
                 table=key.table,

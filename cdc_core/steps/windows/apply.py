@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.errors import CdcError, LakeError, WindowOrderError
+from cdc_core.errors import CdcError, LakeError, NotYetError
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -34,7 +34,7 @@ def apply_window(
     others take the window. A table that must take an earlier window first is left for later.
 
     Raises:
-        WindowOrderError: The window is not captured, or all tables that want it must take an earlier one first.
+        NotYetError: The window is not captured, or all tables that want it must take an earlier one first.
     """
     started = time.monotonic()
     with ctx.recorded(window=window):
@@ -71,7 +71,7 @@ def _parts(
         record.table: part for record, part in wanting if not is_behind(record, manifest.window)
     }
     if wanting and not parts:
-        raise WindowOrderError(
+        raise NotYetError(
             "the mirrors have not taken the window before this one",
             hint="Apply the windows in order (`redolake apply`).",
             tables=", ".join(str(record.table) for record, _ in wanting),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from cdc_core.errors import ConfigError, WindowOrderError
+from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
@@ -23,7 +23,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
     others' redo whole.
 
     Raises:
-        WindowOrderError: The window before it is not captured.
+        NotYetError: The window before it is not captured.
         RedoUnavailableError: Redo is gone, or the database was opened with RESETLOGS.
     """
     started = time.monotonic()
@@ -64,9 +64,9 @@ def verify_files(ctx: Context, manifest: WindowManifest) -> list[str]:
 def _work(ctx: Context, record: WindowRecord) -> WindowWork:
     before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
     if before and before[0].state == "planned":
-        raise WindowOrderError(
+        raise NotYetError(
             "the window before this one is not captured",
-            hint="Capture windows in order: the open transactions of one are the next one's beginning.",
+            hint="`redolake capture` captures windows in order: the open transactions of one are the next one's beginning.",
             window=record.window.key,
             before=before[0].window.key,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from cdc_core.errors import WindowOrderError
+from cdc_core.errors import NotYetError
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport, TableApplied
@@ -21,7 +21,7 @@ def replay_window(
     """Take an old window again: its keys are derived once more from the change log, so an undamaged mirror stays as it is.
 
     Raises:
-        WindowOrderError: A table has not taken the window yet: apply it first.
+        NotYetError: A table has not taken the window yet: apply it first.
     """
     started = time.monotonic()
     captured_window(ctx, window)
@@ -35,7 +35,7 @@ def replay_window(
     positions = {state.table: state.mirror_scn or 0 for state in ctx.store.tables(ctx.source)}
     missing = [table for table, end in ends.items() if positions[table] < end]
     if missing:
-        raise WindowOrderError(
+        raise NotYetError(
             "only a window that was applied can be replayed",
             hint="Run `redolake run` (or materialize the window) first.",
             window=window.key,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from cdc_core.errors import WindowOrderError
+from cdc_core.errors import NotYetError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepKind, StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
@@ -20,7 +20,7 @@ T = TypeVar("T")
 def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
     record = ctx.window_record(window)
     if record.state == "planned":
-        raise WindowOrderError(
+        raise NotYetError(
             "this window is not captured yet",
             hint="Capture it first (`redolake capture`).",
             window=window.key,
