@@ -69,7 +69,7 @@ def test_a_commit_of_another_instance_that_comes_late_is_applied_under_what_came
         cluster.run("UPDATE EMP SET NAME = 'newest' WHERE ID = 5")
         windows = source.windows()
         source.check_current("EMP")
-        store = source.pipeline.store
+        store = source.pipeline._ctx.store
         marked = [one for one in store.windows("src") if one.inexact]
         assert [one.window for one in marked] == [short]
         [inexact] = [one.inexact for one in marked if one.inexact]
