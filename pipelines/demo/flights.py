@@ -25,6 +25,10 @@ MINUTE = timedelta(minutes=1)
 FlightKey = tuple[datetime, str, int]
 """Scheduled departure (New York's clock), carrier, flight number: unique over the whole year."""
 
+_COLUMNS = (
+    "year", "month", "day", "sched_dep_time", "sched_arr_time", "dep_delay", "arr_delay", "carrier", "flight", "tailnum",
+    "origin", "dest", "air_time", "distance", "time_hour",
+)  # fmt: skip
 _TAXI_MINUTES = 25
 _MILES_PER_MINUTE = 7
 
@@ -123,16 +127,26 @@ def data_folder() -> Path:
 
 def read_flights(first: date, last: date) -> list[Flight]:
     """The flights whose scheduled day in New York is in ``[first, last]``, by scheduled time."""
-    zones = _hours_from_utc()
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv
+
     with zipfile.ZipFile(data_folder() / "flights.csv.zip") as archive:
-        text = io.TextIOWrapper(archive.open("flights.csv"), encoding="utf-8", newline="")
-        rows = csv.DictReader(text)
-        wanted = (
-            _flight(row, zones)
-            for row in rows
-            if first <= date(int(row["year"]), int(row["month"]), int(row["day"])) <= last
-        )
-        return sorted(wanted, key=lambda flight: (flight.scheduled, flight.carrier, flight.number))
+        text = io.BytesIO(archive.read("flights.csv"))
+    options = pyarrow.csv.ConvertOptions(
+        include_columns=_COLUMNS, column_types=dict.fromkeys(_COLUMNS, pa.string())
+    )
+    rows = pyarrow.csv.read_csv(text, convert_options=options)
+    year, month, day = (pc.cast(rows[name], pa.int32()) for name in ("year", "month", "day"))
+    at = pc.add(pc.add(pc.multiply(year, 10_000), pc.multiply(month, 100)), day)
+    wanted = rows.filter(pc.and_(pc.greater_equal(at, _day(first)), pc.less_equal(at, _day(last))))
+    zones = _hours_from_utc()
+    flights = [_flight(row, zones) for row in wanted.to_pylist()]
+    return sorted(flights, key=lambda flight: (flight.scheduled, flight.carrier, flight.number))
+
+
+def _day(day: date) -> int:
+    return day.year * 10_000 + day.month * 100 + day.day
 
 
 def read_weather() -> list[WeatherReport]:
@@ -200,7 +214,7 @@ def _hours_from_utc() -> dict[str, int]:
 
 
 def _utc(text: str | None) -> datetime:
-    return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromisoformat(str(text).removesuffix("Z"))
 
 
 def _decimal(text: str | None) -> Decimal | None:
