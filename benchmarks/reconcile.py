@@ -78,7 +78,17 @@ def _measure(count: int) -> tuple[float, float, bool]:
     with tempfile.TemporaryDirectory() as folder:
         lake = Lake.open(LakeConfig(path=f"{folder}/lake", driver_memory=DRIVER_MEMORY), "bench")
         for number, path in enumerate(_parts(count, Path(folder), damaged=True)):
-            manifest = ChunkManifest("bench", SCHEMA, "s100", number, Scn(100), (), 0, None, 0.0)
+            manifest = ChunkManifest(
+                source="bench",
+                schema=SCHEMA,
+                snapshot_id="s100",
+                number=number,
+                scn=Scn(100),
+                files=(),
+                rows=0,
+                condition=None,
+                seconds=0.0,
+            )
             lake.apply_chunk(manifest, [path])
         with measured() as watch:
             comparison = lake.comparison(

@@ -25,7 +25,7 @@ from cdc_core.schema.types import arrow_schema
 _TEXT_MAX = 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DdlRow:
     """A DDL row of a captured table. ``scn`` is where it committed, None if it has not within the window."""
 

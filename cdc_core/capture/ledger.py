@@ -142,11 +142,21 @@ class TransactionLedger:
         """The ledger after what was followed, oldest first."""
         found = (
             OpenTransaction(
-                one.xid, one.start_scn, one.first_ordinal, one.has_rollback, tuple(sorted(one.tables)), one.rows,
-                one.username, one.undone, one.state, one.session_id, one.serial, one.absent_scn,
+                xid=one.xid,
+                start_scn=one.start_scn,
+                first_ordinal=one.first_ordinal,
+                has_rollback=one.has_rollback,
+                tables=tuple(sorted(one.tables)),
+                rows=one.rows,
+                username=one.username,
+                undone=one.undone,
+                state=one.state,
+                session_id=one.session_id,
+                serial=one.serial,
+                absent_scn=one.absent_scn,
             )
             for one in self._open.values()
-        )  # fmt: skip
+        )
         return sorted(found, key=lambda one: (one.first_ordinal, one.xid))
 
     # -- one row that begins, ends or names a transaction --------------------------------------------------------------

@@ -238,12 +238,24 @@ class _Window:
         for at in batch.ddl.tolist():
             row = {name: batch.rows.column(name)[at].as_py() for name in ("scn", "xid", "sql_redo")}
             table = self._tables[batch.tables[at]].table
-            ddl = DdlRow(table, int(batch.ordinals[at]), row["scn"], None, row["sql_redo"] or "")
+            ddl = DdlRow(
+                table=table,
+                ordinal=int(batch.ordinals[at]),
+                row_scn=row["scn"],
+                scn=None,
+                text=row["sql_redo"] or "",
+            )
             self._ddl.append((ddl, row["xid"]))
 
     def _ddl_rows(self) -> list[DdlRow]:
         return [
-            DdlRow(row.table, row.ordinal, row.row_scn, self._ledger.ddl_commit_scn(xid), row.text)
+            DdlRow(
+                table=row.table,
+                ordinal=row.ordinal,
+                row_scn=row.row_scn,
+                scn=self._ledger.ddl_commit_scn(xid),
+                text=row.text,
+            )
             for row, xid in self._ddl
         ]
 
@@ -271,7 +283,13 @@ class _Window:
             transactions_rolled_back=self._ledger.rolled_back,
             transactions_open=len(self._ledger.open_transactions()),
             logs=tuple(
-                LogUsed(log.thread, log.sequence, log.name, log.first_change, log.next_change)
+                LogUsed(
+                    thread=log.thread,
+                    sequence=log.sequence,
+                    name=log.name,
+                    first_change=log.first_change,
+                    next_change=log.next_change,
+                )
                 for log in logs
             ),
             schemas=tuple(history.latest(table) for table in history.tables),

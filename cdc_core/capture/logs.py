@@ -40,7 +40,7 @@ LogState = Literal["current", "online", "archived", "gone", "before"]
 _RANK: dict[str, int] = {"archived": 0, "online": 1, "current": 2, "gone": 3, "before": 4}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedoLog:
     """One copy of one redo log; thread and sequence name the log. Its redo has ``first_change <= SCN < next_change``.
 
@@ -58,7 +58,7 @@ class RedoLog:
     destination: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedoThread:
     """A redo thread as V$THREAD shows it."""
 
@@ -94,7 +94,17 @@ def read_logs(session: OracleSession, scn: Scn) -> list[RedoLog]:
     logs = [log for log in logs if log.next_change > scn]
     logs += [_archived_log(row) for row in session.fetch_all(_ARCHIVED, {"scn": scn})]
     for thread, sequence, next_change in session.fetch_all(_BEFORE, {"scn": scn}):
-        logs.append(RedoLog(int(thread), int(sequence), "", 0, int(next_change), 0, "before"))
+        logs.append(
+            RedoLog(
+                thread=int(thread),
+                sequence=int(sequence),
+                name="",
+                first_change=0,
+                next_change=int(next_change),
+                bytes=0,
+                state="before",
+            )
+        )
     return logs
 
 
@@ -286,18 +296,29 @@ def _online_log(row: tuple[object, ...]) -> RedoLog:
     thread, sequence, name, first, following, size, status = row
     current = status == "CURRENT"
     return RedoLog(
-        _int(thread), _int(sequence), str(name), _int(first), _next(following, is_open=current),
-        _int(size), "current" if current else "online",
-    )  # fmt: skip
+        thread=_int(thread),
+        sequence=_int(sequence),
+        name=str(name),
+        first_change=_int(first),
+        next_change=_next(following, is_open=current),
+        bytes=_int(size),
+        state="current" if current else "online",
+    )
 
 
 def _archived_log(row: tuple[object, ...]) -> RedoLog:
     thread, sequence, name, first, following, size, status, archived, destination = row
     usable = status == "A" and archived == "YES" and name is not None
     return RedoLog(
-        _int(thread), _int(sequence), str(name or ""), _int(first), _next(following),
-        _int(size), "archived" if usable else "gone", _int(destination),
-    )  # fmt: skip
+        thread=_int(thread),
+        sequence=_int(sequence),
+        name=str(name or ""),
+        first_change=_int(first),
+        next_change=_next(following),
+        bytes=_int(size),
+        state="archived" if usable else "gone",
+        destination=_int(destination),
+    )
 
 
 def _next(value: object, *, is_open: bool = False) -> int:

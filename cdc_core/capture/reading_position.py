@@ -223,7 +223,7 @@ def _highest(addresses: pa.Array) -> RedoAddress:
 
 def _parsed(text: str) -> RedoAddress:
     if not text:
-        return RedoAddress(0, 0, 0)
+        return RedoAddress(sequence=0, block=0, byte=0)
     try:
         return RedoAddress.parse(text)
     except ValueError as error:

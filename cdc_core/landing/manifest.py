@@ -32,7 +32,7 @@ class LandedFile:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogUsed:
     """One redo log that was read: thread and sequence identify it."""
 
@@ -53,7 +53,7 @@ class SchemaChange:
     schema: TableSchema
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowManifest:
     """A landed window.
 
@@ -104,7 +104,7 @@ class WindowManifest:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkManifest:
     """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``.
 

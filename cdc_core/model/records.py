@@ -16,7 +16,7 @@ WindowState = Literal["planned", "captured", "applied"]
 ChunkState = Literal["planned", "landed", "applied"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
     """One source. ``snapshot_scn`` is the SCN of its first snapshot, where windows begin; ``mining_low`` how far back the
     first window reads; ``resetlogs_change`` the incarnation of the database; ``generation`` counts how often the source was
@@ -32,7 +32,7 @@ class SourceRecord:
     last_error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRecord:
     """One captured table and its fate.
 
@@ -96,7 +96,7 @@ class Inexact:
     window: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRecord:
     """One window of a source. Its own redo is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture.
 
@@ -129,7 +129,7 @@ class WindowRecord:
     inexact: Inexact | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRecord:
     """One chunk of one table's snapshot. ``range`` is the JSON form of its part of the table."""
 

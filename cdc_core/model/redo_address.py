@@ -9,7 +9,7 @@ from typing import Any
 _RS_ID = re.compile(r"\s*0x([0-9a-f]+)\.([0-9a-f]+)\.([0-9a-f]+)\s*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class RedoAddress:
     """A redo byte address: log sequence, block in the log, byte in the block.
 
@@ -41,7 +41,8 @@ class RedoAddress:
         found = _RS_ID.fullmatch(rs_id)
         if found is None:
             raise ValueError(f"{rs_id!r} is not a redo byte address")
-        return cls(*(int(part, 16) for part in found.groups()))
+        sequence, block, byte = (int(part, 16) for part in found.groups())
+        return cls(sequence=sequence, block=block, byte=byte)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

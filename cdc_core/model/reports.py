@@ -33,7 +33,7 @@ class TableApplied:
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
     """One finished step. ``key`` is the window's or chunk's key; ``rows`` are redo rows or table rows; ``bytes`` landed;
     ``stopped`` names tables that the step had to stop while the others went on."""
@@ -55,7 +55,7 @@ class StepReport:
 Reporter = Callable[[StepReport], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None before the snapshot is done,
     ``position_time`` its time in UTC (ISO 8601) where that is known; ``consistent_from`` the SCN that the position must reach
@@ -80,7 +80,7 @@ class TableStatus:
     position_time: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
     """How a source stands, per table. ``last_error`` is that of its first window that is not applied, which all tables wait
     for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 SignalState = Literal["pending", "taken", "done", "rejected"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
     """A request from outside. ``id`` is the sender's and unique per source; ``reason`` says why it was rejected."""
 

@@ -8,7 +8,7 @@ from typing import Literal
 LedgerState = Literal["open", "undone", "released"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
     """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of the ledger.
 

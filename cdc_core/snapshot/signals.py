@@ -144,9 +144,17 @@ def _record(source: str, signal_id: str, kind: str, text: str | None) -> Signal:
     except ValueError:
         data = None
     if isinstance(data, dict):
-        return Signal(signal_id, source, kind, data, ORACLE_CHANNEL)
+        return Signal(id=signal_id, source=source, type=kind, data=data, channel=ORACLE_CHANNEL)
     reason = "its data is not a JSON object"
-    return Signal(signal_id, source, kind, {}, ORACLE_CHANNEL, "rejected", reason)
+    return Signal(
+        id=signal_id,
+        source=source,
+        type=kind,
+        data={},
+        channel=ORACLE_CHANNEL,
+        state="rejected",
+        reason=reason,
+    )
 
 
 def _said(error: ValidationError) -> str:

@@ -174,9 +174,22 @@ class WindowQueries:
                     )
                     key = window.partition_key(ended, after=previous)
                     found = WindowRecord(
-                        source, ordinal, window, Scn(low), "planned", None, None, None, None,
-                        now, None, None, None, key=key, ended=ended,
-                    )  # fmt: skip
+                        source=source,
+                        ordinal=ordinal,
+                        window=window,
+                        mining_low=Scn(low),
+                        state="planned",
+                        rows=None,
+                        seconds=None,
+                        apply_seconds=None,
+                        manifest_sha256=None,
+                        created=now,
+                        captured=None,
+                        applied=None,
+                        last_error=None,
+                        key=key,
+                        ended=ended,
+                    )
                     connection.execute(insert(WINDOWS).values(_window_values(found)))
                     end, ordinal = window.scn_high, ordinal + 1
                 previous = found.key

@@ -88,7 +88,9 @@ def carry_chunks(
 
 def _stopped(table: TableId, error: TableStoppedError) -> StepReport:
     end = StreamEnd(table, 0, error.message, error.hint)
-    return StepReport("table-stopped", str(table), 0.0, table=table, stopped=(end,))
+    return StepReport(
+        kind="table-stopped", key=str(table), seconds=0.0, table=table, stopped=(end,)
+    )
 
 
 def _one_ahead(

@@ -67,10 +67,16 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
     except CdcError as error:
         ctx.store.finish_signal(ctx.source, signal.id, state="rejected", reason=str(error))
         LOG.warning("signal %s is rejected: %s", signal.id, error)
-        ctx.reported(StepReport("signal-rejected", signal.id, seconds_since(started)))
+        ctx.reported(
+            StepReport(kind="signal-rejected", key=signal.id, seconds=seconds_since(started))
+        )
         return None
     ctx.store.finish_signal(ctx.source, signal.id, state="done")
-    ctx.reported(StepReport("signal-taken", signal.id, seconds_since(started), rows=len(keys)))
+    ctx.reported(
+        StepReport(
+            kind="signal-taken", key=signal.id, seconds=seconds_since(started), rows=len(keys)
+        )
+    )
     return keys
 
 

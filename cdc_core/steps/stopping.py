@@ -65,7 +65,13 @@ def stopping_table(ctx: Context, record: TableRecord) -> Iterator[None]:
             return
         end = stop_table(ctx, record.table, error, scn=record.snapshot_scn or 0)
         ctx.reported(
-            StepReport("table-stopped", str(record.table), 0.0, table=record.table, stopped=(end,))
+            StepReport(
+                kind="table-stopped",
+                key=str(record.table),
+                seconds=0.0,
+                table=record.table,
+                stopped=(end,),
+            )
         )
 
 
@@ -92,5 +98,11 @@ def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> None:
     end = StreamEnd(record.table, scn, error.what_happened, way_out)
     _LOG.warning("table cannot join table=%s reason=%s", record.table, error.message)
     ctx.reported(
-        StepReport("table-stopped", str(record.table), 0.0, table=record.table, stopped=(end,))
+        StepReport(
+            kind="table-stopped",
+            key=str(record.table),
+            seconds=0.0,
+            table=record.table,
+            stopped=(end,),
+        )
     )

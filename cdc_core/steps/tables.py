@@ -106,7 +106,7 @@ def resume_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
         ):
             ctx.store.finish_snapshot(ctx.source, table)
         resumed.append(ctx.table_record(table))
-        ctx.reported(StepReport("table-resumed", str(table), 0.0, table=table))
+        ctx.reported(StepReport(kind="table-resumed", key=str(table), seconds=0.0, table=table))
     return resumed
 
 
@@ -131,7 +131,11 @@ def remove_tables(
                 state="removed",
                 asked_by=asked_by,
             )
-            ctx.reported(StepReport("table-stopped", str(table), 0.0, table=table, stopped=(end,)))
+            ctx.reported(
+                StepReport(
+                    kind="table-stopped", key=str(table), seconds=0.0, table=table, stopped=(end,)
+                )
+            )
             ends.append(end)
     return ends
 

@@ -197,7 +197,10 @@ def execute_snapshot(
                 {"data-collection": name, "filter": condition} for name in tables
             ]
         signal = Signal(
-            signal_id or uuid.uuid4().hex, pipeline.config.name, "execute-snapshot", data
+            id=signal_id or uuid.uuid4().hex,
+            source=pipeline.config.name,
+            type="execute-snapshot",
+            data=data,
         )
         pipeline.add_signal(signal)
         out().print(f"signal {signal.id} waits for the snapshots sensor or for `redolake run`")

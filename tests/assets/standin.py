@@ -144,17 +144,17 @@ class StandIn:
         first = self.store.source(self.source) is None
         if first:
             self.store.save_source(
-                SourceRecord(self.source, snapshot_scn=SNAPSHOT_SCN, mining_low=Scn(900))
+                SourceRecord(name=self.source, snapshot_scn=SNAPSHOT_SCN, mining_low=Scn(900))
             )
         scn = SNAPSHOT_SCN if first else Scn(self.scn)
         planned = [
             ChunkRecord(
-                self.source,
-                table,
-                f"s{scn}",
-                number,
-                scn,
-                {},
+                source=self.source,
+                table=table,
+                snapshot_id=f"s{scn}",
+                number=number,
+                scn=scn,
+                range={},
                 condition=condition,
                 signal_id=signal_id,
             )
@@ -164,7 +164,14 @@ class StandIn:
         for table in self.tables if first else []:
             self.store.save_schema_version(SchemaVersion(self.source, schema_of(table)))
             self.store.save_table(
-                TableRecord(self.source, table, "snapshotting", f"s{scn}", scn, scn)
+                TableRecord(
+                    source=self.source,
+                    table=table,
+                    state="snapshotting",
+                    snapshot_id=f"s{scn}",
+                    snapshot_scn=scn,
+                    consistent_scn=scn,
+                )
             )
         self.store.plan_chunks(planned)
         return [ChunkKey(chunk.table, chunk.snapshot_id, chunk.number) for chunk in planned]
@@ -191,19 +198,24 @@ class StandIn:
             raise ConfigError("no such chunk was planned", hint="Plan it.", chunk=key.key)
         if record.state == "planned":
             manifest = ChunkManifest(
-                self.source,
-                schema_of(key.table),
-                key.snapshot_id,
-                key.number,
-                record.scn,
-                (),
-                10,
-                record.condition,
-                0.5,
+                source=self.source,
+                schema=schema_of(key.table),
+                snapshot_id=key.snapshot_id,
+                number=key.number,
+                scn=record.scn,
+                files=(),
+                rows=10,
+                condition=record.condition,
+                seconds=0.5,
             )
             self.store.record_chunk_landed(manifest, "0" * 64)
         return StepReport(
-            "chunk-landed", key.key, 0.5, rows=10, table=key.table, scn_high=record.scn
+            kind="chunk-landed",
+            key=key.key,
+            seconds=0.5,
+            rows=10,
+            table=key.table,
+            scn_high=record.scn,
         )
 
     def apply_chunk(self, key: ChunkKey) -> StepReport:
@@ -214,7 +226,12 @@ class StandIn:
         record = self.store.chunk(self.source, key.table, key.snapshot_id, key.number)
         assert record is not None
         return StepReport(
-            "chunk-applied", key.key, 0.1, rows=10, table=key.table, scn_high=record.scn
+            kind="chunk-applied",
+            key=key.key,
+            seconds=0.1,
+            rows=10,
+            table=key.table,
+            scn_high=record.scn,
         )
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
@@ -256,29 +273,29 @@ class StandIn:
             raise ConfigError("no such window was planned", hint="Plan it.", window=window.key)
         idle = window.scn_high <= self.idle_below
         manifest = WindowManifest(
-            self.source,
-            window,
-            record.ordinal,
-            record.mining_low,
-            (),
-            LandedFile("transactions.parquet", 0, 0, ""),
-            {} if idle else {str(table): 7 for table in self.tables},
-            () if idle else tuple(map(str, self.tables)),
-            1,
-            0,
-            0,
-            (),
-            (),
-            (),
-            1,
-            0.2,
+            source=self.source,
+            window=window,
+            ordinal=record.ordinal,
+            mining_low=record.mining_low,
+            redo_files=(),
+            transactions_file=LandedFile("transactions.parquet", 0, 0, ""),
+            rows_by_table={} if idle else {str(table): 7 for table in self.tables},
+            tables_committed=() if idle else tuple(map(str, self.tables)),
+            transactions_committed=1,
+            transactions_rolled_back=0,
+            transactions_open=0,
+            logs=(),
+            schemas=(),
+            schema_changes=(),
+            resetlogs_change=1,
+            seconds=0.2,
         )
         repeated = record.state != "planned"
         self.store.record_captured(self.source, manifest, "0" * 64, [])
         return StepReport(
-            "window-captured",
-            window.key,
-            0.2,
+            kind="window-captured",
+            key=window.key,
+            seconds=0.2,
             rows=14,
             bytes=1000,
             scn_low=window.scn_low,
@@ -342,7 +359,9 @@ class StandIn:
         for table in tables or self.tables:
             if self.differences.pop(str(table), 0):
                 self.calls.append(("repair", str(table)))
-                yield StepReport("chunk-applied", "r2000:000000", 0.1, rows=1, table=table)
+                yield StepReport(
+                    kind="chunk-applied", key="r2000:000000", seconds=0.1, rows=1, table=table
+                )
 
     def reconcile(
         self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0
@@ -367,7 +386,17 @@ class StandIn:
         )
 
     def status(self, *, ask_oracle: bool = True) -> SourceStatus:
-        return SourceStatus(self.source, self.scn, 0, 0, 0, 0, None, 0, ())
+        return SourceStatus(
+            source=self.source,
+            scn_oracle=self.scn,
+            windows_planned=0,
+            windows_captured=0,
+            windows_applied=0,
+            open_transactions=0,
+            oldest_open_scn=None,
+            signals_pending=0,
+            tables=(),
+        )
 
     def _begin(self, step: str, key: str) -> None:
         self.calls.append((step, key))
@@ -376,9 +405,9 @@ class StandIn:
 
     def _report(self, kind: Any, window: ScnWindow, done: list[TableApplied]) -> StepReport:
         return StepReport(
-            kind,
-            window.key,
-            0.4,
+            kind=kind,
+            key=window.key,
+            seconds=0.4,
             rows=sum(one.changes for one in done),
             tables=tuple(done),
             scn_low=window.scn_low,

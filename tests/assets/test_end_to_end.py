@@ -124,7 +124,7 @@ def test_the_four_uses(site: Site) -> None:
             "data-collections": [str(TABLE)],
             "additional-conditions": [{"data-collection": str(TABLE), "filter": "ID < 20"}],
         }
-        pipeline.add_signal(Signal("s1", "src", "execute-snapshot", data))
+        pipeline.add_signal(Signal(id="s1", source="src", type="execute-snapshot", data=data))
     assert site.run_all("snapshots") == 1
     assert site.tick("snapshots") == [], "the signal is taken once"
     site.oracle.run("UPDATE ITEMS SET NAME = 'later' WHERE ID = 5")

@@ -193,7 +193,9 @@ def test_a_signal_becomes_one_run_of_its_chunks(
     pipeline: StandIn, sensors: Sensors, instance: dg.DagsterInstance
 ) -> None:
     pipeline.snapshotted()
-    signal = Signal("x1", "hr", "execute-snapshot", {"data-collections": ["HR.JOBS"]})
+    signal = Signal(
+        id="x1", source="hr", type="execute-snapshot", data={"data-collections": ["HR.JOBS"]}
+    )
     pipeline.add_signal(signal)
     (request,) = sensors.tick("snapshots").run_requests
     assert request.asset_selection == [NAMES.key("snapshot", JOBS)]

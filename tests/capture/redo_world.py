@@ -239,7 +239,7 @@ class World:
 
     def _write(self, thread: Thread, record: Record) -> None:
         log = thread.logs[-1]
-        record.address = RedoAddress(log.sequence, 2 + len(log.records), 16)
+        record.address = RedoAddress(sequence=log.sequence, block=2 + len(log.records), byte=16)
         log.records.append(record)
         thread.last_redo = max(thread.last_redo, self.scn)
 

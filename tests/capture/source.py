@@ -46,7 +46,7 @@ class Source:
         store = Store.open(config.state.url)
         start = read_start(session)
         record = SourceRecord(
-            "src",
+            name="src",
             snapshot_scn=start.snapshot_scn,
             mining_low=start.mining_low,
             resetlogs_change=start.resetlogs_change,

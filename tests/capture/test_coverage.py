@@ -15,23 +15,64 @@ WAIT, STOP = LogsNotReadyError, RedoUnavailableError
 
 def arch(sequence: int, first: int, end: int, thread: int = 1, **more: object) -> RedoLog:
     name = f"arc_{thread}_{sequence}"
-    return RedoLog(thread, sequence, name, first, end, 10, "archived", **more)  # type: ignore[arg-type]
+    return RedoLog(
+        thread=thread,
+        sequence=sequence,
+        name=name,
+        first_change=first,
+        next_change=end,
+        bytes=10,
+        state="archived",
+        **more,
+    )  # type: ignore[arg-type]
 
 
 def gone(sequence: int, first: int, end: int, thread: int = 1) -> RedoLog:
-    return RedoLog(thread, sequence, "", first, end, 10, "gone")
+    return RedoLog(
+        thread=thread,
+        sequence=sequence,
+        name="",
+        first_change=first,
+        next_change=end,
+        bytes=10,
+        state="gone",
+    )
 
 
 def online(sequence: int, first: int, end: int, thread: int = 1) -> RedoLog:
-    return RedoLog(thread, sequence, f"redo_{thread}_{sequence}", first, end, 10, "online")
+    return RedoLog(
+        thread=thread,
+        sequence=sequence,
+        name=f"redo_{thread}_{sequence}",
+        first_change=first,
+        next_change=end,
+        bytes=10,
+        state="online",
+    )
 
 
 def cur(sequence: int, first: int, thread: int = 1) -> RedoLog:
-    return RedoLog(thread, sequence, f"redo_{thread}_{sequence}", first, SCN_MAX, 10, "current")
+    return RedoLog(
+        thread=thread,
+        sequence=sequence,
+        name=f"redo_{thread}_{sequence}",
+        first_change=first,
+        next_change=SCN_MAX,
+        bytes=10,
+        state="current",
+    )
 
 
 def before(sequence: int, end: int, thread: int = 1) -> RedoLog:
-    return RedoLog(thread, sequence, "", 0, end, 0, "before")
+    return RedoLog(
+        thread=thread,
+        sequence=sequence,
+        name="",
+        first_change=0,
+        next_change=end,
+        bytes=0,
+        state="before",
+    )
 
 
 def t(
@@ -44,7 +85,15 @@ def t(
     checkpoint: int = 0,
     last: int = 10_000,
 ) -> RedoThread:
-    return RedoThread(thread, is_open, enabled, enable, disable, checkpoint, last)  # type: ignore[arg-type]
+    return RedoThread(
+        thread=thread,
+        is_open=is_open,
+        enabled=enabled,
+        enable_change=enable,
+        disable_change=disable,
+        checkpoint_change=checkpoint,
+        last_redo_change=last,
+    )  # type: ignore[arg-type]
 
 
 ONE = [t()]

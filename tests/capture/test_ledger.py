@@ -125,8 +125,26 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
     )  # fmt: skip
     opened = first.ledger.open_transactions()
     assert opened == [
-        OpenTransaction(x(X1), 140, 0, False, ("HR.EMP",), 1, None, session_id=7, serial=9),
-        OpenTransaction(x(X2), 150, 2, False, (), 0, "SCOTT"),
+        OpenTransaction(
+            xid=x(X1),
+            start_scn=140,
+            first_ordinal=0,
+            has_rollback=False,
+            tables=("HR.EMP",),
+            rows=1,
+            username=None,
+            session_id=7,
+            serial=9,
+        ),
+        OpenTransaction(
+            xid=x(X2),
+            start_scn=150,
+            first_ordinal=2,
+            has_rollback=False,
+            tables=(),
+            rows=0,
+            username="SCOTT",
+        ),
     ]
     assert ledger_from_rows(ledger_batch(opened).to_pylist()) == opened
     second = followed([row(UPDATE), row(COMMIT)], opened=tuple(opened), ordinal=1)
@@ -136,9 +154,29 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
 
 
 def test_a_ledger_of_before_it_had_all_its_columns_is_read() -> None:
-    [kept] = ledger_batch([OpenTransaction(x(X1), None, 3, True, ("HR.EMP",), 4)]).to_pylist()
+    [kept] = ledger_batch(
+        [
+            OpenTransaction(
+                xid=x(X1),
+                start_scn=None,
+                first_ordinal=3,
+                has_rollback=True,
+                tables=("HR.EMP",),
+                rows=4,
+            )
+        ]
+    ).to_pylist()
     older = {name: kept[name] for name in ("xid", "start_scn", "first_ordinal", "has_rollback", "tables", "rows", "username")}  # fmt: skip
-    assert ledger_from_rows([older]) == [OpenTransaction(x(X1), None, 3, True, ("HR.EMP",), 4)]
+    assert ledger_from_rows([older]) == [
+        OpenTransaction(
+            xid=x(X1),
+            start_scn=None,
+            first_ordinal=3,
+            has_rollback=True,
+            tables=("HR.EMP",),
+            rows=4,
+        )
+    ]
 
 
 def test_a_rolled_back_transaction_is_no_commit() -> None:
@@ -176,8 +214,10 @@ def test_a_slot_that_is_used_again_gives_its_rows_to_the_newer_transaction() -> 
 
 
 def test_rows_of_a_transaction_of_an_earlier_session_find_it_in_the_ledger() -> None:
-    old = OpenTransaction(x(X1), 90, 0, False, ("HR.EMP",), 2)
-    other = OpenTransaction(f"{SLOT1.lower()}000000ff", 80, 0)
+    old = OpenTransaction(
+        xid=x(X1), start_scn=90, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=2
+    )
+    other = OpenTransaction(xid=f"{SLOT1.lower()}000000ff", start_scn=80, first_ordinal=0)
     found = followed(
         [row(UPDATE, P1), row(COMMIT, P1)], opened=(replace(old, first_ordinal=5), other)
     )
@@ -279,7 +319,14 @@ def test_a_start_takes_the_slot_of_a_transaction_without_an_end_and_says_so(
 
 
 def test_what_was_taken_from_the_ledger_does_not_swallow_later_rows() -> None:
-    stale = OpenTransaction(f"{SLOT1.lower()}ffffff00", 90, 0, False, ("HR.EMP",), 1)
+    stale = OpenTransaction(
+        xid=f"{SLOT1.lower()}ffffff00",
+        start_scn=90,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        rows=1,
+    )
     found = followed(
         [row(START), row(INSERT), undo(P1), row(INSERT), row(COMMIT, P1)], opened=(stale,)
     )
@@ -289,13 +336,17 @@ def test_what_was_taken_from_the_ledger_does_not_swallow_later_rows() -> None:
 def test_an_end_without_an_address_that_is_seen_again_ends_nothing() -> None:
     again = [row(COMMIT, scn=160, rs_id=ZERO), row(COMMIT, P1, scn=160, rs_id=ZERO)]
     assert followed(again).states == []
-    newer = OpenTransaction(x(NEXT1), 170, 0, False, ("HR.EMP",), 1)
+    newer = OpenTransaction(
+        xid=x(NEXT1), start_scn=170, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+    )
     found = followed(again, opened=(newer,), ordinal=1)
     assert (found.states, found.open) == ([], [(newer.xid, "open")])
 
 
 def test_an_end_without_an_address_ends_what_is_still_open() -> None:
-    waiting = OpenTransaction(x(X1), 90, 0, False, ("HR.EMP",), 1)
+    waiting = OpenTransaction(
+        xid=x(X1), start_scn=90, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+    )
     found = followed([row(COMMIT, P1, scn=160, rs_id=ZERO, thread=0)], opened=(waiting,), ordinal=1)
     assert found.states == [(x(X1), "commit", 1)]
 
@@ -324,7 +375,9 @@ UNSEEN = "its beginning was never seen"
 def test_a_commit_whose_beginning_was_never_seen_names_its_tables() -> None:
     found = followed([row(INSERT), row(COMMIT)])
     assert reasons(found) == [(("HR.EMP",), UNSEEN)]
-    unseen = OpenTransaction(x(X1), None, 0, False, ("HR.Dept",), 1)
+    unseen = OpenTransaction(
+        xid=x(X1), start_scn=None, first_ordinal=0, has_rollback=False, tables=("HR.Dept",), rows=1
+    )
     assert reasons(followed([row(COMMIT)], opened=(unseen,))) == [(("HR.Dept",), UNSEEN)]
 
 
@@ -391,7 +444,15 @@ def test_a_change_that_names_no_transaction_is_not_whole() -> None:
 
 
 def test_a_transaction_that_was_given_up_must_not_commit() -> None:
-    gone = OpenTransaction(x(X1), 90, 0, False, ("HR.EMP",), 1, state="released")
+    gone = OpenTransaction(
+        xid=x(X1),
+        start_scn=90,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        rows=1,
+        state="released",
+    )
     found = followed([row(COMMIT, scn=150)], opened=(gone,))
     assert [one.reason for one in found.ledger.incomplete] == ["it was given up before, since Oracle no longer knew it"]  # fmt: skip
 
@@ -407,7 +468,9 @@ def test_a_transaction_that_was_seen_to_end_must_not_commit() -> None:
 
 
 def test_a_commit_at_or_below_the_lower_end_is_late_and_recorded() -> None:
-    waiting = OpenTransaction(x(X1), 60, 0, False, ("HR.EMP",), 1)
+    waiting = OpenTransaction(
+        xid=x(X1), start_scn=60, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+    )
     found = followed(
         [row(COMMIT, scn=100), row(START, X2, scn=101), row(INSERT, X2), row(COMMIT, X2, scn=101)],
         opened=(waiting,), ordinal=1, snapshot_scn=70,
@@ -420,13 +483,17 @@ def test_a_commit_at_or_below_the_lower_end_is_late_and_recorded() -> None:
 
 
 def test_a_late_commit_that_the_snapshot_holds_is_not_late() -> None:
-    waiting = OpenTransaction(x(X1), 60, 0, False, ("HR.EMP",), 1)
+    waiting = OpenTransaction(
+        xid=x(X1), start_scn=60, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+    )
     found = followed([row(COMMIT, scn=70)], opened=(waiting,), ordinal=1, snapshot_scn=70)
     assert (found.ledger.late, found.ledger.committed) == ([], 0)
 
 
 def test_a_late_commit_of_which_rows_may_be_missing_stops_its_tables() -> None:
-    waiting = OpenTransaction(x(X1), None, 0, False, ("HR.EMP",), 1)
+    waiting = OpenTransaction(
+        xid=x(X1), start_scn=None, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+    )
     found = followed([row(COMMIT, scn=100)], opened=(waiting,), ordinal=1, snapshot_scn=70)
     assert reasons(found) == [(("HR.EMP",), "its beginning was never seen")]
 

@@ -34,22 +34,22 @@ from tests.oracle.fake_session import FakeSession
 
 WINDOW = ScnWindow(Scn(100), Scn(200))
 RECORD = WindowRecord(
-    "src",
-    2,
-    WINDOW,
-    Scn(90),
-    "planned",
-    None,
-    None,
-    None,
-    None,
-    datetime.now(UTC),
-    None,
-    None,
-    None,
-    WINDOW.key,
+    source="src",
+    ordinal=2,
+    window=WINDOW,
+    mining_low=Scn(90),
+    state="planned",
+    rows=None,
+    seconds=None,
+    apply_seconds=None,
+    manifest_sha256=None,
+    created=datetime.now(UTC),
+    captured=None,
+    applied=None,
+    last_error=None,
+    key=WINDOW.key,
 )
-SOURCE = SourceRecord("src", snapshot_scn=Scn(50), mining_low=Scn(40), resetlogs_change=1)
+SOURCE = SourceRecord(name="src", snapshot_scn=Scn(50), mining_low=Scn(40), resetlogs_change=1)
 NO_SESSION = OracleError("no LogMiner session", ora="ORA-01307")
 COLUMNS = [("HR", "EMP", "ID", "NUMBER", 22, 0, 10, 0, "N", None, "NO", "NO", 1)]
 ADDED = [("HR", "EMP", "NOTE", "VARCHAR2", 10, 10, None, None, "Y", None, "NO", "NO", 2)]
@@ -199,7 +199,14 @@ def test_a_log_overwritten_during_the_pass_makes_it_start_again(landing: Landing
 def test_a_late_commit_is_landed_and_told(
     landing: LandingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    waiting = OpenTransaction(X1.lower(), 60, 0, False, ("HR.EMP",), 1)
+    waiting = OpenTransaction(
+        xid=X1.lower(),
+        start_scn=60,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        rows=1,
+    )
     session = FakeSession(answers(), [batch(row(Operation.COMMIT, scn=95))])
     manifest, _ = capture(session, landing, ledger=[waiting])
     assert manifest.left == ()

@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 
 
 def at(block: int, sequence: int = 5) -> RedoAddress:
-    return RedoAddress(sequence, block, 16)
+    return RedoAddress(sequence=sequence, block=block, byte=16)
 
 
 def text(address: RedoAddress) -> str:
@@ -86,8 +86,11 @@ def test_a_batch_is_judged_row_by_row() -> None:
 
 
 def test_addresses_are_numbers_whatever_their_width() -> None:
-    wide = position(address=RedoAddress(0xFFFFFF, 7, 16))
-    later, earlier = RedoAddress(0x1000000, 1, 16), RedoAddress(0xFFFFFE, 9, 16)
+    wide = position(address=RedoAddress(sequence=0xFFFFFF, block=7, byte=16))
+    later, earlier = (
+        RedoAddress(sequence=0x1000000, block=1, byte=16),
+        RedoAddress(sequence=0xFFFFFE, block=9, byte=16),
+    )
     assert judged([wide], (90, text(later)), (90, text(earlier))) == [True, False]
     assert highest_addresses(rows((1, text(later)), (2, text(earlier)))) == {1: later}
     assert judged([position(mark=10)], (90, " 0x000005.0000000B.0010 ")) == [True]
@@ -155,8 +158,10 @@ def test_an_address_of_another_form_stops_the_window() -> None:
 
 
 def test_addresses_and_positions_print_and_parse() -> None:
-    assert RedoAddress.parse(" 0x00000a.0000A2b1.0010 ") == RedoAddress(10, 0xA2B1, 16)
-    assert RedoAddress(10, 0xA2B1, 16).rs_id == "0x00000a.0000a2b1.0010"
+    assert RedoAddress.parse(" 0x00000a.0000A2b1.0010 ") == RedoAddress(
+        sequence=10, block=0xA2B1, byte=16
+    )
+    assert RedoAddress(sequence=10, block=0xA2B1, byte=16).rs_id == "0x00000a.0000a2b1.0010"
     assert RedoAddress.parse(ZERO).is_zero
     with pytest.raises(ValueError, match="not a redo byte address"):
         RedoAddress.parse("0x5.6")

@@ -68,7 +68,10 @@ class Run:
     def begin(cls, world: World, close_at: CloseAt) -> Run:
         start = read_start(WorldSession(world))  # type: ignore[arg-type]
         source = SourceRecord(
-            "src", snapshot_scn=start.snapshot_scn, mining_low=start.mining_low, resetlogs_change=1
+            name="src",
+            snapshot_scn=start.snapshot_scn,
+            mining_low=start.mining_low,
+            resetlogs_change=1,
         )
         return cls(world, close_at, source)
 

@@ -15,11 +15,27 @@ from cdc_core.model.scn import SCN_MAX, Scn
 
 
 def log(sequence: int, first: int, end: int, size: int = 10, thread: int = 1) -> RedoLog:
-    return RedoLog(thread, sequence, f"a{sequence}", first, end, size, "archived")
+    return RedoLog(
+        thread=thread,
+        sequence=sequence,
+        name=f"a{sequence}",
+        first_change=first,
+        next_change=end,
+        bytes=size,
+        state="archived",
+    )
 
 
 def current(sequence: int, first: int) -> RedoLog:
-    return RedoLog(1, sequence, "r", first, SCN_MAX, 1000, "current")
+    return RedoLog(
+        thread=1,
+        sequence=sequence,
+        name="r",
+        first_change=first,
+        next_change=SCN_MAX,
+        bytes=1000,
+        state="current",
+    )
 
 
 LOGS = [log(1, 100, 200), log(2, 200, 300), log(3, 300, 400), current(4, 400)]

@@ -317,7 +317,15 @@ class Source:
             path, [{c: r[c] for c in schema.column_names} for r in rows], arrow_schema(schema)
         )
         manifest = ChunkManifest(
-            "shop", schema, snapshot, number, Scn(at), (file,), len(rows), condition, 0.0
+            source="shop",
+            schema=schema,
+            snapshot_id=snapshot,
+            number=number,
+            scn=Scn(at),
+            files=(file,),
+            rows=len(rows),
+            condition=condition,
+            seconds=0.0,
         )
         return Chunk(manifest, [str(path)])
 

@@ -170,7 +170,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
             raise OracleUnavailableError("cannot connect", hint="Start it.")
         if len(rounds) == 3:
             raise KeyboardInterrupt
-        yield StepReport("window-applied", "1-2", 0.1, rows=len(rounds) // 2)
+        yield StepReport(kind="window-applied", key="1-2", seconds=0.1, rows=len(rounds) // 2)
 
     pauses: list[float] = []
     monkeypatch.setattr(source, "run_once", run_once, raising=False)
@@ -257,10 +257,42 @@ def test_a_signal_waits_in_the_store(source: StandIn) -> None:
 
 def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     ready = TableStatus(
-        str(JOBS), "ready", 2000, None, 5, 1.5, "s1000", 3, 3, "1500-2000", "it [failed] once"
+        table=str(JOBS),
+        state="ready",
+        position=2000,
+        consistent_from=None,
+        lag_scns=5,
+        lag_seconds=1.5,
+        snapshot_id="s1000",
+        chunks_applied=3,
+        chunks_planned=3,
+        last_window="1500-2000",
+        last_error="it [failed] once",
     )
-    new = TableStatus(str(EMPLOYEES), "new", None, None, None, None, None, 0, 0, None, None)
-    found = SourceStatus("hr", 2005, 0, 0, 2, 1, 1900, 0, (ready, new))
+    new = TableStatus(
+        table=str(EMPLOYEES),
+        state="new",
+        position=None,
+        consistent_from=None,
+        lag_scns=None,
+        lag_seconds=None,
+        snapshot_id=None,
+        chunks_applied=0,
+        chunks_planned=0,
+        last_window=None,
+        last_error=None,
+    )
+    found = SourceStatus(
+        source="hr",
+        scn_oracle=2005,
+        windows_planned=0,
+        windows_captured=0,
+        windows_applied=2,
+        open_transactions=1,
+        oldest_open_scn=1900,
+        signals_pending=0,
+        tables=(ready, new),
+    )
     monkeypatch.setattr(source, "status", lambda: found)
 
 
@@ -339,10 +371,20 @@ def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
     source: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = TableStatus(
-        "HR.JOBS", "failed", 1000, None, None, None, "s1000", 1, 1, None, None,
-        "its rows were truncated", "`redolake table resnapshot HR.JOBS`", "2026-01-02T03:04:05+00:00", 1000,
+        table="HR.JOBS", state="failed", position=1000, consistent_from=None, lag_scns=None, lag_seconds=None, snapshot_id="s1000", chunks_applied=1, chunks_planned=1, last_window=None, last_error=None,
+        reason="its rows were truncated", way_out="`redolake table resnapshot HR.JOBS`", since="2026-01-02T03:04:05+00:00", stopped_scn=1000,
     )  # fmt: skip
-    found = SourceStatus("hr", None, 0, 0, 0, 0, None, 0, (jobs,))
+    found = SourceStatus(
+        source="hr",
+        scn_oracle=None,
+        windows_planned=0,
+        windows_captured=0,
+        windows_applied=0,
+        open_transactions=0,
+        oldest_open_scn=None,
+        signals_pending=0,
+        tables=(jobs,),
+    )
     monkeypatch.setattr(source, "status", lambda **_: found)
     shown = redolake("table", "list").stdout
     for text in ("failed", "truncated", "2026-01-02", "redolake table resnapshot HR.JOBS"):

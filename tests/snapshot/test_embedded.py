@@ -249,7 +249,11 @@ def test_a_signal_table_is_read_once(oracle: Oracle, tmp_path: Path, wide: str) 
     with Store.open(reader.config.state.url) as store:
         found = read_signal_table(reader.session, reader.config, store)
         assert found[0] == Signal(
-            "a", "src", "execute-snapshot", {"data-collections": ["DEMO.WIDE"]}, "oracle"
+            id="a",
+            source="src",
+            type="execute-snapshot",
+            data={"data-collections": ["DEMO.WIDE"]},
+            channel="oracle",
         )
         assert [(one.id, one.state) for one in found] == [
             ("a", "pending"),

@@ -108,9 +108,9 @@ def manifest_of(
 @pytest.fixture
 def planned(store: Store) -> Store:
     """A source with its first two windows planned and two tables."""
-    store.save_source(SourceRecord("src", snapshot_scn=Scn(100), mining_low=Scn(90)))
-    store.save_table(TableRecord("src", EMP))
-    store.save_table(TableRecord("src", DEPT))
+    store.save_source(SourceRecord(name="src", snapshot_scn=Scn(100), mining_low=Scn(90)))
+    store.save_table(TableRecord(source="src", table=EMP))
+    store.save_table(TableRecord(source="src", table=DEPT))
     store.plan_windows("src", [window(100, 200), window(200, 300)])
     return store
 
@@ -119,15 +119,33 @@ def planned(store: Store) -> Store:
 
 
 def test_sources_and_tables_read_back(store: Store) -> None:
-    source = SourceRecord("src", 2, Scn(100), Scn(90), 7, "ORCL", 2**40, "boom")
+    source = SourceRecord(
+        name="src",
+        generation=2,
+        snapshot_scn=Scn(100),
+        mining_low=Scn(90),
+        resetlogs_change=7,
+        database_name="ORCL",
+        dbid=2**40,
+        last_error="boom",
+    )
     store.save_source(source)
     store.save_source(replace(source, generation=3))
     assert store.source("src") == replace(source, generation=3)
     assert store.source("other") is None
-    table = TableRecord("src", DEPT, "snapshotting", "s1", Scn(100), Scn(120), None, "boom")
+    table = TableRecord(
+        source="src",
+        table=DEPT,
+        state="snapshotting",
+        snapshot_id="s1",
+        snapshot_scn=Scn(100),
+        consistent_scn=Scn(120),
+        mirror_scn=None,
+        last_error="boom",
+    )
     store.save_table(table)
-    store.save_table(TableRecord("src", EMP))
-    assert store.tables("src") == [table, TableRecord("src", EMP)]
+    store.save_table(TableRecord(source="src", table=EMP))
+    assert store.tables("src") == [table, TableRecord(source="src", table=EMP)]
     assert store.table("src", DEPT) == table
     assert store.table("src", TableId("HR", "DEPT")) is None
 
@@ -143,7 +161,7 @@ def test_errors_are_kept_with_what_they_happened_to(planned: Store) -> None:
     assert (source.last_error, table.last_error) == ("of source", "of table")
     assert (first.last_error, second.last_error) == ("of window", None)
     planned.record_error("src", table=EMP, text=None)
-    assert planned.table("src", EMP) == TableRecord("src", EMP)
+    assert planned.table("src", EMP) == TableRecord(source="src", table=EMP)
 
 
 # --- windows ------------------------------------------------------------------------------------
@@ -182,7 +200,7 @@ def test_windows_that_do_not_join_are_refused_altogether(
 
 
 def test_a_source_without_snapshot_has_no_windows(store: Store) -> None:
-    store.save_source(SourceRecord("src"))
+    store.save_source(SourceRecord(name="src"))
     with pytest.raises(NotYetError, match="no snapshot yet"):
         store.plan_windows("src", [window(100, 200)])
 
@@ -203,8 +221,16 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
 ) -> None:
     change = SchemaChange(150, 5, "alter table …", schema_of(scn=150, extra="NOTE"))
     ledger = [
-        OpenTransaction("aa" * 8, 110, 3, True, ("HR.EMP", "HR.Dept"), 12, "SCOTT"),
-        OpenTransaction("bb" * 8, None, 1),
+        OpenTransaction(
+            xid="aa" * 8,
+            start_scn=110,
+            first_ordinal=3,
+            has_rollback=True,
+            tables=("HR.EMP", "HR.Dept"),
+            rows=12,
+            username="SCOTT",
+        ),
+        OpenTransaction(xid="bb" * 8, start_scn=None, first_ordinal=1),
     ]
     clock.now += 5
     planned.record_captured("src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)
@@ -323,11 +349,30 @@ def test_the_schema_valid_at_an_scn_is_found(store: Store) -> None:
 
 
 def chunk(number: int, table: TableId = EMP, snapshot: str = "s1") -> ChunkRecord:
-    return ChunkRecord("src", table, snapshot, number, Scn(100), {"low": [number]}, "ID > 1", "sig")
+    return ChunkRecord(
+        source="src",
+        table=table,
+        snapshot_id=snapshot,
+        number=number,
+        scn=Scn(100),
+        range={"low": [number]},
+        condition="ID > 1",
+        signal_id="sig",
+    )
 
 
 def chunk_manifest(number: int = 1, scn: int = 100) -> ChunkManifest:
-    return ChunkManifest("src", schema_of(), "s1", number, Scn(scn), (), 42, "ID > 1", 1.5)
+    return ChunkManifest(
+        source="src",
+        schema=schema_of(),
+        snapshot_id="s1",
+        number=number,
+        scn=Scn(scn),
+        files=(),
+        rows=42,
+        condition="ID > 1",
+        seconds=1.5,
+    )
 
 
 def test_chunks_go_from_planned_over_landed_to_applied_once(store: Store) -> None:
@@ -357,7 +402,7 @@ def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
 
 
 def test_only_a_planned_chunk_may_move_to_a_newer_scn(store: Store) -> None:
-    store.save_table(TableRecord("src", EMP, consistent_scn=Scn(100)))
+    store.save_table(TableRecord(source="src", table=EMP, consistent_scn=Scn(100)))
     store.plan_chunks([chunk(1)])
     assert store.move_chunk("src", EMP, "s1", 1, Scn(150)).scn == 150
     store.record_chunk_error("src", EMP, "s1", 1, "ORA-01555")
@@ -376,7 +421,9 @@ def test_only_a_planned_chunk_may_move_to_a_newer_scn(store: Store) -> None:
 
 
 def test_a_signal_is_added_once_taken_once_and_finished(store: Store, clock: Clock) -> None:
-    signal = Signal("x1", "src", "execute-snapshot", {"data-collections": ["HR.EMP"]})
+    signal = Signal(
+        id="x1", source="src", type="execute-snapshot", data={"data-collections": ["HR.EMP"]}
+    )
     assert store.add_signal(signal)
     assert not store.add_signal(replace(signal, type="other"))
     clock.now += 1
@@ -469,10 +516,10 @@ def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
 def test_what_was_written_is_there_after_opening_again(
     url: str, store: Store, clock: Clock
 ) -> None:
-    store.save_source(SourceRecord("src"))
+    store.save_source(SourceRecord(name="src"))
     store.close()
     with Store.open(url, clock=clock) as again:
-        assert again.source("src") == SourceRecord("src")
+        assert again.source("src") == SourceRecord(name="src")
 
 
 def test_the_migrations_give_the_tables_that_the_code_uses(url: str, store: Store) -> None:
@@ -528,6 +575,6 @@ def test_sqlite_writers_wait_for_each_other(tmp_path: Path) -> None:
         other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
-        store.save_source(SourceRecord("src"))
+        store.save_source(SourceRecord(name="src"))
         assert store.source("src") is not None
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -40,7 +40,7 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
             schemas = read_table_schemas(session, config.tables, scn=start.snapshot_scn)
         pipeline._ctx.store.save_source(
             SourceRecord(
-                "src",
+                name="src",
                 snapshot_scn=start.snapshot_scn,
                 mining_low=start.mining_low,
                 resetlogs_change=start.resetlogs_change,
@@ -48,7 +48,17 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
         )
         pipeline._ctx.store.save_schema_version(SchemaVersion("src", schemas[0]))
         scn = start.snapshot_scn
-        pipeline._ctx.store.save_table(TableRecord("src", EMP, "ready", "s1", scn, scn, scn))
+        pipeline._ctx.store.save_table(
+            TableRecord(
+                source="src",
+                table=EMP,
+                state="ready",
+                snapshot_id="s1",
+                snapshot_scn=scn,
+                consistent_scn=scn,
+                mirror_scn=scn,
+            )
+        )
         first = look(oracle, pipeline)
         assert first is not None, "how long the first window takes to read is not known"
         pipeline.capture_window(first.window)

@@ -36,7 +36,7 @@ class Recorder:
             self.hooks.get(name, lambda: None)()
             with self.lock:
                 self.done.append(name)
-            return StepReport("chunk-applied", name, 0.0)
+            return StepReport(kind="chunk-applied", key=name, seconds=0.0)
 
         return work
 

@@ -38,7 +38,12 @@ def signal(name: str, *tables: TableId, **filters: str) -> Signal:
         {"data-collection": f"{OWNER}.{table}", "filter": text} for table, text in filters.items()
     ]
     data = {"data-collections": [str(table) for table in tables]}
-    return Signal(name, "src", "execute-snapshot", data | {"additional-conditions": conditions})
+    return Signal(
+        id=name,
+        source="src",
+        type="execute-snapshot",
+        data=data | {"additional-conditions": conditions},
+    )
 
 
 def planned_for(pipeline: Pipeline, name: str) -> list[tuple[TableId, str | None]]:

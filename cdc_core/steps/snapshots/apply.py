@@ -66,9 +66,9 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         ctx.store.finish_snapshot(ctx.source, key.table)
         return ctx.reported(
             StepReport(
-                "chunk-applied",
-                key.key,
-                seconds_since(started),
+                kind="chunk-applied",
+                key=key.key,
+                seconds=seconds_since(started),
                 rows=manifest.rows,
                 table=key.table,
                 scn_high=manifest.scn,

@@ -69,7 +69,9 @@ def join_tables(
                 schema = read_table_schema(session, ctx.config.table(table), scn=start.snapshot_scn)
                 ctx.store.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
                 joined.append(record)
-                ctx.reported(StepReport("table-joined", str(table), 0.0, table=table))
+                ctx.reported(
+                    StepReport(kind="table-joined", key=str(table), seconds=0.0, table=table)
+                )
         return joined
 
 
@@ -112,7 +114,7 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     able = []
     for table in tables:
         own = ctx.config.model_copy(update={"tables": (ctx.config.table(table),)})
-        record = ctx.store.table(ctx.source, table) or TableRecord(ctx.source, table)
+        record = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
         with stopping_table(ctx, record):
             preflight(session, own)
             able.append(table)
@@ -122,7 +124,7 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
 def _begin_source(ctx: Context, start: Start) -> None:
     ctx.store.save_source(
         SourceRecord(
-            ctx.source,
+            name=ctx.source,
             snapshot_scn=start.snapshot_scn,
             mining_low=start.mining_low,
             resetlogs_change=start.resetlogs_change,
@@ -133,7 +135,7 @@ def _begin_source(ctx: Context, start: Start) -> None:
 
 
 def _joining(ctx: Context, table: TableId, scn: Scn, *, fresh: bool) -> TableRecord:
-    before = ctx.store.table(ctx.source, table) or TableRecord(ctx.source, table)
+    before = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
     record = _at(ctx, before, scn)
     return replace(record, first_ordinal=0, mining_low=None, generation=before.generation + fresh)
 
@@ -155,7 +157,14 @@ def _plan_chunks(ctx: Context, session: OracleSession, record: TableRecord) -> l
     schema = read_table_schema(session, ctx.config.table(record.table), scn=scn)
     ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
     chunks = [
-        ChunkRecord(ctx.source, record.table, name, number, scn, part.as_json())
+        ChunkRecord(
+            source=ctx.source,
+            table=record.table,
+            snapshot_id=name,
+            number=number,
+            scn=scn,
+            range=part.as_json(),
+        )
         for number, part in enumerate(ranges)
     ]
     ctx.store.plan_stream_chunks(record, replace(schema, scn_from=scn), chunks)

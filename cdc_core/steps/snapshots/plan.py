@@ -67,9 +67,9 @@ def start_snapshot(
         if planned:
             ctx.reported(
                 StepReport(
-                    "snapshot-planned",
-                    planned[0].snapshot_id,
-                    seconds_since(started),
+                    kind="snapshot-planned",
+                    key=planned[0].snapshot_id,
+                    seconds=seconds_since(started),
                     rows=len(planned),
                 )
             )
@@ -96,7 +96,14 @@ def plan_parts(
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does not know them.
         snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
         planned = [
-            ChunkRecord(ctx.source, table, snapshot_id, number, scn, part.as_json())
+            ChunkRecord(
+                source=ctx.source,
+                table=table,
+                snapshot_id=snapshot_id,
+                number=number,
+                scn=scn,
+                range=part.as_json(),
+            )
             for number, part in enumerate(parts)
         ]
         ctx.store.plan_chunks(planned)
@@ -161,11 +168,17 @@ def _plan_ad_hoc(
         )
         planned += [
             ChunkRecord(
-                ctx.source, table, f"s{scn}", number, scn, part.as_json(),
-                condition=checked, signal_id=signal_id,
+                source=ctx.source,
+                table=table,
+                snapshot_id=f"s{scn}",
+                number=number,
+                scn=scn,
+                range=part.as_json(),
+                condition=checked,
+                signal_id=signal_id,
             )
             for number, part in enumerate(ranges)
-        ]  # fmt: skip
+        ]
     return planned
 
 

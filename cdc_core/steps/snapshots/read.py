@@ -46,9 +46,9 @@ def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
             ctx.store.record_chunk_landed(manifest, sha256)
         return ctx.reported(
             StepReport(
-                "chunk-landed",
-                key.key,
-                seconds_since(started),
+                kind="chunk-landed",
+                key=key.key,
+                seconds=seconds_since(started),
                 rows=manifest.rows,
                 bytes=sum(file.bytes for file in manifest.files),
                 table=key.table,

@@ -40,9 +40,9 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
         files = (*manifest.redo_files, manifest.transactions_file)
         return ctx.reported(
             StepReport(
-                "window-captured",
-                window.key,
-                seconds_since(started),
+                kind="window-captured",
+                key=window.key,
+                seconds=seconds_since(started),
                 rows=sum(manifest.rows_by_table.values()),
                 bytes=sum(file.bytes for file in files),
                 scn_low=window.scn_low,

@@ -38,9 +38,9 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         high = bounds[-1].scn_high
         ctx.reported(
             StepReport(
-                "windows-planned",
-                f"{low}-{high}",
-                seconds_since(started),
+                kind="windows-planned",
+                key=f"{low}-{high}",
+                seconds=seconds_since(started),
                 rows=len(bounds),
                 scn_low=low,
                 scn_high=high,

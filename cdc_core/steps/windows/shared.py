@@ -60,9 +60,9 @@ def window_report(
 ) -> StepReport:
     done = tuple(applied)
     return StepReport(
-        kind,
-        window.key,
-        seconds_since(started),
+        kind=kind,
+        key=window.key,
+        seconds=seconds_since(started),
         rows=sum(table.changes for table in done),
         tables=done,
         scn_low=window.scn_low,

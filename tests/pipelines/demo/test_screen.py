@@ -27,11 +27,11 @@ def _text(console_width: int = 200) -> tuple[Console, io.StringIO]:
 
 def test_a_window_fits_80_columns_with_counts_and_seconds() -> None:
     captured = StepReport(
-        "window-captured", "10-20", 0.5, rows=310,
+        kind="window-captured", key="10-20", seconds=0.5, rows=310,
         facts={"transactions_committed": 12, "transactions_rolled_back": 1, "transactions_open": 1, "schema_changes": 1},
     )  # fmt: skip
     applied = StepReport(
-        "window-applied", "10-20", 1.5, scn_low=10, scn_high=20,
+        kind="window-applied", key="10-20", seconds=1.5, scn_low=10, scn_high=20,
         tables=(TableApplied(table=FLIGHTS, changes=300, rows_inserted=100, rows_updated=150, rows_deleted=50, seconds=1.2), TableApplied(table=TableId("NYC", "PLANES"))),
     )  # fmt: skip
     out = io.StringIO()
@@ -57,13 +57,17 @@ def test_the_seconds_of_phases_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_window_that_was_captured_by_an_earlier_start_has_a_line_too() -> None:
-    applied = StepReport("window-applied", "10-20", 0.1, scn_low=10, scn_high=20)
+    applied = StepReport(kind="window-applied", key="10-20", seconds=0.1, scn_low=10, scn_high=20)
     assert "no changes" in window_line(applied, None)
 
 
 def test_a_chunk_is_one_line() -> None:
-    landed = StepReport("chunk-landed", "s10:000002", 0.3, rows=10_000, table=FLIGHTS)
-    applied = StepReport("chunk-applied", "s10:000002", 1.2, rows=10_000, table=FLIGHTS)
+    landed = StepReport(
+        kind="chunk-landed", key="s10:000002", seconds=0.3, rows=10_000, table=FLIGHTS
+    )
+    applied = StepReport(
+        kind="chunk-applied", key="s10:000002", seconds=1.2, rows=10_000, table=FLIGHTS
+    )
     assert "000002" in chunk_line(applied, landed)
     assert "10,000 rows" in chunk_line(applied, landed)
     assert "landed" not in chunk_line(applied, None)
