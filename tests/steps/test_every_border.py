@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.positions import current_scn
 from cdc_core.model.scn import ScnWindow
+from cdc_core.oracle.database import current_scn
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
