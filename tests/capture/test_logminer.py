@@ -177,6 +177,15 @@ def test_a_log_that_is_not_ready_is_waited_for_a_few_times(landing: LandingStore
         capture(never, landing)
 
 
+def test_a_log_that_logminer_misses_makes_the_window_wait(landing: LandingStore) -> None:
+    """STATUS 4 of V$LOGMNR_LOGS: LogMiner goes on without the log and shows fewer rows."""
+    missing = answers(**{"FROM V$LOGMNR_LOGS": [("/redo5", 0, None), (None, 4, "MISSING_LOGFILE")]})
+    session = FakeSession(missing, [batch()], {"END_LOGMNR": NO_SESSION})
+    with pytest.raises(LogsNotReadyError, match="misses"):
+        capture(session, landing)
+    assert not landing.exists(window_folder("src", WINDOW), MANIFEST_NAME)
+
+
 def test_a_log_overwritten_during_the_pass_makes_it_start_again(landing: LandingStore) -> None:
     before, after = (1, 5, "/redo5", 80, None, 9, "CURRENT"), (1, 6, "/redo5", 300, None, 9, "CURRENT")  # fmt: skip
     archived = [(1, 5, "/arc5", 80, 300, 9, "A", "YES", 1)]

@@ -117,3 +117,19 @@ def test_a_transaction_that_is_open_at_the_snapshot_arrives_whole(
     source.windows()
     source.check_current(*NAMES)
     assert (50, "after") in source.lake.image(table_id("ONE"))
+
+
+def test_a_table_that_joins_late_gets_what_is_open_then(oracle: Oracle, tmp_path: Path) -> None:
+    """Its changes from before its first window are read again."""
+    with source_of(oracle, tmp_path, "ONE") as source, oracle.owner() as early:
+        source.run()
+        run(early, "INSERT INTO TWO VALUES (70, 'open')")
+        oracle.run("INSERT INTO ONE VALUES (7, 'x')")
+        source.windows()
+        source.configure(*NAMES)
+        source.run()
+        run(early, "UPDATE TWO SET V = 'done' WHERE ID = 70")
+        early.commit()
+        source.run()
+        source.check_current(*NAMES)
+        assert (70, "done") in source.lake.image(table_id("TWO"))

@@ -1,0 +1,141 @@
+"""What must not be done is refused before anything is changed: out of order, without a lease, from damaged files, at a wrong SCN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.errors import (
+    ConfigError,
+    FencedError,
+    LandingDamagedError,
+    WindowOrderError,
+)
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.steps.windows.shared import covered_scn
+from oracle_embedded.faults import Fault, FaultKind
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+ONE = table_id("ONE")
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+            "INSERT INTO ONE SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 250",
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "ONE", snapshot={"chunk_rows": 100}) as opened:
+        yield opened
+
+
+def test_windows_are_captured_applied_and_replayed_in_order(oracle: Oracle, source: Source) -> None:
+    list(source.pipeline.run_snapshot())
+    windows = []
+    for number in (1000, 1001, 1002):
+        oracle.run(f"INSERT INTO ONE VALUES ({number}, 'new')")
+        windows += source.pipeline.plan_windows()
+    first, second, third = windows
+    with pytest.raises(WindowOrderError, match="before this one is not captured"):
+        source.pipeline.capture_window(second)
+    for window in windows:
+        source.pipeline.capture_window(window)
+    with pytest.raises(WindowOrderError, match="window before this one"):
+        source.pipeline.apply_window(second)
+    with pytest.raises(WindowOrderError, match="applied can be replayed"):
+        source.pipeline.replay_window(first)
+    assert not [call for call in source.lake.calls if call[0] == "apply_window"]
+    for window in (first, second, third):
+        source.pipeline.apply_window(window)
+    source.check_current("ONE")
+
+
+def test_a_damaged_window_file_stops_the_window(oracle: Oracle, source: Source) -> None:
+    """Also when it is damaged between capture and apply; and the window says why it waits."""
+    list(source.pipeline.run_snapshot())
+    oracle.run("INSERT INTO ONE VALUES (1000, 'new')")
+    [window] = source.pipeline.plan_windows()
+    source.pipeline.capture_window(window)
+    [path] = (source.path / "landing").rglob("redo-*.parquet")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:40] + bytes([whole[40] ^ 255]) + whole[41:])
+    for step in (source.pipeline.capture_window, source.pipeline.apply_window):
+        with pytest.raises(LandingDamagedError):
+            step(window)
+        found = source.pipeline.store.window("src", window)
+        assert found is not None
+        assert "manifest says" in (found.last_error or "")
+    path.write_bytes(whole)
+    source.pipeline.apply_window(window)
+    source.check_current("ONE")
+
+
+def test_a_process_that_lost_its_lease_commits_nothing(oracle: Oracle, source: Source) -> None:
+    """It loses it to another one right before it would commit."""
+    list(source.pipeline.run_snapshot())
+    oracle.run("INSERT INTO ONE VALUES (1000, 'new')")
+
+    def lose(call: str, _table: object) -> None:
+        store = source.pipeline.store
+        for lease in store.leases():
+            if "/table/" in lease.name and call == "apply_window":
+                store.release_lease(lease)
+                store.acquire_lease(lease.name, "elsewhere/1/1/1", 60)
+
+    source.lake.before = lose
+    with pytest.raises(FencedError):
+        source.windows()
+    assert not [call for call in source.lake.calls if call[0] == "apply_window"]
+    source.lake.before = lambda _call, _table: None
+    [taken] = [one for one in source.pipeline.store.leases() if one.holder == "elsewhere/1/1/1"]
+    source.pipeline.store.release_lease(taken)
+    source.windows()
+    source.check_current("ONE")
+
+
+def test_a_chunk_without_undo_is_read_as_of_a_newer_scn(oracle: Oracle, source: Source) -> None:
+    """The rows that it then has are those of the newer SCN, and the mirror says so until the log has caught up."""
+    keys = source.pipeline.start_snapshot()
+    planned = source.pipeline.store.chunks("src", ONE)[0].scn
+    oracle.run("UPDATE ONE SET V = 'second'")
+    oracle.server.faults.arm(
+        Fault(FaultKind.ORA_ERROR, sql_contains='FROM "DEMO"."ONE" AS OF SCN', code=1555)
+    )
+    for key in keys:
+        source.pipeline.snapshot_chunk(key)
+        source.pipeline.apply_chunk(key)
+    [moved] = [one.scn for one in source.pipeline.store.chunks("src", ONE) if one.scn != planned]
+    assert moved > planned
+    assert source.record("ONE").consistent_scn == moved
+    with pytest.raises(WindowOrderError, match="newer SCN"):
+        source.pipeline.reconcile()
+    assert covered_scn(source.pipeline._ctx, ONE) == planned
+    source.windows()
+    source.check_current("ONE")
+
+
+def test_a_mirror_is_compared_at_ends_of_applied_windows_only(
+    oracle: Oracle, source: Source
+) -> None:
+    source.run()
+    oracle.run("INSERT INTO ONE VALUES (1000, 'new')", "UPDATE ONE SET V = 'x' WHERE ID < 9")
+    [window] = source.windows()
+    for scn in (window.scn_high - 1, window.scn_high + 1):
+        with pytest.raises(ConfigError, match="ends of applied windows"):
+            source.pipeline.reconcile(scn=scn)
+
+
+def test_a_chunk_that_has_not_landed_is_not_applied(source: Source) -> None:
+    [key, *_] = source.pipeline.start_snapshot()
+    assert isinstance(key, ChunkKey)
+    with pytest.raises(WindowOrderError, match="not landed"):
+        source.pipeline.apply_chunk(key)
