@@ -11,7 +11,7 @@ from cdc_core.errors import (
     ConfigError,
     FencedError,
     LandingDamagedError,
-    WindowOrderError,
+    NotYetError,
 )
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.steps.windows.shared import covered_scn
@@ -45,13 +45,13 @@ def test_windows_are_captured_applied_and_replayed_in_order(oracle: Oracle, sour
         oracle.run(f"INSERT INTO ONE VALUES ({number}, 'new')")
         windows += source.pipeline.plan_windows()
     first, second, third = windows
-    with pytest.raises(WindowOrderError, match="before this one is not captured"):
+    with pytest.raises(NotYetError, match="before this one is not captured"):
         source.pipeline.capture_window(second)
     for window in windows:
         source.pipeline.capture_window(window)
-    with pytest.raises(WindowOrderError, match="window before this one"):
+    with pytest.raises(NotYetError, match="window before this one"):
         source.pipeline.apply_window(second)
-    with pytest.raises(WindowOrderError, match="applied can be replayed"):
+    with pytest.raises(NotYetError, match="applied can be replayed"):
         source.pipeline.replay_window(first)
     assert not [call for call in source.lake.calls if call[0] == "apply_window"]
     for window in (first, second, third):
@@ -71,7 +71,7 @@ def test_a_damaged_window_file_stops_the_window(oracle: Oracle, source: Source) 
     for step in (source.pipeline.capture_window, source.pipeline.apply_window):
         with pytest.raises(LandingDamagedError):
             step(window)
-        found = source.pipeline.store.window("src", window)
+        found = source.pipeline._ctx.store.window("src", window)
         assert found is not None
         assert "manifest says" in (found.last_error or "")
     path.write_bytes(whole)
@@ -85,7 +85,7 @@ def test_a_process_that_lost_its_lease_commits_nothing(oracle: Oracle, source: S
     oracle.run("INSERT INTO ONE VALUES (1000, 'new')")
 
     def lose(call: str, _table: object) -> None:
-        store = source.pipeline.store
+        store = source.pipeline._ctx.store
         for lease in store.leases():
             if "/table/" in lease.name and call == "apply_window":
                 store.release_lease(lease)
@@ -96,8 +96,10 @@ def test_a_process_that_lost_its_lease_commits_nothing(oracle: Oracle, source: S
         source.windows()
     assert not [call for call in source.lake.calls if call[0] == "apply_window"]
     source.lake.before = lambda _call, _table: None
-    [taken] = [one for one in source.pipeline.store.leases() if one.holder == "elsewhere/1/1/1"]
-    source.pipeline.store.release_lease(taken)
+    [taken] = [
+        one for one in source.pipeline._ctx.store.leases() if one.holder == "elsewhere/1/1/1"
+    ]
+    source.pipeline._ctx.store.release_lease(taken)
     source.windows()
     source.check_current("ONE")
 
@@ -105,7 +107,7 @@ def test_a_process_that_lost_its_lease_commits_nothing(oracle: Oracle, source: S
 def test_a_chunk_without_undo_is_read_as_of_a_newer_scn(oracle: Oracle, source: Source) -> None:
     """The rows that it then has are those of the newer SCN, and the mirror says so until the log has caught up."""
     keys = source.pipeline.start_snapshot()
-    planned = source.pipeline.store.chunks("src", ONE)[0].scn
+    planned = source.pipeline._ctx.store.chunks("src", ONE)[0].scn
     oracle.run("UPDATE ONE SET V = 'second'")
     oracle.server.faults.arm(
         Fault(FaultKind.ORA_ERROR, sql_contains='FROM "DEMO"."ONE" AS OF SCN', code=1555)
@@ -113,10 +115,12 @@ def test_a_chunk_without_undo_is_read_as_of_a_newer_scn(oracle: Oracle, source: 
     for key in keys:
         source.pipeline.snapshot_chunk(key)
         source.pipeline.apply_chunk(key)
-    [moved] = [one.scn for one in source.pipeline.store.chunks("src", ONE) if one.scn != planned]
+    [moved] = [
+        one.scn for one in source.pipeline._ctx.store.chunks("src", ONE) if one.scn != planned
+    ]
     assert moved > planned
     assert source.record("ONE").consistent_scn == moved
-    with pytest.raises(WindowOrderError, match="newer SCN"):
+    with pytest.raises(NotYetError, match="newer SCN"):
         source.pipeline.reconcile()
     assert covered_scn(source.pipeline._ctx, ONE) == planned
     source.windows()
@@ -137,5 +141,5 @@ def test_a_mirror_is_compared_at_ends_of_applied_windows_only(
 def test_a_chunk_that_has_not_landed_is_not_applied(source: Source) -> None:
     [key, *_] = source.pipeline.start_snapshot()
     assert isinstance(key, ChunkKey)
-    with pytest.raises(WindowOrderError, match="not landed"):
+    with pytest.raises(NotYetError, match="not landed"):
         source.pipeline.apply_chunk(key)
