@@ -1,12 +1,13 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test test-fast test-spark check bench prove prove-long doctor format docs
+.PHONY: help setup demo ui test test-fast test-spark check bench prove mutate prove-long doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
 SCALE ?= day
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+MUTATE_ARGS ?=
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -41,6 +42,9 @@ bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENC
 prove: setup ## Load, kill, restart, replay: show that nothing is lost and nothing doubled (the long form)
 	@$(RUN)/python -m pytest tests/capture/test_schedules.py tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
 	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
+
+mutate: setup ## Break each rule in many small ways and show that a test notices each (MUTATE_ARGS="--rule 3")
+	@$(RUN)/python -m tests.mutants.run $(MUTATE_ARGS)
 
 docs: setup $(SITE)/ready ## Build the documentation into site/; fails on a broken link
 	@$(RUN)/python -m docs.tools.generate

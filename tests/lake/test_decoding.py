@@ -111,7 +111,7 @@ OLD_ROW = """insert into "SHOP"."ORDERS"("COL 1","COL 2","COL 3","COL 4") values
 
 
 def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any) -> None:
-    """Before the DDL at 1200 the table has no NOTE, and LogMiner no names; after it all is as ever."""
+    """Up to the DDL at 1200 the table has no NOTE, and LogMiner no names; after it all is as ever."""
     new = replace(source.schema, scn_from=Scn(1200))
     old = replace(
         source.schema,
@@ -120,7 +120,7 @@ def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any)
         charset="AL32UTF8",
     )
     batch = pa.Table.from_batches(
-        [_batch(), _batch(ordinal=6, scn=1199, status=2, sql_redo=OLD_ROW)]
+        [_batch(), _batch(ordinal=6, scn=1200, status=2, sql_redo=OLD_ROW)]
     ).combine_chunks()
     (changes,) = ChangeDecoder(new, 2000, earlier=(old,))(batch.to_batches())
     by_ordinal = {change["_cdc_ordinal"]: change for change in changes.to_pylist()}

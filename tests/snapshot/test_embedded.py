@@ -166,6 +166,20 @@ def test_chunks_show_the_table_as_of_their_scn(oracle: Oracle, tmp_path: Path) -
     )
 
 
+def test_a_large_chunk_is_several_files(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle.run(
+        "CREATE TABLE LARGE (ID NUMBER(9) PRIMARY KEY)",
+        "INSERT INTO LARGE SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 2500",
+    )
+    monkeypatch.setattr("cdc_core.snapshot.read.FILE_ROWS_MAX", 1000)
+    reader = Reader(oracle, tmp_path, "LARGE")
+    manifest, rows = reader.read(ChunkRange.whole())
+    assert [file.rows for file in manifest.files] == [1000, 1000, 500]
+    assert sorted(rows.column("ID").to_pylist()) == list(range(1, 2501))
+
+
 def test_an_empty_table_is_one_empty_chunk_with_the_schema(oracle: Oracle, tmp_path: Path) -> None:
     fill(oracle, "CREATE TABLE EMPTY (ID NUMBER(5) PRIMARY KEY, T VARCHAR2(5))", "", [])
     reader = Reader(oracle, tmp_path, "EMPTY")

@@ -1,0 +1,53 @@
+"""Which small edits break a rule, and which test must notice each? Read from ``*.toml`` beside this file.
+
+Each entry has ``name`` (what is broken, as a sentence), ``rule`` (its number in ARCHITECTURE.md, section 1), ``file``, ``from``
+(text that the file holds once), ``to``, and ``test`` (a file, or a test's node id).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One edit."""
+
+    name: str
+    rule: int
+    file: str
+    before: str
+    after: str
+    test: str
+
+    def applied_to(self, tree: Path) -> str:
+        """The file's text with the edit.
+
+        Raises:
+            ValueError: The file does not hold the text exactly once, so the entry is out of date.
+        """
+        text = (tree / self.file).read_text()
+        if text.count(self.before) != 1:
+            raise ValueError(f"{self.file} holds {text.count(self.before)} times: {self.before!r}")
+        return text.replace(self.before, self.after)
+
+
+def read_mutants(folder: Path = HERE) -> list[Mutant]:
+    """All entries, by file and place."""
+    return [
+        Mutant(
+            name=entry["name"],
+            rule=entry["rule"],
+            file=entry["file"],
+            before=entry["from"],
+            after=entry["to"],
+            test=entry["test"],
+        )
+        for path in sorted(folder.glob("*.toml"))
+        for entry in tomllib.loads(path.read_text())["mutant"]
+    ]

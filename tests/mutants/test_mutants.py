@@ -1,0 +1,29 @@
+"""The list of mutants fits the sources, and has some for every rule; ``make mutate`` runs them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.mutants.mutants import ROOT, Mutant, read_mutants
+
+MUTANTS = read_mutants()
+RULES = range(1, 13)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
+def test_an_entry_fits_the_sources(mutant: Mutant) -> None:
+    assert mutant.applied_to(ROOT) != (ROOT / mutant.file).read_text()
+    compile(mutant.applied_to(ROOT), mutant.file, "exec")
+    path, _, test = mutant.test.partition("::")
+    assert f"def {test.partition('[')[0]}" in (ROOT / path).read_text()
+
+
+def test_names_are_different() -> None:
+    assert not [name for name, times in Counter(one.name for one in MUTANTS).items() if times > 1]
+
+
+def test_every_rule_has_mutants() -> None:
+    rules = Counter(one.rule for one in MUTANTS)
+    assert sorted(rules) == list(RULES)
