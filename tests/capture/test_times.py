@@ -60,7 +60,8 @@ def test_oracle_says_when_its_present_scn_is(tmp_path: Path) -> None:
     ):
         before = datetime.now(UTC) - timedelta(seconds=60)
         [at] = times_of(session, [current_scn(session)])
-        assert before <= at <= datetime.now(UTC) + timedelta(seconds=1)
+        now = datetime.fromtimestamp(oracle.clock(), UTC)
+        assert before <= at <= now + timedelta(seconds=1)
 
 
 def test_a_partition_key_begins_with_the_time_and_is_read_back() -> None:

@@ -20,12 +20,29 @@ from oracle_embedded.server import EmbeddedServer
 PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner"}
 
 
+_DDL = ("ALTER ", "CREATE ", "DROP ", "TRUNCATE ")
+
+
+@dataclass(slots=True)
+class Clock:
+    """The database's clock, which may be put forward."""
+
+    ahead: float = 0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
 @dataclass(slots=True)
 class Oracle:
-    """A running database."""
+    """A running database.
+
+    After DDL its clock is put forward: a snapshot waits until the second of the last DDL has passed, and tests do not.
+    """
 
     database: OpenDatabase
     server: EmbeddedServer
+    clock: Clock
     sent: list[str] = field(default_factory=list)
     sessions: list[OracleSession] = field(default_factory=list)
 
@@ -41,6 +58,8 @@ class Oracle:
             for statement in statements:
                 connection.cursor().execute(statement)
             connection.commit()
+        if any(statement.upper().startswith(_DDL) for statement in statements):
+            self.clock.ahead += 2
 
     def config(self, path: Path, *tables: str, **more: Any) -> SourceConfig:
         """A source of this database with local folders below ``path``."""
@@ -76,12 +95,13 @@ class Oracle:
 def running_oracle(*, logging: bool = True, warts: Iterable[Wart] = ()) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named."""
-    database = open_database(passwords=PASSWORDS)
+    clock = Clock()
+    database = open_database(passwords=PASSWORDS, now=clock)
     for wart in warts:
         database.redo.set_wart(wart, shown=True)
     try:
         with EmbeddedServer(database.engine, faults=database.faults) as server:
-            oracle = Oracle(database, server)
+            oracle = Oracle(database, server, clock)
             if logging:
                 oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
             try:
