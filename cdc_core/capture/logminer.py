@@ -138,8 +138,8 @@ class _Window:
             opened,
             record.window,
             self._names,
-            snapshot_scn=source.snapshot_scn or 0,
-            mined_from=source.mining_low or 0,
+            snapshot_scn=source.snapshot_scn,
+            mined_from=source.mining_low,
         )
         self._counts = np.zeros(len(tables), dtype=np.int64)
         self._ddl: list[tuple[DdlRow, str]] = []
@@ -406,9 +406,9 @@ def _cover(session: OracleSession, low: Scn, high: Scn, incarnation: int) -> lis
     return cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
 
 
-def _check_incarnation(session: OracleSession, expected: int | None) -> int:
+def _check_incarnation(session: OracleSession, expected: int) -> int:
     current = read_resetlogs_change(session)
-    if expected is not None and current != expected:
+    if current != expected:
         raise RedoUnavailableError(
             "the database was opened with RESETLOGS since the source was snapshotted",
             hint="Start the source anew (another name) with a snapshot of all its tables.",

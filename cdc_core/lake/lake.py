@@ -189,8 +189,6 @@ class Lake:
         manifest: WindowManifest,
         table: TableId,
         schema: TableSchema,
-        redo_paths: Sequence[str] = (),
-        transactions_paths: Sequence[str] = (),
         generation: int = 0,
         *,
         covered_scn: int = 0,
@@ -198,14 +196,13 @@ class Lake:
     ) -> TableApplied:
         """Take an old window again: its keys are derived from the whole change log and mended where the mirror differs.
 
-        The landing files are not read, since the window is in the change log; they are taken so that a replay is called
-        like :meth:`apply_window`. An undamaged mirror gets no new version, and ``skipped`` is true.
+        The landing files are not read, since the window is in the change log. An undamaged mirror gets no new version, and
+        ``skipped`` is true.
 
         Raises:
             NotYetError: The mirror has not taken the window yet.
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
-        del redo_paths, transactions_paths
         work = self._work(table, generation, fence)
         return replay_window(work, manifest, schema, covered_scn=covered_scn)
 

@@ -24,9 +24,9 @@ class SourceRecord:
 
     name: str
     generation: int = 1
-    snapshot_scn: Scn | None = None
-    mining_low: Scn | None = None
-    resetlogs_change: int | None = None
+    snapshot_scn: Scn
+    mining_low: Scn
+    resetlogs_change: int
     database_name: str | None = None
     dbid: int | None = None
     last_error: str | None = None

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, and_, insert, or_, select, update
 from cdc_core.errors import LandingDamagedError, TerminalError
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import Scn
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.records import ChunkRecord, ChunkState
@@ -53,23 +52,6 @@ class ChunkQueries:
         """Add planned chunks, all or none. Those that are there already are left as they are."""
         with self._database.writing() as connection:
             add_chunks(connection, chunks)
-
-    def move_chunk(
-        self, source: str, table: TableId, snapshot_id: str, number: int, scn: Scn
-    ) -> ChunkRecord:
-        """Let a planned chunk be read as of a newer SCN, where Oracle has no undo for the old one any more.
-
-        Raises:
-            TerminalError: The chunk is unknown or has landed.
-        """
-        with self._database.writing() as connection:
-            record = _known(connection, source, table, snapshot_id, number)
-            if record.state != "planned":
-                raise TerminalError(
-                    "the chunk has landed already; its SCN stands", source=source, table=table
-                )
-            _set(connection, record, scn=scn)
-            return _known(connection, source, table, snapshot_id, number)
 
     def record_chunk_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
         """Note that a chunk has landed; the table is consistent from its SCN on at the earliest. Repeatable.
@@ -128,14 +110,6 @@ class ChunkQueries:
                 )
             if record.state == "landed":
                 _set(connection, record, state="applied", apply_seconds=seconds, last_error=None)
-
-    def record_chunk_error(
-        self, source: str, table: TableId, snapshot_id: str, number: int, text: str | None
-    ) -> None:
-        """Keep an error's text with a chunk (None clears it)."""
-        with self._database.writing() as connection:
-            record = _known(connection, source, table, snapshot_id, number)
-            _set(connection, record, last_error=text)
 
 
 def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:

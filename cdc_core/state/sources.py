@@ -70,30 +70,15 @@ class SourceQueries:
             connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
             return True
 
-    def record_error(
-        self,
-        source: str,
-        *,
-        table: TableId | None = None,
-        window: ScnWindow | None = None,
-        text: str | None,
-    ) -> None:
-        """Keep an error's text with what it happened to (None clears it): the table, the window, or else the source."""
+    def record_error(self, source: str, window: ScnWindow, text: str) -> None:
+        """Keep an error's text with the window that it stopped."""
+        bounds = and_(
+            WINDOWS.c.source == source,
+            WINDOWS.c.scn_low == window.scn_low,
+            WINDOWS.c.scn_high == window.scn_high,
+        )
         with self._database.writing() as connection:
-            if table is not None:
-                connection.execute(
-                    update(TABLES).where(is_table(source, table)).values(last_error=text)
-                )
-            if window is not None:
-                bounds = and_(
-                    WINDOWS.c.source == source,
-                    WINDOWS.c.scn_low == window.scn_low,
-                    WINDOWS.c.scn_high == window.scn_high,
-                )
-                connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
-            if table is None and window is None:
-                named = SOURCES.c.name == source
-                connection.execute(update(SOURCES).where(named).values(last_error=text))
+            connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
 
 
 def source_row(connection: Connection, name: str) -> SourceRecord | None:

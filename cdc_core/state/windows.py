@@ -131,16 +131,14 @@ class WindowQueries:
         self,
         source: str,
         bounds: Sequence[ScnWindow],
-        mining_low: Scn | None = None,
         *,
         ends: Sequence[datetime] | None = None,
     ) -> list[WindowRecord]:
         """Append windows. Those that are there already are left as they are, so this may be repeated.
 
         Args:
-            source: Name of a saved source with a snapshot SCN.
+            source: Name of a saved source, whose record says how far back its first window reads.
             bounds: Windows in order, each joining the one before it; the first joins the last planned one.
-            mining_low: How far back the source's first window reads; by default what the source's record says.
             ends: The time of each window's upper end in Oracle; by default the present.
 
         Raises:
@@ -149,7 +147,7 @@ class WindowQueries:
         """
         with self._database.writing() as connection:
             record = source_row(connection, source)
-            if record is None or record.snapshot_scn is None:
+            if record is None:
                 raise NotYetError(
                     "the source has no snapshot yet, so its windows have no beginning",
                     hint="Take the snapshot first: `redolake snapshot`.",
@@ -166,12 +164,8 @@ class WindowQueries:
                 found = _window(connection, source, window)
                 if found is None:
                     _refuse_gap(source, window, end)
-                    reach = mining_low if mining_low is not None else record.mining_low
-                    low = (
-                        min(window.scn_low, reach)
-                        if ordinal == 0 and reach is not None
-                        else window.scn_low
-                    )
+                    reach = record.mining_low if ordinal == 0 else window.scn_low
+                    low = min(window.scn_low, reach)
                     key = window.partition_key(ended, after=previous)
                     found = WindowRecord(
                         source=source,

@@ -218,14 +218,12 @@ class Context:
         return captured if tables is None else tables
 
     @contextmanager
-    def recorded(
-        self, *, table: TableId | None = None, window: ScnWindow | None = None
-    ) -> Iterator[None]:
-        """Keep the error of a failing block as the table's or window's last error, and let it go on."""
+    def recorded(self, window: ScnWindow) -> Iterator[None]:
+        """Keep the error that stops a block as the window's last error, and let it go on."""
         try:
             yield
         except TerminalError as error:
-            self.store.record_error(self.source, table=table, window=window, text=str(error))
+            self.store.record_error(self.source, window, str(error))
             raise
 
 

@@ -271,7 +271,7 @@ def _join(ctx: Context, tables: Sequence[TableId], *, fresh: bool) -> list[Chunk
 
 def _removal(ctx: Context, table: TableId, asked_by: AskedBy) -> StreamEnd:
     last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
-    scn = last[0].window.scn_high if last else (ctx.source_record().snapshot_scn or 0)
+    scn = last[0].window.scn_high if last else ctx.source_record().snapshot_scn
     if asked_by == "configuration":
         reason = "the table was taken out of the configuration"
         way_out = "Name it there again to take it in with a snapshot."

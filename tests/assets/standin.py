@@ -144,7 +144,12 @@ class StandIn:
         first = self.store.source(self.source) is None
         if first:
             self.store.save_source(
-                SourceRecord(name=self.source, snapshot_scn=SNAPSHOT_SCN, mining_low=Scn(900))
+                SourceRecord(
+                    name=self.source,
+                    snapshot_scn=SNAPSHOT_SCN,
+                    mining_low=Scn(900),
+                    resetlogs_change=1,
+                )
             )
         scn = SNAPSHOT_SCN if first else Scn(self.scn)
         planned = [
@@ -239,7 +244,6 @@ class StandIn:
             raise NotYetError("this source has no snapshot yet", hint="Run `redolake snapshot`.")
         last = self.store.windows(self.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else SNAPSHOT_SCN
-        mining_low = low if last else Scn(900)
         bounds = []
         while low < self.scn:
             high = Scn(min(low + self.window_scns, self.scn))
@@ -247,7 +251,7 @@ class StandIn:
             low = high
         if bounds:
             ends = [ended(window.scn_high) for window in bounds]
-            self.store.plan_windows(self.source, bounds, mining_low, ends=ends)
+            self.store.plan_windows(self.source, bounds, ends=ends)
         return bounds
 
     def pass_idle_windows(self) -> WindowRecord | None:

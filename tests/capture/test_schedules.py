@@ -77,7 +77,7 @@ class Run:
 
     @property
     def low(self) -> int:
-        return self.planned[-1].scn_high if self.planned else int(self.source.snapshot_scn or 0)
+        return self.planned[-1].scn_high if self.planned else self.source.snapshot_scn
 
     def plan(self) -> None:
         session: Any = WorldSession(self.world)
@@ -93,7 +93,6 @@ class Run:
         window = self.planned[ordinal]
         session: Any = WorldSession(self.world, is_lively=is_lively)
         low = window.scn_low if ordinal else self.source.mining_low
-        assert low is not None
         work = WindowWork(
             source=self.source, record=_record(ordinal, window, low), tables=[EMP],
             ledger=self.ledger, positions=self.positions, joins={},
@@ -167,8 +166,8 @@ def differences(run: Run) -> list[str]:
         if row["state"] == "commit":
             commits.setdefault(row["xid"], []).append(row)
     for one in run.world.transactions:
-        found += _row_differences(one, landed, int(run.source.mining_low or 0))
-        found += _commit_differences(one, landed, commits.pop(one.xid, []), int(run.source.snapshot_scn or 0))  # fmt: skip
+        found += _row_differences(one, landed, run.source.mining_low)
+        found += _commit_differences(one, landed, commits.pop(one.xid, []), run.source.snapshot_scn)  # fmt: skip
     found += [f"nobody committed {xid}" for xid in commits if not xid.endswith("ffffffff")]
     vanished = sum(one.has_vanished for one in run.world.transactions)
     found += _ledger_differences(run)

@@ -356,8 +356,6 @@ class Window:
             self.manifest,
             self.schema.table,
             self.schema,
-            self.redo_paths,
-            self.transactions_paths,
             **more,
         )
 

@@ -35,6 +35,7 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
 from cdc_core.state.store import Store
 
+SOURCE = SourceRecord(name="src", snapshot_scn=Scn(100), mining_low=Scn(90), resetlogs_change=1)
 EMP = TableId("HR", "EMP")
 DEPT = TableId("HR", "Dept")
 
@@ -108,7 +109,7 @@ def manifest_of(
 @pytest.fixture
 def planned(store: Store) -> Store:
     """A source with its first two windows planned and two tables."""
-    store.save_source(SourceRecord(name="src", snapshot_scn=Scn(100), mining_low=Scn(90)))
+    store.save_source(SOURCE)
     store.save_table(TableRecord(source="src", table=EMP))
     store.save_table(TableRecord(source="src", table=DEPT))
     store.plan_windows("src", [window(100, 200), window(200, 300)])
@@ -150,18 +151,9 @@ def test_sources_and_tables_read_back(store: Store) -> None:
     assert store.table("src", TableId("HR", "DEPT")) is None
 
 
-def test_errors_are_kept_with_what_they_happened_to(planned: Store) -> None:
-    planned.record_error("src", text="of source")
-    planned.record_error("src", table=EMP, text="of table")
-    planned.record_error("src", window=window(100, 200), text="of window")
-    source, table = planned.source("src"), planned.table("src", EMP)
-    assert source is not None
-    assert table is not None
-    first, second = planned.windows("src")
-    assert (source.last_error, table.last_error) == ("of source", "of table")
-    assert (first.last_error, second.last_error) == ("of window", None)
-    planned.record_error("src", table=EMP, text=None)
-    assert planned.table("src", EMP) == TableRecord(source="src", table=EMP)
+def test_an_error_is_kept_with_the_window_that_it_stopped(planned: Store) -> None:
+    planned.record_error("src", window(100, 200), "of window")
+    assert [one.last_error for one in planned.windows("src")] == ["of window", None]
 
 
 # --- windows ------------------------------------------------------------------------------------
@@ -200,7 +192,6 @@ def test_windows_that_do_not_join_are_refused_altogether(
 
 
 def test_a_source_without_snapshot_has_no_windows(store: Store) -> None:
-    store.save_source(SourceRecord(name="src"))
     with pytest.raises(NotYetError, match="no snapshot yet"):
         store.plan_windows("src", [window(100, 200)])
 
@@ -401,20 +392,13 @@ def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
         store.record_chunk_landed(chunk_manifest(2), "a" * 64)
 
 
-def test_only_a_planned_chunk_may_move_to_a_newer_scn(store: Store) -> None:
+def test_a_chunk_that_was_read_as_of_a_newer_scn_raises_the_table_s(store: Store) -> None:
     store.save_table(TableRecord(source="src", table=EMP, consistent_scn=Scn(100)))
     store.plan_chunks([chunk(1)])
-    assert store.move_chunk("src", EMP, "s1", 1, Scn(150)).scn == 150
-    store.record_chunk_error("src", EMP, "s1", 1, "ORA-01555")
-    found = store.chunk("src", EMP, "s1", 1)
-    assert found is not None
-    assert found.last_error == "ORA-01555"
     store.record_chunk_landed(chunk_manifest(scn=150), "a" * 64)
     table = store.table("src", EMP)
     assert table is not None
     assert table.consistent_scn == 150
-    with pytest.raises(TerminalError, match="landed already"):
-        store.move_chunk("src", EMP, "s1", 1, Scn(160))
 
 
 # --- signals ------------------------------------------------------------------------------------
@@ -516,10 +500,10 @@ def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
 def test_what_was_written_is_there_after_opening_again(
     url: str, store: Store, clock: Clock
 ) -> None:
-    store.save_source(SourceRecord(name="src"))
+    store.save_source(SOURCE)
     store.close()
     with Store.open(url, clock=clock) as again:
-        assert again.source("src") == SourceRecord(name="src")
+        assert again.source("src") == SOURCE
 
 
 def test_the_migrations_give_the_tables_that_the_code_uses(url: str, store: Store) -> None:
@@ -575,6 +559,6 @@ def test_sqlite_writers_wait_for_each_other(tmp_path: Path) -> None:
         other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
-        store.save_source(SourceRecord(name="src"))
+        store.save_source(SOURCE)
         assert store.source("src") is not None
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)

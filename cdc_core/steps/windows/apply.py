@@ -37,7 +37,7 @@ def apply_window(
         NotYetError: The window is not captured, or all tables that want it must take an earlier one first.
     """
     started = time.monotonic()
-    with ctx.recorded(window=window):
+    with ctx.recorded(window):
         record = captured_window(ctx, window)
         manifest, _ = ctx.window_manifest(window)
         parts = _parts(ctx, manifest, tables)

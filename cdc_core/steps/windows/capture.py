@@ -27,7 +27,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
         RedoUnavailableError: Redo is gone, or the database was opened with RESETLOGS.
     """
     started = time.monotonic()
-    with ctx.recorded(window=window), ctx.lease("capture", wait_seconds=120):
+    with ctx.recorded(window), ctx.lease("capture", wait_seconds=120):
         record = ctx.window_record(window)
         repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
         if not repeated and record.state == "planned":

@@ -25,16 +25,15 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         source = ctx.source_record()
         last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
-        assert low is not None
-        mining_low = low if last else source.mining_low
-        assert mining_low is not None
         found = ctx.changes.next_windows(
-            low, read_from=mining_low, until=None if until is None else Scn(until)
+            low,
+            read_from=low if last else source.mining_low,
+            until=None if until is None else Scn(until),
         )
         if not found:
             return []
         bounds = [one.window for one in found]
-        ctx.store.plan_windows(ctx.source, bounds, mining_low, ends=[one.ended for one in found])
+        ctx.store.plan_windows(ctx.source, bounds, ends=[one.ended for one in found])
         high = bounds[-1].scn_high
         ctx.reported(
             StepReport(
