@@ -6,6 +6,9 @@ RUN := .venv/bin
 SITE := .redolake/docs
 SCALE ?= day
 PYTEST_ARGS ?=
+ifeq ($(origin SEED), undefined)
+SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+endif
 BENCH_ARGS ?=
 MUTATE_ARGS ?=
 
@@ -39,7 +42,13 @@ check: setup ## Check format, lint, types and import contracts
 bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENCH_ARGS=--quick for less)
 	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS)
 
-prove: setup ## Load, kill, restart, replay: show that nothing is lost and nothing doubled (the long form)
+prove: setup ## Load, kill, restart, replay under a new seed: nothing is lost or doubled (SEED=n repeats a run)
+	@echo "make prove SEED=$(SEED) repeats this run"
+	@$(RUN)/python -m tests.invariants.prove --short --seed $(SEED)
+
+prove-long: setup ## The same with every kill, every rule broken on purpose, all schedules, the killed demo
+	@echo "make prove-long SEED=$(SEED) repeats this run"
+	@$(RUN)/python -m tests.invariants.prove --seed $(SEED)
 	@$(RUN)/python -m pytest tests/capture/test_schedules.py tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
 	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
 

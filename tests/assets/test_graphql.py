@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def ask(
     pipeline: StandIn, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Any]:
+) -> Iterator[Ask]:
     monkeypatch.setenv("REDOLAKE_TEST_FOLDER", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     target = PythonFileTarget(
@@ -47,13 +47,15 @@ def ask(
     with WorkspaceProcessContext(instance, target) as workspace:
         client = TestClient(DagsterWebserver(workspace).create_asgi_app())
 
-        def asked(query: str, **variables: Any) -> Any:
+        def asked(query: str, **variables: Any) -> dict[str, Any]:
             answer = client.post("/graphql", json={"query": query, "variables": variables}).json()
             assert "errors" not in answer, answer["errors"]
             return answer["data"]
 
         yield asked
 
+
+Ask = Callable[..., dict[str, Any]]
 
 ASSETS = """{ assetNodes { assetKey { path } groupName kinds isPartitioned
     dependencyKeys { path } hasMaterializePermission isMaterializable } }"""
@@ -66,7 +68,7 @@ PARTITIONS = """query ($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) 
       ... on IntMetadataEntry { intValue } } } } } }"""
 
 
-def test_the_graph_leads_from_oracle_to_mirrors(ask: Any) -> None:
+def test_the_graph_leads_from_oracle_to_mirrors(ask: Ask) -> None:
     nodes = {"/".join(node["assetKey"]["path"]): node for node in ask(ASSETS)["assetNodes"]}
     mirror = nodes["hr/mirror/hr/jobs"]
     assert mirror["isPartitioned"]
@@ -77,7 +79,7 @@ def test_the_graph_leads_from_oracle_to_mirrors(ask: Any) -> None:
 
 
 def test_a_range_that_is_launched_in_the_ui_is_a_run_in_a_process_of_its_own(
-    ask: Any, pipeline: StandIn, instance: dg.DagsterInstance
+    ask: Ask, pipeline: StandIn, instance: dg.DagsterInstance
 ) -> None:
     pipeline.snapshotted().plan_windows()
     add_partitions(instance, pipeline.records, pipeline.config, NAMES)

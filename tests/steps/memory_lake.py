@@ -21,7 +21,7 @@ from cdc_core.lake import spark
 from cdc_core.lake.decoding import ChangeDecoder
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
-from cdc_core.lake.work import DeltaPosition
+from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
@@ -76,7 +76,7 @@ class MemoryLake:
     # -- what the steps call -----------------------------------------------------------------------------------------
 
     def prepare_schema(
-        self, change: SchemaChange | TableSchema, generation: int = 0, *, fence: Any = None
+        self, change: SchemaChange | TableSchema, generation: int = 0, *, fence: Fence | None = None
     ) -> None:
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
@@ -96,7 +96,7 @@ class MemoryLake:
         covered_scn: int = 0,
         earlier: Sequence[TableSchema] = (),
         late_above: int | None = None,
-        fence: Any = None,
+        fence: Fence | None = None,
     ) -> TableApplied:
         found, window = self.tables[table], manifest.window
         app = f"{generation}"
@@ -130,7 +130,7 @@ class MemoryLake:
         table: TableId,
         _schema: TableSchema,
         *,
-        fence: Any = None,
+        fence: Fence | None = None,
         **_options: Any,
     ) -> TableApplied:
         """An undamaged mirror stays as it is, and nothing damages this one."""
@@ -143,7 +143,7 @@ class MemoryLake:
         paths: Sequence[str],
         *,
         generation: int = 0,
-        fence: Any = None,
+        fence: Fence | None = None,
         **_options: Any,
     ) -> TableApplied:
         table = manifest.schema.table
@@ -173,7 +173,7 @@ class MemoryLake:
         _key: Key,
         generation: int = 0,
         *,
-        fence: Any = None,
+        fence: Fence | None = None,
     ) -> list[str]:
         self._enter("purge_column", table, f"{generation}:{column}", fence)
         for values, _, _ in self.tables[table].rows.values():
@@ -187,7 +187,7 @@ class MemoryLake:
         scn_lowest: int,
         *,
         generation: int = 0,
-        fence: Any = None,
+        fence: Fence | None = None,
         **_options: Any,
     ) -> TableApplied:
         found = self.tables[table]
@@ -208,7 +208,7 @@ class MemoryLake:
         done = self.tables[table].transactions.get(f"{generation}")
         return DeltaPosition(done, done)
 
-    def _enter(self, call: str, table: TableId, what: str, fence: Any) -> None:
+    def _enter(self, call: str, table: TableId, what: str, fence: Fence | None) -> None:
         self.before(call, table)
         if self.failures[table]:
             raise self.failures[table].pop(0)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import Result
 from typer.testing import CliRunner
 
 from cdc_core.errors import PartitionKeyError
@@ -71,7 +72,7 @@ def write(oracle: Oracle, tmp_path: Path) -> Write:
     return written
 
 
-def run(config: Path, *arguments: str, password: str = "capture") -> Any:
+def run(config: Path, *arguments: str, password: str = "capture") -> Result:
     """The command as the shell runs it: exit code and what it printed."""
     from pipelines.cli import app
 
@@ -87,7 +88,7 @@ def landed(config: Path, oracle: Oracle) -> tuple[Pipeline, ChunkKey]:
     return pipeline, key
 
 
-def is_told(result: Any, *words: str) -> None:
+def is_told(result: Result, *words: str) -> None:
     """One error without a traceback, exit code 2, with all the words."""
     text = " ".join((result.stdout + (result.stderr or "")).split())
     assert result.exit_code == 2, text
@@ -187,7 +188,7 @@ def test_a_partition_key_that_is_no_window_is_refused(key: str) -> None:
         ScnWindow.parse(key)
 
 
-@pytest.mark.parametrize("key", ["", "s1", "s1:", ":3", "s1:x"])
+@pytest.mark.parametrize("key", ["", "s1", "s1:", ":3", "s1:x", "s1_3", "s1_0-of-3", "s1_4-of-3"])
 def test_a_partition_key_that_is_no_chunk_is_refused(key: str) -> None:
     with pytest.raises(PartitionKeyError, match="chunk"):
         ChunkKey.parse(TableId("DEMO", "ORDERS"), key)

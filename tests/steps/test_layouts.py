@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from cdc_core.capture.positions import upper_bound
 from cdc_core.oracle.database import current_scn
@@ -72,8 +72,6 @@ def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
     ]
 
 
-def _delta(path: Path) -> Any:
-    from deltalake import DeltaTable
-
+def _delta(path: Path) -> DeltaTable:
     [log] = (path / "lake").glob("src/mirror/**/_delta_log")
     return DeltaTable(str(log.parent))

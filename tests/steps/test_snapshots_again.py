@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cdc_core.config import SourceConfig
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import Oracle, running_oracle
@@ -27,7 +28,7 @@ def oracle(spark_process: None) -> Iterator[Oracle]:
         yield running
 
 
-def config(oracle: Oracle, path: Path, table: str, **more: Any) -> Any:
+def config(oracle: Oracle, path: Path, table: str, **more: Any) -> SourceConfig:
     lake = {"path": str(path / "lake"), "driver_memory": "1g"}
     return oracle.config(path, table, lake=lake, snapshot={"chunk_rows": 100}, **more)
 
