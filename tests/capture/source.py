@@ -1,4 +1,4 @@
-"""A source that captures windows of an embedded Oracle one after the other, without Spark."""
+"""A source that captures windows of a database one after the other, without Spark."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
 from tests.capture.landed import landed_window
-from tests.oracle.embedded import Oracle, wait_until
+from tests.oracle.backends import Database
+from tests.oracle.embedded import wait_until
 
 
 @dataclass(slots=True)
 class Source:
     """A source with its store and landing, that captures windows one after the other."""
 
-    oracle: Oracle
+    oracle: Database
     config: SourceConfig
     session: OracleSession
     landing: LandingStore
@@ -40,7 +41,7 @@ class Source:
     record: SourceRecord
 
     @classmethod
-    def begin(cls, oracle: Oracle, path: Path, *tables: str, **more: Any) -> Source:
+    def begin(cls, oracle: Database, path: Path, *tables: str, **more: Any) -> Source:
         config = oracle.config(path, *(tables or ("EMP",)), **more)
         session = oracle.capture_session(config)
         store = Store.open(config.state.url)

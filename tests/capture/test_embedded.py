@@ -25,9 +25,10 @@ from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from oracle_embedded.database import ADMIN
+from oracle_embedded.database import ADMIN, OWNER
 from oracle_embedded.faults import Fault, FaultKind
 from tests.capture.source import Source
+from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import Oracle, running_oracle, wait_until
 
 EMP = TableId("DEMO", "EMP")
@@ -35,19 +36,30 @@ BIND = "ALTER SYSTEM SWITCH LOGFILE"
 """Redo of open transactions waits in their strands until a switch binds it."""
 
 
+TABLES = (
+    "CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))",
+    "CREATE TABLE OTHER (ID NUMBER(10) PRIMARY KEY)",
+    "INSERT INTO EMP VALUES (1, 'before')",
+)
+
+
+@pytest.fixture(params=BACKENDS)
+def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
+    with open_backend(request.param) as oracle:
+        oracle.run(*TABLES)
+        yield oracle
+
+
 @pytest.fixture
-def oracle() -> Iterator[Oracle]:
+def embedded() -> Iterator[Oracle]:
+    """For what cannot be asked of a real database: faults, lost logs, its administrator's mistakes."""
     with running_oracle() as oracle:
-        oracle.run(
-            "CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))",
-            "CREATE TABLE OTHER (ID NUMBER(10) PRIMARY KEY)",
-            "INSERT INTO EMP VALUES (1, 'before')",
-        )
+        oracle.run(*TABLES)
         yield oracle
 
 
 def test_a_transaction_over_three_windows_is_whole_in_that_of_its_commit(
-    oracle: Oracle, tmp_path: Path
+    oracle: Database, tmp_path: Path
 ) -> None:
     long = oracle.owner()
     long.cursor().execute("INSERT INTO EMP VALUES (100, 'before the snapshot')")
@@ -78,7 +90,7 @@ def test_a_transaction_over_three_windows_is_whole_in_that_of_its_commit(
     assert source.store.open_transactions("src") == []
 
 
-def test_rollbacks_and_savepoints_are_told_apart(oracle: Oracle, tmp_path: Path) -> None:
+def test_rollbacks_and_savepoints_are_told_apart(oracle: Database, tmp_path: Path) -> None:
     source = Source.begin(oracle, tmp_path)
     with oracle.owner() as connection:
         cursor = connection.cursor()
@@ -98,7 +110,7 @@ def test_rollbacks_and_savepoints_are_told_apart(oracle: Oracle, tmp_path: Path)
 
 
 def test_other_tables_do_not_land_and_idle_windows_are_empty(
-    oracle: Oracle, tmp_path: Path
+    oracle: Database, tmp_path: Path
 ) -> None:
     source = Source.begin(oracle, tmp_path)
     oracle.run("INSERT INTO OTHER VALUES (1)")
@@ -108,7 +120,7 @@ def test_other_tables_do_not_land_and_idle_windows_are_empty(
     assert idle.window.scn_low == manifest.window.scn_high
 
 
-def test_log_switches_within_a_window_lose_nothing(oracle: Oracle, tmp_path: Path) -> None:
+def test_log_switches_within_a_window_lose_nothing(oracle: Database, tmp_path: Path) -> None:
     source = Source.begin(oracle, tmp_path)
     with oracle.owner() as connection:
         for number in range(5):
@@ -125,39 +137,41 @@ def test_log_switches_within_a_window_lose_nothing(oracle: Oracle, tmp_path: Pat
     assert len(manifest.logs) >= 6
 
 
-def test_a_deleted_log_stops_the_window(oracle: Oracle, tmp_path: Path) -> None:
-    source = Source.begin(oracle, tmp_path)
-    oracle.run("INSERT INTO EMP VALUES (300, 'x')")
+def test_a_deleted_log_stops_the_window(embedded: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(embedded, tmp_path)
+    embedded.run("INSERT INTO EMP VALUES (300, 'x')")
     for _ in range(5):
-        oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+        embedded.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
     needed = [
         log for log in read_logs(source.session, source.start.mining_low) if log.state == "archived"
     ]
-    oracle.database.redo.delete_archived_log(min(log.sequence for log in needed))
+    embedded.database.redo.delete_archived_log(min(log.sequence for log in needed))
     with pytest.raises(RedoUnavailableError, match="deleted"):
         source.window()
 
 
-def test_logs_that_are_not_archived_yet_are_read_online(oracle: Oracle, tmp_path: Path) -> None:
-    source = Source.begin(oracle, tmp_path)
-    oracle.database.redo.hold_archiver(held=True)
-    oracle.run("INSERT INTO EMP VALUES (310, 'x')")
-    oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
-    oracle.run("INSERT INTO EMP VALUES (311, 'x')")
+def test_logs_that_are_not_archived_yet_are_read_online(embedded: Oracle, tmp_path: Path) -> None:
+    source = Source.begin(embedded, tmp_path)
+    embedded.database.redo.hold_archiver(held=True)
+    embedded.run("INSERT INTO EMP VALUES (310, 'x')")
+    embedded.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    embedded.run("INSERT INTO EMP VALUES (311, 'x')")
     assert source.window().rows_by_table == {"DEMO.EMP": 2}
 
 
-def test_a_database_opened_with_resetlogs_stops_the_window(oracle: Oracle, tmp_path: Path) -> None:
-    source = Source.begin(oracle, tmp_path)
+def test_a_database_opened_with_resetlogs_stops_the_window(
+    embedded: Oracle, tmp_path: Path
+) -> None:
+    source = Source.begin(embedded, tmp_path)
     source.window()
-    oracle.database.redo.open_resetlogs()
-    oracle.run("INSERT INTO EMP VALUES (320, 'x')")
+    embedded.database.redo.open_resetlogs()
+    embedded.run("INSERT INTO EMP VALUES (320, 'x')")
     with pytest.raises(RedoUnavailableError, match="RESETLOGS"):
         source.window()
 
 
 def test_an_added_column_is_followed_and_a_dropped_one_is_not(
-    oracle: Oracle, tmp_path: Path
+    oracle: Database, tmp_path: Path
 ) -> None:
     source = Source.begin(oracle, tmp_path)
     oracle.run("INSERT INTO EMP VALUES (400, 'old form')")
@@ -178,7 +192,7 @@ def test_an_added_column_is_followed_and_a_dropped_one_is_not(
     assert (end.table, "NAME" in end.reason) == (EMP, True)
 
 
-def test_truncation_ends_the_table_s_stream(oracle: Oracle, tmp_path: Path) -> None:
+def test_truncation_ends_the_table_s_stream(oracle: Database, tmp_path: Path) -> None:
     source = Source.begin(oracle, tmp_path)
     oracle.run("TRUNCATE TABLE EMP")
     manifest = source.window()
@@ -187,7 +201,7 @@ def test_truncation_ends_the_table_s_stream(oracle: Oracle, tmp_path: Path) -> N
     assert manifest.window.scn_low < end.scn < manifest.window.scn_high
 
 
-def test_long_statements_land_in_one_piece(oracle: Oracle, tmp_path: Path) -> None:
+def test_long_statements_land_in_one_piece(oracle: Database, tmp_path: Path) -> None:
     oracle.run(
         "CREATE TABLE LONGER (ID NUMBER(10) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000))"
     )
@@ -203,7 +217,7 @@ def test_long_statements_land_in_one_piece(oracle: Oracle, tmp_path: Path) -> No
 
 
 def test_only_queries_session_settings_and_logminer_calls_are_sent(
-    oracle: Oracle, tmp_path: Path
+    oracle: Database, tmp_path: Path
 ) -> None:
     source = Source.begin(oracle, tmp_path)
     check_source(source.session, source.config)
@@ -256,22 +270,22 @@ def test_preflight_finds_everything_at_once(tmp_path: Path) -> None:
             assert not [one for one in check_source(session, config) if one.is_problem]
 
 
-def test_a_user_without_grants_is_told_each_of_them(oracle: Oracle, tmp_path: Path) -> None:
-    config = oracle.config(tmp_path, "EMP", oracle={"dsn": oracle.server.dsn, "user": "DEMO", "password": "owner"})  # fmt: skip
+def test_a_user_without_grants_is_told_each_of_them(oracle: Database, tmp_path: Path) -> None:
+    config = oracle.config(tmp_path, "EMP", oracle=oracle.login(OWNER))  # fmt: skip
     with connect(config.oracle) as session:
         problems = [one.remedy for one in check_source(session, config) if one.is_problem]
     assert "GRANT SELECT ON SYS.V_$ARCHIVED_LOG TO DEMO" in problems
     assert any("GRANT LOGMINING" in remedy for remedy in problems)
 
 
-def test_a_wrong_password_is_said_without_it(oracle: Oracle, tmp_path: Path) -> None:
-    config = oracle.config(tmp_path, "EMP", oracle={"dsn": oracle.server.dsn, "user": "DEMO", "password": "nosecret"})  # fmt: skip
+def test_a_wrong_password_is_said_without_it(oracle: Database, tmp_path: Path) -> None:
+    config = oracle.config(tmp_path, "EMP", oracle=oracle.login(OWNER, "nosecret"))  # fmt: skip
     with pytest.raises(ConfigError) as caught:
         connect(config.oracle)
     assert "nosecret" not in str(caught.value)
 
 
-def test_a_table_without_key_is_refused(oracle: Oracle, tmp_path: Path) -> None:
+def test_a_table_without_key_is_refused(oracle: Database, tmp_path: Path) -> None:
     oracle.run("CREATE TABLE KEYLESS (ID NUMBER(10), V VARCHAR2(5))")
     with pytest.raises(PreflightError, match=r'ALTER TABLE "DEMO"\."KEYLESS" ADD PRIMARY KEY'):
         Source.begin(oracle, tmp_path, "KEYLESS")
@@ -279,19 +293,19 @@ def test_a_table_without_key_is_refused(oracle: Oracle, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [FaultKind.LOST_CONNECTION, FaultKind.ORA_ERROR])
 def test_a_window_that_fails_in_the_middle_can_be_captured_again(
-    oracle: Oracle, tmp_path: Path, kind: FaultKind
+    embedded: Oracle, tmp_path: Path, kind: FaultKind
 ) -> None:
-    source = Source.begin(oracle, tmp_path)
-    with oracle.owner() as connection:
+    source = Source.begin(embedded, tmp_path)
+    with embedded.owner() as connection:
         rows = [(1000 + n, "x") for n in range(1000)]
         connection.cursor().executemany("INSERT INTO EMP VALUES (:1, :2)", rows)
         connection.commit()
     fault = Fault(kind, sql_contains="V$LOGMNR_CONTENTS", nth=3, code=1291)
-    oracle.server.faults.arm(fault)
+    embedded.server.faults.arm(fault)
     if kind is FaultKind.LOST_CONNECTION:
         with pytest.raises(OracleUnavailableError):
             source.window()
-        source.session = oracle.capture_session(source.config)
+        source.session = embedded.capture_session(source.config)
         manifest = source.capture(source.store.windows("src")[0])
     else:
         manifest = source.window()

@@ -17,6 +17,7 @@ from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_d
 from oracle_embedded.redo import Wart
 from oracle_embedded.server import EmbeddedServer
 
+WAIT_ROUNDS = 600
 PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner"}
 
 
@@ -63,18 +64,11 @@ class Oracle:
 
     def config(self, path: Path, *tables: str, **more: Any) -> SourceConfig:
         """A source of this database with local folders below ``path``."""
-        return SourceConfig.model_validate(
-            {
-                "name": "src",
-                "oracle": {"dsn": self.server.dsn, "user": CAPTURE, "password": "capture"},
-                "tables": [{"name": f"{OWNER}.{name}"} for name in tables],
-                "capture": {"close_at": "online"},
-                "landing": {"type": "local", "path": str(path / "landing")},
-                "lake": {"path": str(path / "lake")},
-                "state": {"url": f"sqlite:///{path / 'state.db'}"},
-                **more,
-            }
-        )
+        return source_config(path, *tables, **{"oracle": self.login(CAPTURE), **more})
+
+    def login(self, user: str, password: str | None = None) -> dict[str, str]:
+        """``oracle`` of a configuration with another user, or a wrong password."""
+        return {"dsn": self.server.dsn, "user": user, "password": password or PASSWORDS[user]}
 
     def capture_session(self, config: SourceConfig) -> OracleSession:
         """A session as capture opens it; its statements go to ``sent``. It is closed with the database."""
@@ -112,9 +106,24 @@ def running_oracle(*, logging: bool = True, warts: Iterable[Wart] = ()) -> Itera
         database.close()
 
 
+def source_config(path: Path, *tables: str, **more: Any) -> SourceConfig:
+    """A source named ``src`` with local folders below ``path``; ``more`` are further attributes."""
+    return SourceConfig.model_validate(
+        {
+            "name": "src",
+            "tables": [{"name": f"{OWNER}.{name}"} for name in tables],
+            "capture": {"close_at": "online"},
+            "landing": {"type": "local", "path": str(path / "landing")},
+            "lake": {"path": str(path / "lake")},
+            "state": {"url": f"sqlite:///{path / 'state.db'}"},
+            **more,
+        }
+    )
+
+
 def wait_until(scn: int, current: Any) -> int:
     """Wait until ``current()`` has passed ``scn``; returns what it gave."""
-    for _ in range(100):
+    for _ in range(WAIT_ROUNDS):
         found: int = current()
         if found >= scn:
             return found

@@ -35,12 +35,13 @@ from cdc_core.snapshot.read import read_chunk
 from cdc_core.snapshot.signals import read_signal_table
 from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
+from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import Oracle, running_oracle
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as oracle:
+@pytest.fixture(scope="module", params=BACKENDS)
+def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
+    with open_backend(request.param) as oracle:
         yield oracle
 
 
@@ -50,7 +51,7 @@ _STAMP = "TO_TIMESTAMP(:1, 'YYYY-MM-DD HH24:MI:SS.FF6')"
 class Reader:
     """Snapshots one table of a database and reads back what landed."""
 
-    def __init__(self, oracle: Oracle, path: Path, table: str, **more: Any) -> None:
+    def __init__(self, oracle: Database, path: Path, table: str, **more: Any) -> None:
         self.config: SourceConfig = oracle.config(path, table, **more)
         self.session: OracleSession = oracle.capture_session(self.config)
         self.landing: LandingStore = open_landing(self.config.landing)
@@ -84,7 +85,7 @@ class Reader:
         return [self.read(one, at, condition)[1] for at, one in enumerate(ranges)]
 
 
-def fill(oracle: Oracle, ddl: str, sql: str, rows: list[Any]) -> None:
+def fill(oracle: Database, ddl: str, sql: str, rows: list[Any]) -> None:
     with oracle.owner() as connection:
         connection.cursor().execute(ddl)
         if rows:
@@ -111,7 +112,7 @@ def fill(oracle: Oracle, ddl: str, sql: str, rows: list[Any]) -> None:
     ],
 )  # fmt: skip
 def test_every_row_is_in_one_chunk_whatever_the_keys_type(
-    oracle: Oracle, tmp_path: Path, name: str, key: str, values: list[Any]
+    oracle: Database, tmp_path: Path, name: str, key: str, values: list[Any]
 ) -> None:
     distinct = sorted(set(values))
     fill(
@@ -130,7 +131,7 @@ def test_every_row_is_in_one_chunk_whatever_the_keys_type(
 
 
 @pytest.fixture(scope="module")
-def wide(oracle: Oracle) -> str:
+def wide(oracle: Database) -> str:
     """A table with a key of two columns in another order than the table's."""
     fill(
         oracle,
@@ -143,7 +144,7 @@ def wide(oracle: Oracle) -> str:
 
 @pytest.mark.parametrize("by", ["key", "rowid"])
 def test_a_table_with_a_composite_key_is_cut_without_gap_or_overlap(
-    oracle: Oracle, tmp_path: Path, wide: str, by: Literal["key", "rowid"]
+    oracle: Database, tmp_path: Path, wide: str, by: Literal["key", "rowid"]
 ) -> None:
     reader = Reader(oracle, tmp_path, wide)
     ranges = reader.plan(120, by)
@@ -154,7 +155,7 @@ def test_a_table_with_a_composite_key_is_cut_without_gap_or_overlap(
     assert len({(row["A"], row["B"]) for table in tables for row in table.to_pylist()}) == 1000
 
 
-def test_chunks_show_the_table_as_of_their_scn(oracle: Oracle, tmp_path: Path) -> None:
+def test_chunks_show_the_table_as_of_their_scn(oracle: Database, tmp_path: Path) -> None:
     rows = [(n, n) for n in range(250)]
     fill(oracle, "CREATE TABLE MOVING (ID NUMBER(5) PRIMARY KEY, V NUMBER(5))", "INSERT INTO MOVING VALUES (:1, :2)", rows)  # fmt: skip
     reader = Reader(oracle, tmp_path, "MOVING")
@@ -167,7 +168,7 @@ def test_chunks_show_the_table_as_of_their_scn(oracle: Oracle, tmp_path: Path) -
 
 
 def test_a_large_chunk_is_several_files(
-    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    oracle: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     oracle.run(
         "CREATE TABLE LARGE (ID NUMBER(9) PRIMARY KEY)",
@@ -180,7 +181,9 @@ def test_a_large_chunk_is_several_files(
     assert sorted(rows.column("ID").to_pylist()) == list(range(1, 2501))
 
 
-def test_an_empty_table_is_one_empty_chunk_with_the_schema(oracle: Oracle, tmp_path: Path) -> None:
+def test_an_empty_table_is_one_empty_chunk_with_the_schema(
+    oracle: Database, tmp_path: Path
+) -> None:
     fill(oracle, "CREATE TABLE EMPTY (ID NUMBER(5) PRIMARY KEY, T VARCHAR2(5))", "", [])
     reader = Reader(oracle, tmp_path, "EMPTY")
     for by in ("key", "rowid"):
@@ -191,7 +194,7 @@ def test_an_empty_table_is_one_empty_chunk_with_the_schema(oracle: Oracle, tmp_p
     assert table.schema.types == [pa.int64(), pa.string()]
 
 
-def test_values_are_exact_in_every_type(oracle: Oracle, tmp_path: Path) -> None:
+def test_values_are_exact_in_every_type(oracle: Database, tmp_path: Path) -> None:
     oracle.run(
         "CREATE TABLE EXACT_VALUES (ID NUMBER(5) PRIMARY KEY, N NUMBER, P NUMBER(38), S NUMBER(10,2), M NUMBER(5,-2),"
         " D DATE, T TIMESTAMP(6), T9 TIMESTAMP(9), R RAW(10), F BINARY_DOUBLE, C CLOB, H CHAR(4), V VARCHAR2(20))",
@@ -222,7 +225,7 @@ def test_values_are_exact_in_every_type(oracle: Oracle, tmp_path: Path) -> None:
     assert {name for name, value in second.items() if value is not None} == {"ID", "N"}
 
 
-def test_a_condition_limits_plan_and_rows(oracle: Oracle, tmp_path: Path, wide: str) -> None:
+def test_a_condition_limits_plan_and_rows(oracle: Database, tmp_path: Path, wide: str) -> None:
     reader = Reader(oracle, tmp_path, wide)
     condition = checked_condition("A < 10 OR B = 'b3'", reader.schema())
     tables = reader.read_all(reader.plan(100, condition=condition), condition)
@@ -233,7 +236,7 @@ def test_a_condition_limits_plan_and_rows(oracle: Oracle, tmp_path: Path, wide: 
 
 
 def test_a_table_altered_after_the_scn_asks_for_a_new_snapshot(
-    oracle: Oracle, tmp_path: Path
+    oracle: Database, tmp_path: Path
 ) -> None:
     fill(oracle, "CREATE TABLE ALTERED (ID NUMBER(5) PRIMARY KEY)", "", [])
     reader = Reader(oracle, tmp_path, "ALTERED")
@@ -245,13 +248,13 @@ def test_a_table_altered_after_the_scn_asks_for_a_new_snapshot(
 
 
 def test_a_table_that_is_not_there_is_named_with_near_names(
-    oracle: Oracle, tmp_path: Path, wide: str
+    oracle: Database, tmp_path: Path, wide: str
 ) -> None:
     with pytest.raises(ConfigError, match=r"Did you mean .*DEMO\.WIDE"):
         Reader(oracle, tmp_path, "WIDTH").schema()
 
 
-def test_a_signal_table_is_read_once(oracle: Oracle, tmp_path: Path, wide: str) -> None:
+def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str) -> None:
     oracle.run(
         "CREATE TABLE SIGNALS (ID VARCHAR2(42) PRIMARY KEY, TYPE VARCHAR2(32), DATA VARCHAR2(2048))",
         "INSERT INTO SIGNALS VALUES ('a', 'execute-snapshot', '{\"data-collections\": [\"DEMO.WIDE\"]}')",
@@ -281,7 +284,7 @@ def test_a_signal_table_is_read_once(oracle: Oracle, tmp_path: Path, wide: str) 
         read_signal_table(reader.session, oracle.config(tmp_path, wide), store)
 
 
-def test_scns_are_numbers_and_grow(oracle: Oracle, tmp_path: Path, wide: str) -> None:
+def test_scns_are_numbers_and_grow(oracle: Database, tmp_path: Path, wide: str) -> None:
     reader = Reader(oracle, tmp_path, wide)
     assert Scn(0) < reader.scn <= current_scn(reader.session)
 
@@ -296,9 +299,21 @@ def test_scns_are_numbers_and_grow(oracle: Oracle, tmp_path: Path, wide: str) ->
     ],
 )
 def test_a_chunk_that_fails_in_the_middle_leaves_nothing_and_can_be_read_again(
-    oracle: Oracle, tmp_path: Path, wide: str, fault: Fault, error: type[Exception]
+    tmp_path: Path, fault: Fault, error: type[Exception]
 ) -> None:
-    reader = Reader(oracle, tmp_path, wide)
+    """Faults are the embedded Oracle's."""
+    with running_oracle() as oracle:
+        fill(
+            oracle,
+            "CREATE TABLE MANY (ID NUMBER(5) PRIMARY KEY)",
+            "INSERT INTO MANY VALUES (:1)",
+            [(n,) for n in range(1000)],
+        )
+        _fail_once(oracle, tmp_path, fault, error)
+
+
+def _fail_once(oracle: Oracle, tmp_path: Path, fault: Fault, error: type[Exception]) -> None:
+    reader = Reader(oracle, tmp_path, "MANY")
     fault.sql_contains = "AS OF SCN"
     schema = reader.schema()
     oracle.server.faults.arm(fault)
@@ -308,5 +323,5 @@ def test_a_chunk_that_fails_in_the_middle_leaves_nothing_and_can_be_read_again(
             condition=None, landing=reader.landing, rows=100,
         )  # fmt: skip
     assert not reader.landing.exists(chunk_folder("src", schema.table, "s", 0), MANIFEST_NAME)
-    again = Reader(oracle, tmp_path, wide)
+    again = Reader(oracle, tmp_path, "MANY")
     assert again.read(ChunkRange.whole())[0].rows == 1000

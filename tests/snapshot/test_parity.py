@@ -26,21 +26,22 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import read_chunk
-from tests.oracle.embedded import Oracle, running_oracle, wait_until
+from tests.oracle.backends import BACKENDS, Database, open_backend
+from tests.oracle.embedded import wait_until
 
 Row = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as oracle:
+@pytest.fixture(scope="module", params=BACKENDS)
+def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
+    with open_backend(request.param) as oracle:
         yield oracle
 
 
 class Paths:
     """Reads one table by both paths; made before the table's rows are written."""
 
-    def __init__(self, oracle: Oracle, path: Path, table: str) -> None:
+    def __init__(self, oracle: Database, path: Path, table: str) -> None:
         self.config = oracle.config(path, table)
         self.session = oracle.capture_session(self.config)
         self.start = current_scn(self.session)
@@ -106,7 +107,7 @@ _NUMBERS = [
 ]
 
 
-def test_numbers_are_equal_to_the_last_digit(oracle: Oracle, tmp_path: Path) -> None:
+def test_numbers_are_equal_to_the_last_digit(oracle: Database, tmp_path: Path) -> None:
     oracle.run("CREATE TABLE NUMBERS (ID NUMBER(5) PRIMARY KEY, N NUMBER, F FLOAT)")
     paths = Paths(oracle, tmp_path, "NUMBERS")
     numbers = [Decimal(sign + text) for text in _NUMBERS for sign in ("", "-")]
@@ -128,7 +129,7 @@ def test_numbers_are_equal_to_the_last_digit(oracle: Oracle, tmp_path: Path) -> 
 _DAYS = ["0001-01-01", "0999-12-31", "1500-02-28", "1582-10-04", "1582-10-15", "1969-12-31", "9999-12-31"]  # fmt: skip
 
 
-def test_days_keep_their_labels_in_both_calendars(oracle: Oracle, tmp_path: Path) -> None:
+def test_days_keep_their_labels_in_both_calendars(oracle: Database, tmp_path: Path) -> None:
     oracle.run(
         "CREATE TABLE DAYS (ID NUMBER(5) PRIMARY KEY, D DATE, T TIMESTAMP(6), T9 TIMESTAMP(9))"
     )
@@ -164,7 +165,7 @@ def test_days_keep_their_labels_in_both_calendars(oracle: Oracle, tmp_path: Path
     ],
 )
 def test_a_day_that_delta_lacks_is_refused_on_both_paths(
-    oracle: Oracle, tmp_path: Path, kind: str, day: str
+    oracle: Database, tmp_path: Path, kind: str, day: str
 ) -> None:
     name = f"LACKED_{kind[:4]}{kind[-2:-1]}_{day[-5:-3]}{day[1]}"
     oracle.run(f"CREATE TABLE {name} (ID NUMBER(5) PRIMARY KEY, V {kind})")

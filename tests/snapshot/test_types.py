@@ -15,7 +15,7 @@ from cdc_core.decode.plan import Kind, plan_table
 from cdc_core.model.scn import Scn
 from cdc_core.schema import types
 from cdc_core.schema.dictionary import read_table_schema
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.snapshot.test_parity import Paths
 
 CASES: dict[str, dict[str, list[str]]] = {
@@ -85,9 +85,9 @@ def _labels() -> set[str]:
     return set(labels)
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as oracle:
+@pytest.fixture(scope="module", params=BACKENDS)
+def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
+    with open_backend(request.param) as oracle:
         yield oracle
 
 
@@ -105,7 +105,7 @@ def test_every_row_of_the_type_table_has_cases() -> None:
     ],
 )
 def test_both_paths_give_the_same_values(
-    oracle: Oracle, tmp_path: Path, number: int, declaration: str, literals: list[str]
+    oracle: Database, tmp_path: Path, number: int, declaration: str, literals: list[str]
 ) -> None:
     table = f"TYPE_{number}"
     oracle.run(f"CREATE TABLE {table} (ID NUMBER(5) PRIMARY KEY, V {declaration})")
@@ -123,7 +123,7 @@ def test_both_paths_give_the_same_values(
     assert repr(paths.log()) == repr(snapshot)
 
 
-def test_every_kind_of_literal_is_among_the_cases(oracle: Oracle, tmp_path: Path) -> None:
+def test_every_kind_of_literal_is_among_the_cases(oracle: Database, tmp_path: Path) -> None:
     columns = [declaration for cases in CASES.values() for declaration in cases]
     listed = ", ".join(f"C{at} {declaration}" for at, declaration in enumerate(columns))
     oracle.run(f"CREATE TABLE ALL_KINDS (ID NUMBER(5) PRIMARY KEY, {listed})")
