@@ -71,7 +71,7 @@ def _result(
         passed=comparison.differences == 0,
         description=(
             f"{'at least ' if comparison.is_lower_bound else ''}{comparison.differences} rows differ as of SCN {scn}"
-            + ("; `redolake repair` mends them" if comparison.differences else "")
+            + ("; `redolake repair` fixes them" if comparison.differences else "")
         ),
         metadata={
             "cdc/mirror": dg.MetadataValue.asset(mirror),

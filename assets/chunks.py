@@ -54,22 +54,21 @@ def snapshot_chunks(
             pipeline = redolake.source(names.source, open_pipeline)
             ended.callback(show_streams, context.instance, pipeline.records, names, [table])
             columns: dict[str, Any] = {}
-            for chunk in chunks_in_order(table, list(context.partition_keys)):
+            for chunk, partition in chunks_in_order(table, list(context.partition_keys)):
                 landed = pipeline.snapshot_chunk(chunk)
                 applied = pipeline.apply_chunk(chunk)
                 of_snapshot = pipeline.records.chunks(table, snapshot_id=chunk.snapshot_id)
                 if not columns and applied.scn_high is not None:
                     found = pipeline.records.columns(table, Scn(applied.scn_high))
                     columns = metadata.of_columns(found, names.key("oracle", table))
+                record = next(one for one in of_snapshot if one.number == chunk.number)
                 values = metadata.of_report(landed) | {
-                    "cdc/chunk": f"{chunk.number + 1} of {len(of_snapshot)}",
-                    "cdc/rows": landed.rows,
+                    **metadata.of_chunk(record, len(of_snapshot), landed.rows),
                     "cdc/seconds_landing": round(landed.seconds, 3),
                     "cdc/seconds_lake": round(applied.seconds, 3),
                     "cdc/seconds": round(landed.seconds + applied.seconds, 3),
-                    "dagster/partition_row_count": landed.rows,
                 }
-                finished(context, key, chunk.key, values | columns)
+                finished(context, key, partition, values | columns)
         if columns:
             seen = {"dagster/column_schema": columns["dagster/column_schema"]}
             context.log_event(dg.AssetObservation(names.key("oracle", table), metadata=seen))
@@ -78,10 +77,10 @@ def snapshot_chunks(
     return snapshot
 
 
-def chunks_in_order(table: TableId, keys: list[str]) -> list[ChunkKey]:
-    """The chunks of a run, by snapshot and number.
+def chunks_in_order(table: TableId, keys: list[str]) -> list[tuple[ChunkKey, str]]:
+    """The chunks of a run with their partition keys, by snapshot and number.
 
     Raises:
         PartitionKeyError: A key is not a chunk.
     """
-    return sorted(ChunkKey.parse(table, key) for key in keys)
+    return sorted((ChunkKey.parse(table, key), key) for key in keys)

@@ -29,6 +29,7 @@ from assets.translator import Translator
 from assets.windows import lake_tables, redo_windows
 from cdc_core.config import SourceConfig
 from cdc_core.steps import Pipeline
+from cdc_core.steps.examining import as_last_found
 from cdc_core.steps.spark import SparkSource
 
 Read = Callable[[Mapping[str, str] | None], SourceConfig]
@@ -56,12 +57,12 @@ class OracleCdc(dg.Component, dg.Resolvable):
         translator: Translator | None = None,
         read: Read | None = None,
     ) -> None:
-        self.config = config
         self.options = config.dagster if isinstance(config, ComponentConfig) else DagsterConfig()
         self.open_pipeline = open_pipeline
         self.translator = translator or Translator(config.name, self.options)
         self.read: Read = read or (lambda _: config)
         """The configuration with secrets from an environment, or without any."""
+        self.config = known_tables(config, self.read)
 
     @classmethod
     def model(cls) -> type[BaseModel]:
@@ -135,6 +136,18 @@ class OracleCdc(dg.Component, dg.Resolvable):
                 executor=EXECUTORS[self.options.executor],
             )
             return dg.Definitions.merge(defs, asset_jobs(config, names, checks))
+
+
+def known_tables(config: SourceConfig, read: Read) -> SourceConfig:
+    """The configuration with the tables that patterns were found to name when they were last looked up in Oracle.
+
+    Dagster wants the names of all assets when definitions load, and must not need Oracle for that: the answer of the last look
+    is in the metadata store. Its password comes from the environment.
+    """
+    if not config.has_patterns:
+        return config
+    full = as_last_found(read(os.environ))
+    return config.model_copy(update={"tables": full.tables})
 
 
 def opener(read: Read) -> Opener:

@@ -290,7 +290,7 @@ def _check_top_level(file: YamlFile, *, any_type: bool) -> None:
             Problem(
                 file.position((ATTRIBUTES,)),
                 (ATTRIBUTES,),
-                "missing: name, oracle, tables, landing, lake and state stand under it",
+                "missing: put name, oracle, tables, landing, lake and state under it",
             )
         )
 

@@ -7,6 +7,8 @@ store has, so that the UI shows the whole history, whoever made it.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import dagster as dg
@@ -36,8 +38,8 @@ def add_partitions(
     windows = [record for record in records.windows() if not record.is_idle]
     added = _add(instance, _name(names.windows), _after_known(instance, names, windows))
     for table in config.tables:
-        chunks = [chunk_key(record).key for record in _chunks(records, table.table)]
-        added += _add(instance, _name(names.chunks(table.table)), chunks)
+        chunks = chunk_partitions(_chunks(records, table.table))
+        added += _add(instance, _name(names.chunks(table.table)), list(chunks))
     return added
 
 
@@ -90,21 +92,23 @@ def report_history(
     return count
 
 
-def chunk_key(record: ChunkRecord) -> ChunkKey:
-    """The partition of a chunk."""
-    return ChunkKey(record.table, record.snapshot_id, record.number)
+def chunk_partitions(chunks: Iterable[ChunkRecord]) -> dict[str, tuple[ChunkRecord, int]]:
+    """Chunks of a table by their partitions, each with the number of chunks that its snapshot has."""
+    chunks = list(chunks)
+    totals = Counter(chunk.snapshot_id for chunk in chunks)
+    return {
+        ChunkKey(chunk.table, chunk.snapshot_id, chunk.number).partition_key(total): (chunk, total)
+        for chunk in chunks
+        if (total := totals[chunk.snapshot_id])
+    }
 
 
 def _report_chunks(
     instance: dg.DagsterInstance, records: Records, names: Translator, table: TableId
 ) -> int:
-    chunks = _chunks(records, table)
-    total: dict[str, int] = {}
-    for chunk in chunks:
-        total[chunk.snapshot_id] = total.get(chunk.snapshot_id, 0) + 1
     values = {
-        chunk_key(chunk).key: _of_chunk(chunk, total[chunk.snapshot_id])
-        for chunk in chunks
+        partition: _of_chunk(chunk, total)
+        for partition, (chunk, total) in chunk_partitions(_chunks(records, table)).items()
         if chunk.state == "applied"
     }
     return _report(instance, names.key("snapshot", table), values)
@@ -192,9 +196,7 @@ def _of_applied(layer: Layer, record: WindowRecord, applied: TableApplied) -> di
 def _of_chunk(chunk: ChunkRecord, total: int) -> dict[str, Any]:
     return {
         "cdc/kind": "chunk-applied",
-        "cdc/chunk": f"{chunk.number + 1} of {total}",
-        "cdc/rows": chunk.rows or 0,
+        **metadata.of_chunk(chunk, total, chunk.rows or 0),
         "cdc/scn_high": chunk.scn,
         "cdc/seconds": round((chunk.seconds or 0.0) + (chunk.apply_seconds or 0.0), 3),
-        "dagster/partition_row_count": chunk.rows or 0,
     }

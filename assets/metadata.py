@@ -13,7 +13,8 @@ from typing import Any
 import dagster as dg
 
 from assets.translator import Layer
-from cdc_core.model.records import WindowRecord
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import ColumnReport, StepReport, TableApplied
 
 
@@ -50,6 +51,17 @@ def of_applied(layer: Layer, applied: TableApplied) -> dict[str, Any]:
         "cdc/rows_inserted": applied.rows_inserted,
         "cdc/rows_updated": applied.rows_updated,
         "cdc/rows_deleted": applied.rows_deleted,
+    }
+
+
+def of_chunk(chunk: ChunkRecord, total: int, rows: int) -> dict[str, Any]:
+    """Which part of its snapshot a chunk is, and how large; never where its range begins and ends."""
+    key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
+    return {
+        "cdc/chunk": key.place(total),
+        "cdc/range": f"{chunk.what}, {rows:,} rows",
+        "cdc/rows": rows,
+        "dagster/partition_row_count": rows,
     }
 
 

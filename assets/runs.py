@@ -64,7 +64,7 @@ def release_dead_runs(
         if why is None:
             continue
         instance.report_run_failed(
-            run, f"Released: {why}. Nothing is lost: the next run goes on where this one stood."
+            run, f"Released: {why}. Nothing is lost: the next run continues where this one stopped."
         )
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         for holder in held:

@@ -7,6 +7,8 @@ processes, and both find their work in the metadata store, so a tick that is los
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, takewhile
 from typing import Any
@@ -90,8 +92,11 @@ def windows_sensor(
             finally:
                 show_streams(context.instance, pipeline.records, names, tables)
             remove_partitions(context.instance, pipeline.records, names)
+            new = _not_loaded(pipeline, tables)
+            if new:
+                context.log.warning(new)
             if not is_waiting:
-                return _quiet(context, pipeline, names)
+                return _quiet(context, pipeline, names, new)
             _show(context, pipeline, config, names)
             pending = _next_windows(pipeline, limit)
         if not options.request_runs:
@@ -123,7 +128,7 @@ def snapshots_sensor(
         minimum_interval_seconds=options.interval_seconds,
         default_status=_status(enabled=options.enabled),
         description="Takes execute-snapshot signals (of `redolake signal` and of the signal table in Oracle), each exactly "
-        "once, plans their chunks, and requests a run for each table with chunks to do. Windows go on meanwhile.",
+        "once, plans their chunks, and requests a run for each table with chunks to do. Change capture continues.",
     )
     def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline:
@@ -143,13 +148,15 @@ def snapshots_sensor(
             for text in refused:
                 context.log.warning(text)
             pending = pipeline.pending_chunks()
+            totals: Mapping[tuple[TableId, str], int] = {}
             if pending:
                 _show(context, pipeline, config, names)
+                totals = _chunk_totals(pipeline, keys.values())
         requests = []
         for key, table in keys.items():
             chunks = [chunk for chunk in pending if chunk.table == table]
             if chunks and not unfinished_runs(context.instance, [key], _chunk_tags(names, table)):
-                requests += _chunk_requests(context, names, key, chunks)
+                requests += _chunk_requests(context, names, key, chunks, totals)
         if not requests:
             why = (
                 "their runs are going or wait after a failure"
@@ -166,6 +173,15 @@ def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
     return dg.DefaultSensorStatus.RUNNING if enabled else dg.DefaultSensorStatus.STOPPED
 
 
+def _not_loaded(pipeline: SourcePipeline, tables: list[TableId]) -> str:
+    """What to do about tables that patterns name now and that were no assets when definitions loaded; empty if there are none."""
+    found = pipeline.records.found_tables()
+    new = [str(one.table) for one in found if not one.left_out and one.table not in tables]
+    if not new:
+        return ""
+    return f"reload the code location to see tables that patterns name now: {', '.join(new)}"
+
+
 def _next_windows(pipeline: SourcePipeline, limit: int) -> list[WindowRecord]:
     """The windows of the next run: partitions in a row, so none behind an idle window that some table has yet to take."""
     pending = pipeline.pending_windows()[:limit]
@@ -174,26 +190,28 @@ def _next_windows(pipeline: SourcePipeline, limit: int) -> list[WindowRecord]:
 
 
 def _quiet(
-    context: dg.SensorEvaluationContext, pipeline: SourcePipeline, names: Translator
+    context: dg.SensorEvaluationContext, pipeline: SourcePipeline, names: Translator, new: str
 ) -> dg.SensorResult:
-    """Say up to where nothing has changed; now and then as an observation, which stays."""
+    """Say up to where nothing has changed; now and then as an observation, which stays. ``new`` is said besides."""
     last = pipeline.records.windows(newest_first=True, limit=1)
     if not last:
-        return dg.SensorResult(skip_reason="Oracle's SCN has not moved since the snapshot")
+        reason = "Oracle's SCN has not moved since the snapshot"
+        return dg.SensorResult(skip_reason=f"{reason}; {new}" if new else reason)
     record = last[0]
     when = f" ({record.ended:%Y-%m-%d %H:%M:%S} UTC)" if record.ended else ""
     reason = f"no captured table changed up to SCN {record.window.scn_high}{when}"
     now = datetime.now(UTC)
     cursor = json.loads(context.cursor or "{}")
     seen = cursor.get("observed")
+    said = f"{reason}; {new}" if new else reason
     if not record.is_idle or (seen and now - datetime.fromisoformat(seen) < OBSERVED_EVERY):
-        return dg.SensorResult(skip_reason=reason)
+        return dg.SensorResult(skip_reason=said)
     values: dict[str, Any] = {"cdc/position": record.window.scn_high}
     if record.ended is not None:
         values["cdc/position_time"] = dg.MetadataValue.timestamp(record.ended)
     observation = dg.AssetObservation(names.redo_key, description=reason, metadata=values)
     return dg.SensorResult(
-        skip_reason=reason,
+        skip_reason=said,
         asset_events=[observation],
         cursor=json.dumps({"observed": now.isoformat()}),
     )
@@ -209,6 +227,7 @@ def _chunk_requests(
     names: Translator,
     key: dg.AssetKey,
     chunks: list[ChunkKey],
+    totals: Mapping[tuple[TableId, str], int],
 ) -> list[dg.RunRequest]:
     """A run for each snapshot of the table that has chunks to do, unless its last runs failed a moment ago."""
     tags = _chunk_tags(names, chunks[0].table)
@@ -216,7 +235,8 @@ def _chunk_requests(
         return []
     requests = []
     for snapshot_id, group in groupby(sorted(chunks), key=lambda chunk: chunk.snapshot_id):
-        keys = [chunk.key for chunk in group]
+        total = totals[chunks[0].table, snapshot_id]
+        keys = [chunk.partition_key(total) for chunk in group]
         requests.append(
             range_request(
                 context.instance,
@@ -228,6 +248,15 @@ def _chunk_requests(
             )
         )
     return requests
+
+
+def _chunk_totals(
+    pipeline: SourcePipeline, tables: Iterable[TableId]
+) -> Mapping[tuple[TableId, str], int]:
+    """How many chunks each snapshot of each table has."""
+    return Counter(
+        (table, chunk.snapshot_id) for table in tables for chunk in pipeline.records.chunks(table)
+    )
 
 
 def _chunk_tags(names: Translator, table: TableId) -> dict[str, str]:

@@ -102,7 +102,7 @@ def _mapping(file: YamlFile, node: yaml.MappingNode, path: KeyPath) -> dict[str,
                 Problem(
                     _position(key_node),
                     here,
-                    f"this key stands here a second time (first in line {first.line}); keep one",
+                    f"this key is repeated (first in line {first.line}); keep one",
                 )
             )
             continue

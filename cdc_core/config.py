@@ -7,13 +7,15 @@ environment, everything below receives these values.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import TablePattern
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
@@ -85,30 +87,74 @@ class OracleConfig(ConfigModel):
 
 
 class TableConfig(ConfigModel):
-    """One captured table."""
+    """One captured table, or a pattern for many."""
 
     name: str
-    """``OWNER.TABLE``; double quotes around a part that is not upper case."""
+    """``OWNER.TABLE``; double quotes around a part that is not upper case. With ``*`` (any characters) or ``?`` (one character) a
+    pattern, for example ``SHOP.*``: Redolake captures every table that matches and can be captured. A table that another entry
+    names in full is that entry's, else it belongs to the first pattern that matches."""
+
+    exclude: tuple[str, ...] = ()
+    """Of a pattern: tables, or patterns of tables, that it leaves out."""
 
     columns_exclude: tuple[str, ...] = ()
-    """Columns that are not captured, for example of types that are not supported."""
+    """Columns that are not captured, for example of types that are not supported. Of a pattern: in every table that has them;
+    columns of types that are not supported are left out by themselves."""
 
     key: tuple[str, ...] = ()
-    """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns."""
+    """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a
+    pattern."""
 
     @field_validator("name")
     @classmethod
     def _is_table(cls, name: str) -> str:
-        try:
-            TableId.parse(name)
-        except ConfigError as error:
-            raise ValueError(str(error)) from error  # what pydantic gathers with the other problems
-        return name
+        return _checked(name, TablePattern.parse if TablePattern.is_in(name) else TableId.parse)
+
+    @field_validator("exclude")
+    @classmethod
+    def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_checked(text, TablePattern.parse) for text in exclude)
+
+    @model_validator(mode="after")
+    def _fits_what_is_named(self) -> Self:
+        if self.is_pattern and self.key:
+            raise ValueError("a pattern has no key: give the table an entry of its own")
+        if self.exclude and not self.is_pattern:
+            raise ValueError("only a pattern excludes tables, for example the name 'SHOP.*'")
+        return self
+
+    @property
+    def is_pattern(self) -> bool:
+        """Does the entry name tables by a pattern?"""
+        return TablePattern.is_in(self.name)
 
     @property
     def table(self) -> TableId:
-        """The table that is named."""
+        """The table that is named. A pattern names none."""
         return TableId.parse(self.name)
+
+    def takes(self, table: TableId) -> bool:
+        """Is the table one that this pattern names and does not exclude?"""
+        if not self.is_pattern or not TablePattern.parse(self.name).matches(table):
+            return False
+        return not any(TablePattern.parse(text).matches(table) for text in self.exclude)
+
+
+class MatchedTable(TableConfig):
+    """A table that a pattern took in. ``columns_exclude`` may name columns that the table does not have, or not yet."""
+
+    @property
+    def is_pattern(self) -> bool:
+        """Never, whatever characters the table's name has."""
+        return False
+
+
+def _checked(text: str, parse: Callable[[str], object]) -> str:
+    try:
+        parse(text)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error  # what pydantic gathers with the other problems
+    return text
 
 
 CloseAt = Literal["completed_logs", "online"]
@@ -183,7 +229,7 @@ class LakeConfig(ConfigModel):
     """Where the Delta tables are, and how Spark is started."""
 
     path: str
-    """Folder below which tables stand: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``."""
+    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``."""
 
     spark_master: str = "local[2]"
     """Spark's master URL."""
@@ -243,8 +289,8 @@ class RetentionConfig(ConfigModel):
     """How long windows are kept. Change logs and mirrors are not touched by it."""
 
     window_days: Annotated[int, Field(ge=1)] | None = None
-    """Days for which an applied window's landing files and record stay, so that it can be replayed; None for ever. Windows of
-    open transactions stay in any case."""
+    """Days for which an applied window's landing files and record stay, so that it can be replayed; None keeps
+    them. Windows of open transactions stay in any case."""
 
 
 class SourceConfig(ConfigModel):
@@ -265,11 +311,16 @@ class SourceConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:
-        names = [config.table for config in self.tables]
+        names = [config.name if config.is_pattern else config.table for config in self.tables]
         twice = {str(name) for name in names if names.count(name) > 1}
         if twice:
             raise ValueError(f"tables named more than once: {', '.join(sorted(twice))}")
         return self
+
+    @property
+    def has_patterns(self) -> bool:
+        """Must Oracle be asked which tables there are?"""
+        return any(config.is_pattern for config in self.tables)
 
     def table(self, table: TableId) -> TableConfig:
         """The configuration of a captured table; KeyError if it is not captured."""

@@ -29,7 +29,7 @@ signals = typer.Typer(
 table = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Take tables in, pause, resume and take them out, one by one, while the others go on.",
+    help="Add, pause, resume and remove tables one by one, while change capture continues for the others.",
 )
 oracle = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trying things."
@@ -64,30 +64,31 @@ def root(
 SHORT_HELP: dict[Callable[..., None], str] = {
     host.setup: "Fetch what Spark needs, once.",
     init_source.init: "Write a configuration file from a database.",
-    host.doctor: "Say what is missing and what mends it.",
+    host.doctor: "Show what is missing and how to fix it.",
     host.demo: "Flights from Oracle into Delta Lake, proved equal.",
     host.ui: "Open Dagster's web page on a source.",
     data.snapshot: "Read existing rows, all or some tables.",
     data.capture: "Read redo up to the present.",
     data.apply: "Put captured windows into the tables.",
-    data.run: "All there is to do now, once or in a loop.",
-    inspect.status: "Show how the source and its tables stand.",
+    data.run: "Do all pending work once, or keep running.",
+    inspect.status: "Show the status of a source and its tables.",
     listings.windows: "List windows: times, states, changes.",
     listings.signals: "List signals and what became of them.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
     data.repair: "Read again what differs from Oracle.",
-    data.replay: "Take old windows again.",
+    data.replay: "Replay windows that were already applied.",
 }
 for command, short_help in SHORT_HELP.items():
     app.command(short_help=short_help)(command)
 signals.command("execute-snapshot")(data.execute_snapshot)
 signals.callback()(lambda: None)
-table.command("list", short_help="Every table's state, and the way out.")(tables.list_tables)
-table.command("add", short_help="Take in tables with a snapshot.")(tables.add)
+table.command("list", short_help="List tables with state and way out.")(tables.list_tables)
+table.command("find", short_help="What the patterns name and leave out.")(tables.find)
+table.command("add", short_help="Add tables, with a snapshot.")(tables.add)
 table.command("remove", short_help="Stop capturing tables.")(tables.remove)
 table.command("pause", short_help="Capture, but do not apply.")(tables.pause)
-table.command("resume", short_help="Go on where tables stand.")(tables.resume)
-table.command("resnapshot", short_help="Read tables anew.")(tables.resnapshot)
+table.command("resume", short_help="Continue paused or failed tables.")(tables.resume)
+table.command("resnapshot", short_help="Read tables again.")(tables.resnapshot)
 table.command("rebuild", short_help="Write a lost mirror from its change log.")(tables.rebuild)
 table.command("purge-column", short_help="Remove an excluded column from the lake.")(
     tables.purge_column
@@ -96,7 +97,7 @@ table.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
-app.add_typer(table, name="table", short_help="Take single tables in and out, pause, resume.")
+app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 
 

@@ -206,7 +206,7 @@ def _oracle(config: SourceConfig) -> Iterator[Check]:
     from cdc_core.steps.examining import oracle_findings
 
     try:
-        findings = oracle_findings(config)
+        findings, tables = oracle_findings(config)
     except CdcError as error:
         yield _failed("Oracle", error, "Check oracle.dsn, oracle.user and the password.")
         return
@@ -216,7 +216,7 @@ def _oracle(config: SourceConfig) -> Iterator[Check]:
         remedy = finding.remedy if finding.is_problem else ""
         yield Check(f"Oracle{where}", not finding.is_problem, finding.problem, remedy)
     if not any(finding.is_problem for finding in findings):
-        yield Check("Oracle's settings", True, f"{len(config.tables)} tables can be captured")
+        yield Check("Oracle's settings", True, f"{tables} tables can be captured")
 
 
 def _guarded(name: str, remedy: str, check: Callable[[], Check]) -> Check:

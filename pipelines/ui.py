@@ -69,7 +69,7 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
             on = sensors_on(source, instance)
         if released:
             console.print(
-                f"Released {len(released)} runs whose process had died; the next ones go on"
+                f"Released {len(released)} runs whose process had died; the next runs continue their work"
             )
         if added or events:
             console.print(f"Showed Dagster what was done: {added} partitions, {events} events")

@@ -146,7 +146,7 @@ def read_log_starts(session: OracleSession) -> dict[int, LogStart]:
     if not found:
         raise LogsNotReadyError(
             "no redo thread of the database is open",
-            hint="Windows go on as soon as the database is open.",
+            hint="Capture continues as soon as the database is open.",
         )
     return found
 
@@ -185,7 +185,7 @@ def cover(
     if not chosen:
         raise LogsNotReadyError(
             "no redo thread has redo in this range",
-            hint="Windows go on as soon as the database is open.",
+            hint="Capture continues as soon as the database is open.",
             scn_low=scn_low,
             scn_high=scn_high,
         )
@@ -274,7 +274,7 @@ _NEW_SNAPSHOT = "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or start 
 def _not_ready(thread: RedoThread, sequence: int, scn: int) -> LogsNotReadyError:
     return LogsNotReadyError(
         "a redo log is not archived or not registered yet",
-        hint="The window waits; if it goes on, look for archiver errors in the alert log.",
+        hint="The window waits; if that lasts, look for archiver errors in the alert log.",
         thread=thread.thread,
         sequence=sequence,
         scn=scn,

@@ -167,7 +167,7 @@ def _refuse_missing(session: OracleSession) -> None:
     if missing:
         raise LogsNotReadyError(
             "LogMiner misses redo logs of the window",
-            hint="The window waits; if it goes on, look for archiver errors in the alert log.",
+            hint="The window waits; if that lasts, look for archiver errors in the alert log.",
             logs=len(missing),
         )
 

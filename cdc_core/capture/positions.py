@@ -79,7 +79,7 @@ def upper_bound(session: OracleSession, close_at: CloseAt) -> Scn:
     if not threads or written is None:
         raise LogsNotReadyError(
             "no redo thread of the database is open",
-            hint="Windows go on as soon as the database is open.",
+            hint="Capture continues as soon as the database is open.",
         )
     return Scn(min(current, int(written) - 1))
 

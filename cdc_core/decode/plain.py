@@ -114,7 +114,7 @@ class Statement:
         if self.at != len(self.sql):
             if self.sql.startswith(" or ", self.at):
                 raise self.refused("a redo row's WHERE names its row by alternatives (or)")
-            raise self.refused("a redo row goes on after the end of its statement")
+            raise self.refused("a redo row continues after the end of its statement")
         return change
 
     def insert(self) -> PlainChange:
@@ -172,7 +172,7 @@ class Statement:
     def quoted_name(self) -> str:
         found = self.match(_NAME)
         if not found:
-            raise self.refused("a redo row lacks a column's name where one must stand")
+            raise self.refused("a redo row lacks a column's name where one is required")
         return found[1]
 
     def name(self) -> str:
@@ -322,7 +322,7 @@ class Statement:
 
     def need(self, text: str) -> None:
         if not self.take(text):
-            raise self.refused(f"a redo row lacks {text.strip()!r} where it must stand")
+            raise self.refused(f"a redo row lacks {text.strip()!r} where it is required")
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         found = pattern.match(self.sql, self.at)

@@ -78,7 +78,7 @@ def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force
         double = DuplicateKeyError(
             "an insert meets a row of its key that nothing has deleted: the key is not unique, or the mirror has a row that "
             "Oracle does not have",
-            hint="`redolake reconcile` tells whether the mirror is right, `redolake repair` mends it; if the key is not unique, name "
+            hint="`redolake reconcile` shows whether the mirror is right, `redolake repair` fixes it; if the key is not unique, name "
             "unique columns under the table's key and start it anew.",
             table=schema.table,
             key=", ".join(schema.key),

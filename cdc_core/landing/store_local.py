@@ -123,7 +123,7 @@ class LocalLandingStore:
                 place.rmdir()
         except OSError as error:
             raise unavailable(
-                "a folder that is not needed any more cannot be removed", error
+                "a folder that is no longer needed cannot be removed", error
             ) from error
 
     def remove_unlanded(self, folder: str) -> None:

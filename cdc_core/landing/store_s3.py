@@ -139,7 +139,7 @@ class S3LandingStore:
 
     def remove(self, folder: str) -> None:
         """Remove a folder, in S3 and in the cache; its manifest goes first, so that what is left of it has not landed."""
-        with _translated("a folder in S3 that is not needed any more cannot be removed"):
+        with _translated("a folder in S3 that is no longer needed cannot be removed"):
             self._s3.delete_object(Bucket=self._bucket, Key=self._key(folder, MANIFEST_NAME))
         self.remove_unlanded(folder)
 

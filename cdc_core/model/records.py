@@ -148,6 +148,15 @@ class ChunkRecord:
     manifest_sha256: str | None = None
     last_error: str | None = None
 
+    @property
+    def what(self) -> str:
+        """Its part of the table for people, without the bounds or keys, which are row values."""
+        if self.range["kind"] == "keys":
+            return f"{len(self.range['keys']):,} listed keys"
+        if self.range["low"] is None and self.range["high"] is None:
+            return "the whole table"
+        return "a key range" if self.range["kind"] == "key" else "a ROWID range"
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:

@@ -135,11 +135,11 @@ class Reconciliation:
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table that a pattern matches. ``left_out`` says why it cannot be captured, empty if it can; ``columns_exclude`` are
+    """A table that a pattern names. ``left_out`` says why it cannot be captured, empty if it can; ``columns_exclude`` are
     columns of types that are not captured; ``rows`` are those of Oracle's statistics, None where there are none."""
 
     table: TableId
-    rows: int | None
+    rows: int | None = None
     key: tuple[str, ...] = ()
     columns_exclude: tuple[str, ...] = ()
     left_out: str = ""

@@ -29,7 +29,7 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _INTERNAL = re.compile(r"\[(krvrdGetUID|krvrdccs10|krvrdccs30)\]")
 
 _DSN = "Check oracle.dsn (host:port/service) and that the listener and the database are up."
-_RETRY = "The step can be run again; if it goes on, ask the database administrator."
+_RETRY = "Run the step again; if the error persists, ask the database administrator."
 _ACCOUNT = "Ask the database administrator, then check oracle.user and oracle.password."
 
 _HOST = "Check the host in oracle.dsn, and that this machine can resolve and reach it."
@@ -128,23 +128,23 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     ),
     "ORA-01555": (
         SnapshotTooOldError,
-        "Oracle has no undo for this SCN any more",
+        "Oracle no longer has the undo for this SCN",
         "Read it as of a newer SCN, use smaller chunks (snapshot.chunk_rows), or raise UNDO_RETENTION.",
     ),
     "ORA-22924": (
         SnapshotTooOldError,
-        "Oracle has no old version of a LOB any more",
+        "Oracle no longer has the old version of a LOB",
         "Read it as of a newer SCN, use smaller chunks, or raise the LOB's RETENTION.",
     ),
     "ORA-08180": (
         SnapshotTooOldError,
-        "Oracle cannot map this time to an SCN any more",
+        "Oracle can no longer map this time to an SCN",
         "Read it as of a newer SCN.",
     ),
     "ORA-01109": (
         OracleUnavailableError,
         "the database is not open",
-        "The step can be run again once it is: ALTER DATABASE OPEN.",
+        "Open it (ALTER DATABASE OPEN), then run the step again.",
     ),
     "ORA-16331": (
         OracleUnavailableError,

@@ -13,6 +13,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX
 from cdc_core.schema.types import arrow_schema, is_number_text
 
 VIEWS = (
@@ -25,9 +26,6 @@ VIEWS = (
     "V$LOGMNR_LOGS",
 )
 """Views that capture reads before it mines."""
-
-LOGMINER_NAME_BYTES_MAX = 30
-"""LogMiner shows no usable rows for tables and columns with longer names (DBMS_LOGMNR, "Restrictions")."""
 
 _DATABASE = """
 SELECT LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL, CURRENT_SCN FROM V$DATABASE"""

@@ -1,52 +1,105 @@
-"""Which tables of a database could be captured, and what stands in the way of the others?"""
+"""Which tables of a database do patterns name, and what stands in the way of some of them?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator, Sequence
 
-from cdc_core.config import TableConfig
+from cdc_core.config import MatchedTable
 from cdc_core.errors import CdcError, UnsupportedTypeError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import Queries, read_table_schema
+from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
 from cdc_core.schema.types import arrow_type
 
 _TABLES = """
-SELECT OWNER, TABLE_NAME, NUM_ROWS
+SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
   FROM ALL_TABLES
- WHERE TEMPORARY = 'N' AND NESTED = 'NO' AND SECONDARY = 'N' AND DROPPED = 'NO'
-   AND (IOT_TYPE IS NULL OR IOT_TYPE = 'IOT')
+ WHERE DROPPED = 'NO'
  ORDER BY OWNER, TABLE_NAME"""
+_EXTERNAL = "SELECT OWNER, TABLE_NAME FROM ALL_EXTERNAL_TABLES"
+_OF_ORACLE = "SELECT USERNAME FROM ALL_USERS WHERE ORACLE_MAINTAINED = 'Y'"
 
 
-def find_tables(session: Queries, patterns: Sequence[str]) -> list[FoundTable]:
-    """The tables whose ``OWNER.TABLE`` matches one of the patterns (``SHOP.*``, ``SHOP.ORDER?``), by name.
+def find_tables(
+    session: Queries,
+    wanted: Callable[[TableId], bool],
+    known: Sequence[FoundTable] = (),
+) -> list[FoundTable]:
+    """The tables that are wanted, by name: among those that the session's user may see, and not Oracle's own.
 
-    Only tables that the session's user may see are found.
+    Args:
+        session: In the container of the tables.
+        wanted: Is it among those that the patterns name?
+        known: Tables that were found before. One that could be captured then is not examined again.
     """
+    taken = {one.table: one for one in known if not one.left_out}
+    of_oracle = {owner for (owner,) in session.fetch_all(_OF_ORACLE)}
+    listed = [
+        (TableId(owner, name), rows, _kind(*kind))
+        for owner, name, rows, *kind in session.fetch_all(_TABLES)
+        if owner not in of_oracle and wanted(TableId(owner, name))
+    ]
+    external = {TableId(*row) for row in session.fetch_all(_EXTERNAL)} if listed else set()
     found = []
-    for owner, name, rows in session.fetch_all(_TABLES):
-        if any(fnmatchcase(f"{owner}.{name}", pattern) for pattern in patterns):
-            found.append(
-                _examine(session, TableId(owner, name), None if rows is None else int(rows))
-            )
+    for table, rows, kind in listed:
+        size = None if rows is None else int(rows)
+        reason = (
+            "it is an external table: its rows are not in the redo" if table in external else kind
+        )
+        if table in taken:
+            found.append(taken[table])
+        elif reason:
+            found.append(FoundTable(table, size, left_out=reason))
+        else:
+            found.append(_examine(session, table, size))
     return found
+
+
+def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> str:
+    """Why a table of this kind cannot be captured; empty if it can."""
+    if temporary == "Y":
+        return "it is a temporary table: its rows are not in the redo"
+    if nested == "YES":
+        return "it holds a nested table of another table"
+    if secondary == "Y":
+        return "it belongs to an index"
+    if iot_type not in {None, "IOT"}:
+        return "it holds the overflow or the mapping of an index-organized table"
+    return ""
 
 
 def _examine(session: Queries, table: TableId, rows: int | None) -> FoundTable:
     try:
-        schema = read_table_schema(session, TableConfig(name=table.sql))
+        schema = read_table_schema(session, MatchedTable(name=table.sql))
     except CdcError as error:
         return FoundTable(table, rows, left_out=error.message)
-    unsupported = []
+    unsupported = tuple(_unsupported(schema))
+    reason = _unusable(schema, unsupported)
+    return FoundTable(table, rows, schema.key, unsupported, reason)
+
+
+def _unsupported(schema: TableSchema) -> Iterator[str]:
     for column in schema.columns:
         try:
             arrow_type(column)
         except UnsupportedTypeError:
-            unsupported.append(column.name)
+            yield column.name
+
+
+def _unusable(schema: TableSchema, unsupported: Sequence[str]) -> str:
     in_key = [name for name in schema.key if name in unsupported]
     if in_key:
-        why = f"its key has columns of types that are not captured: {', '.join(in_key)}"
-        return FoundTable(table, rows, left_out=why)
-    return FoundTable(table, rows, schema.key, tuple(unsupported))
+        return f"its key has columns of types that are not captured: {', '.join(in_key)}"
+    captured = [name for name in schema.column_names if name not in unsupported]
+    long = [
+        name
+        for name in (schema.table.name, *captured)
+        if len(name.encode()) > LOGMINER_NAME_BYTES_MAX
+    ]
+    if long:
+        return (
+            f"LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: "
+            f"{', '.join(long)}"
+        )
+    return ""

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from cdc_core.config import TableConfig
+from cdc_core.config import MatchedTable, TableConfig
 from cdc_core.errors import (
     ConfigError,
     OracleError,
@@ -123,7 +123,10 @@ def schema_from_rows(
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
     usable = [_column(row) for row in columns if row[0] not in left_out]
-    _refuse_unknown(config, "columns_exclude", config.columns_exclude, [row[0] for row in columns])
+    if not isinstance(config, MatchedTable):
+        _refuse_unknown(
+            config, "columns_exclude", config.columns_exclude, [row[0] for row in columns]
+        )
     captured = tuple(column for column in usable if column.name not in config.columns_exclude)
     key = _key(config, captured, primary_key, unique_indexes)
     excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))

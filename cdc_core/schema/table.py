@@ -9,6 +9,9 @@ from typing import Any
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 
+LOGMINER_NAME_BYTES_MAX = 30
+"""LogMiner shows no usable rows for tables and columns with longer names (DBMS_LOGMNR, "Restrictions")."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

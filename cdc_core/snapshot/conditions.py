@@ -92,7 +92,7 @@ def _parsed(condition: str, schema: TableSchema) -> exp.Expression:
         raise _refused("it is more than one expression", schema)
     extra = [name for name, value in select.args.items() if value and name not in _SELECT_PARTS]
     if extra:
-        raise _refused("it goes on behind the expression", schema)
+        raise _refused("text follows the expression", schema)
     found: exp.Expression = where.this.this
     return found
 

@@ -119,6 +119,16 @@ CHUNKS = Table(
     Column("last_error", Text),
 )
 
+FOUND_TABLES = Table(
+    "found_tables",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("owner", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("columns_exclude", Text, nullable=False),
+    Column("left_out", Text, nullable=False),
+)
+
 OPEN_TRANSACTIONS = Table(
     "open_transactions",
     METADATA,

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from cdc_core.config import LakeConfig, SourceConfig
 from cdc_core.errors import ConfigError, LandingDamagedError, NotYetError, TerminalError
@@ -22,13 +23,14 @@ from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.leases import HeldLease, held
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import Reporter, StepReport
+from cdc_core.model.reports import FoundTable, Reporter, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import OpenSource
+from cdc_core.source import OpenSource, Source
 from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.state.store import Store
+from cdc_core.steps.matching import look_up, with_matches
 
 OpenLake = Callable[[LakeConfig, str], Lake]
 """How a source's lake is opened."""
@@ -51,9 +53,10 @@ class Context:
         open_lake: OpenLake,
         open_source: OpenSource,
     ) -> None:
-        self.config = config
+        self._written = config
+        self._config: SourceConfig | None = None
         self.database = OracleDatabase(config.oracle, on_statement=on_statement)
-        self.changes = open_source(config, self.database)
+        self._open_source = open_source
         self._open_lake = open_lake
         self._report = report
         self._lock = threading.RLock()
@@ -64,14 +67,57 @@ class Context:
     @property
     def source(self) -> str:
         """The source's name."""
-        return self.config.name
+        return self._written.name
+
+    @property
+    def config(self) -> SourceConfig:
+        """The configuration, with the tables that were found in the place of patterns."""
+        with self._lock:
+            if self._config is None:
+                written = self._written
+                found = self.store.found_tables(self.source) if written.has_patterns else []
+                self._config = with_matches(written, found)
+            return self._config
+
+    @property
+    def changes(self) -> Source:
+        """What reads the database's changes, by the configuration as it is now. It keeps no state, so each use may have its own."""
+        return self._open_source(self.config, self.database)
+
+    def look_up_patterns(self) -> list[FoundTable]:
+        """Ask Oracle which tables the patterns name now, keep the answer, and follow it from here on.
+
+        Returns:
+            All tables that the patterns name, those that are left out among them; none without patterns.
+
+        Raises:
+            ConfigError: There is no table to capture.
+        """
+        if not self._written.has_patterns:
+            return []
+        known = self.store.found_tables(self.source)
+        with self.database.session() as session:
+            found = look_up(session, self._written, known)
+        kept = [replace(one, rows=None, key=()) for one in found]
+        if kept != known:
+            self.store.save_found_tables(self.source, kept)
+        with self._lock:
+            self._config = with_matches(self._written, found)
+        if not self._config.tables:
+            raise ConfigError(
+                "the patterns name no table that can be captured",
+                hint="Check owner and case of the patterns, and what the capture user may SELECT; "
+                "`redolake table find` shows what they name.",
+                source=self.source,
+            ).listing([f"{one.table}: {one.left_out}" for one in found])
+        return found
 
     @property
     def store(self) -> Store:
         """The metadata store, migrated."""
         with self._lock:
             if self._store is None:
-                self._store = Store.open(self.config.state.url_with_password)
+                self._store = Store.open(self._written.state.url_with_password)
             return self._store
 
     @property
@@ -79,7 +125,7 @@ class Context:
         """The landing store."""
         with self._lock:
             if self._landing is None:
-                self._landing = open_landing(self.config.landing)
+                self._landing = open_landing(self._written.landing)
             return self._landing
 
     @property
@@ -87,7 +133,7 @@ class Context:
         """The lake; starts Spark at its first use."""
         with self._lock:
             if self._lake is None:
-                self._lake = self._open_lake(self.config.lake, self.source)
+                self._lake = self._open_lake(self._written.lake, self.source)
             return self._lake
 
     def close(self) -> None:
@@ -108,7 +154,7 @@ class Context:
         """
         name = f"{self.source}/{work}"
         with held(
-            self.store, name, seconds=self.config.state.lease_seconds, wait_seconds=wait_seconds
+            self.store, name, seconds=self._written.state.lease_seconds, wait_seconds=wait_seconds
         ) as lease:
             yield lease
 

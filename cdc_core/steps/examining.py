@@ -10,31 +10,57 @@ from collections.abc import Sequence
 from cdc_core.config import OracleConfig, SourceConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
+from cdc_core.model.patterns import TablePattern
 from cdc_core.model.reports import FoundTable
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import connect
 from cdc_core.schema.catalog import find_tables
 from cdc_core.state.store import Store
+from cdc_core.steps.matching import look_up, with_matches
 
 
 def tables_matching(oracle: OracleConfig, patterns: Sequence[str]) -> list[FoundTable]:
-    """The tables whose ``OWNER.TABLE`` matches one of the patterns (``SHOP.*``), and whether they can be captured.
+    """The tables that one of the patterns names (``SHOP.*``), and whether they can be captured.
 
     Raises:
+        ConfigError: A text is no pattern.
         CdcError: The database cannot be reached.
     """
+    wanted = [TablePattern.parse(text) for text in patterns]
     with connect(oracle) as session:
-        return find_tables(session, patterns)
+        return find_tables(session, lambda table: any(one.matches(table) for one in wanted))
 
 
-def oracle_findings(config: SourceConfig) -> list[Finding]:
-    """What database and tables lack, and what an operator should know.
+def oracle_findings(config: SourceConfig) -> tuple[list[Finding], int]:
+    """What database and tables lack, and what an operator should know; and how many tables there are to capture.
 
     Raises:
         CdcError: The database cannot be reached.
     """
     with connect(config.oracle) as session:
-        return check_source(session, config)
+        found = look_up(session, config, []) if config.has_patterns else []
+        tables = with_matches(config, found)
+        findings = [
+            Finding(f"left out by its pattern: {one.left_out}", "", one.table, is_problem=False)
+            for one in found
+            if one.left_out
+        ]
+        if not tables.tables:
+            problem = Finding("no table can be captured", "Name other tables or patterns.")
+            return [*findings, problem], 0
+        return [*findings, *check_source(session, tables)], len(tables.tables)
+
+
+def as_last_found(config: SourceConfig) -> SourceConfig:
+    """The configuration with the tables that its patterns named when somebody last looked them up in Oracle.
+
+    Raises:
+        CdcError: The store cannot be opened.
+    """
+    if not config.has_patterns:
+        return config
+    with Store.open(config.state.url_with_password) as store:
+        return with_matches(config, store.found_tables(config.name))
 
 
 def landed_folders(config: SourceConfig) -> int:

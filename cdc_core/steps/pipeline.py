@@ -15,7 +15,14 @@ from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
-from cdc_core.model.reports import Holder, Reconciliation, Reporter, SourceStatus, StepReport
+from cdc_core.model.reports import (
+    FoundTable,
+    Holder,
+    Reconciliation,
+    Reporter,
+    SourceStatus,
+    StepReport,
+)
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
@@ -62,7 +69,6 @@ class Pipeline:
         open_lake: OpenLake | None = None,
         open_source: OpenSource = LogMinerSource,
     ) -> None:
-        self.config = config
         self._ctx = Context(
             config,
             report=report,
@@ -85,6 +91,11 @@ class Pipeline:
     def close(self) -> None:
         """Close what was opened. May be called twice."""
         self._ctx.close()
+
+    @property
+    def config(self) -> SourceConfig:
+        """The configuration, with the tables that were found in the place of patterns."""
+        return self._ctx.config
 
     @property
     def records(self) -> Records:
@@ -111,6 +122,7 @@ class Pipeline:
 
     def check(self) -> None:
         """Preflight (:func:`snapshot_plan.check`)."""
+        self._ctx.look_up_patterns()
         snapshot_plan.check(self._ctx)
 
     def start_snapshot(
@@ -174,6 +186,10 @@ class Pipeline:
         return window_retire.retire_windows(self._ctx)
 
     # -- the fates of tables ---------------------------------------------------------------------------------------
+
+    def find_tables(self) -> list[FoundTable]:
+        """Look the patterns of the configuration up in Oracle (:meth:`Context.look_up_patterns`)."""
+        return self._ctx.look_up_patterns()
 
     def add_tables(self, tables: list[TableId]) -> list[ChunkKey]:
         """Take tables in (:func:`tables.add_tables`)."""

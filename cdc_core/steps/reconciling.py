@@ -126,7 +126,7 @@ def _position(ctx: Context, tables: list[TableId], scn: int | None) -> Scn:
     if behind:
         raise NotYetError(
             "these tables have no complete first snapshot yet",
-            hint="Run `redolake snapshot`, which goes on where it stood.",
+            hint="Run `redolake snapshot`, which continues where it stopped.",
             tables=", ".join(map(str, behind)),
         )
     low = min(record.mirror_scn for record in records if record.mirror_scn is not None)

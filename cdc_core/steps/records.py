@@ -7,7 +7,7 @@ from datetime import datetime
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord, WindowState
-from cdc_core.model.reports import ColumnReport, TableApplied
+from cdc_core.model.reports import ColumnReport, FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.schema.table import Column
@@ -67,6 +67,10 @@ class Records:
     def chunks(self, table: TableId, *, snapshot_id: str | None = None) -> list[ChunkRecord]:
         """A table's chunks, of all its snapshots or of one."""
         return self._store.chunks(self._source, table, snapshot_id)
+
+    def found_tables(self) -> list[FoundTable]:
+        """What patterns named when they were last looked up; none without patterns."""
+        return self._store.found_tables(self._source)
 
     def signals(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order in which they came, of all or of some states."""

@@ -45,8 +45,8 @@ READING_ERRORS = (*TABLE_ERRORS, ConfigError, PreflightError, OracleError, Snaps
 def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> StreamEnd:
     """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured."""
     way_out = (
-        f"{error.hint} Then `redolake table resume {table}` goes on where the table stands; "
-        f"`redolake table resnapshot {table}` reads it anew."
+        f"{error.hint} Then `redolake table resume {table}` continues where the table stopped; "
+        f"`redolake table resnapshot {table}` reads its rows again."
     ).strip()
     ctx.store.stop_table(ctx.source, table, reason=error.what_happened, way_out=way_out)
     end = StreamEnd(table, scn, error.what_happened, way_out)

@@ -24,7 +24,7 @@ REDO: Mapping[str, str] = {
     "seg_owner": "Owner of the segment.",
     "table_name": "Name of the table.",
     "row_id": "ROWID of the row, as LogMiner shows it.",
-    "sql_redo": "The statement that redoes the change, with continuation pieces (CSF) joined. Row values stand here.",
+    "sql_redo": "The statement that redoes the change, with continuation pieces (CSF) joined. It holds row values.",
     "status": "V$LOGMNR_CONTENTS.STATUS: 0 is translated; 2 and 3 are not.",
     "info": "V$LOGMNR_CONTENTS.INFO.",
     "timestamp": "Database time of the change, without a zone.",
@@ -51,12 +51,12 @@ TRANSACTION: Mapping[str, str] = {
     "late": "True if its COMMIT appeared for the first time at or below the window's lower end.",
     "session_id": "SID of the session that began it.",
     "serial": "Serial number of that session.",
-    "absent_scn": "SCN at which Oracle was first found not to know it any more.",
+    "absent_scn": "SCN at which Oracle was first found to no longer know it.",
 }
 CHANGE: Mapping[str, str] = {
     "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk.",
     "_cdc_commit_scn": "SCN of the transaction's COMMIT; for `r` the SCN as of which the chunk was read.",
-    "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value there is, so that a chunk's row stands behind all changes of its SCN.",
+    "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value there is, so that a chunk's row comes after all changes of its SCN.",
     "_cdc_scn": "SCN of the redo row.",
     "_cdc_xid": "Transaction.",
     "_cdc_window": "`scn_high` of the window that brought the change; for `r` the chunk's SCN.",

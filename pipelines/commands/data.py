@@ -45,8 +45,8 @@ def snapshot(
 ) -> None:
     """Read existing rows from Oracle into change log and mirror.
 
-    The first time, all captured tables are read as of one SCN, chunk by chunk; stopped half-way, the same command goes on.
-    Later, --table reads a table again (whole, or the rows of a condition) while windows go on.
+    The first time, all captured tables are read as of one SCN, chunk by chunk. If it stops half-way, run the same command to continue.
+    Later, --table reads a table again (all rows, or those of a condition) while change capture continues.
     """
     _check_condition(table, condition)
     with opened(config) as pipeline:
@@ -86,16 +86,16 @@ def apply(config: ConfigOption = None) -> None:
 
 
 def run(
-    loop: Annotated[bool, typer.Option("--loop", help="Go on until Ctrl-C.")] = False,
+    loop: Annotated[bool, typer.Option("--loop", help="Keep running until Ctrl-C.")] = False,
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Pause between rounds.")
     ] = LOOP_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Do everything there is to do now: first snapshot, waiting signals, windows up to the present.
+    """Do all pending work: first snapshot, waiting signals, windows up to the present.
 
     With --loop it stays in one process with one Spark session, and waits out what goes away by itself (a database that is
-    down, redo that is not archived yet). A table that fails stops by itself and the others go on; without --loop the exit code
+    down, redo that is not archived yet). A table that fails stops alone, and the others continue; without --loop the exit code
     is then 1, as long as a table is failed.
     """
     with opened(config) as pipeline:
@@ -145,7 +145,7 @@ def replay(
     table: TablesOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Take applied windows again, in any order: mirrors stay as they are, or are mended where they were damaged."""
+    """Replay windows that were already applied, in any order: an undamaged mirror stays as it is, a damaged one is repaired."""
     with opened(config, oracle=False) as pipeline:
         chosen = _chosen(pipeline, windows, scn_from, scn_to)
         for window in chosen:

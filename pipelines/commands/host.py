@@ -24,7 +24,7 @@ def setup() -> None:
 
 
 def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Say what is there, what is missing, and the command that mends it. Exit code 1 when something is missing.
+    """Show what is installed, what is missing, and how to fix it. Exit code 1 when something is missing.
 
     With a configuration (--config or $REDOLAKE_CONFIG) the source's database and stores are examined too. --json has these
     keys, which stay as they are: ok, and checks, a list of {name, ok, found, remedy}.

@@ -34,11 +34,18 @@ def init(
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the source; it never changes.")],
+    as_patterns: Annotated[
+        bool,
+        typer.Option(
+            "--as-patterns",
+            help="Write the patterns themselves, so that tables created later are captured too.",
+        ),
+    ] = False,
     file: Annotated[
         Path, typer.Option("--file", "-f", help="File to write; it must not exist.")
     ] = Path("defs.yaml"),
 ) -> None:
-    """Write a configuration file from a live database: the tables that patterns match, with keys and sizes.
+    """Write a configuration file from a live database: the tables that patterns name, with keys and sizes.
 
     What cannot be captured is left out, and the file says why. Read it, then try `redolake doctor --config FILE`.
     """
@@ -62,7 +69,7 @@ def init(
         oracle = OracleConfig.model_validate({"dsn": dsn, "user": user, "password": password})
     except ValidationError as error:
         raise ConfigError(f"--dsn: {error.errors(include_input=False)[0]['msg']}") from None
-    found = tables_matching(oracle, [_pattern(text) for text in table])
+    found = tables_matching(oracle, table)
     captured = [one for one in found if not one.left_out]
     if not captured:
         raise ConfigError(
@@ -72,9 +79,16 @@ def init(
         ).listing([f"{one.table}: {one.left_out}" for one in found])
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(
-        configuration_text(name, dsn=dsn, user=user, password_env=password_env, found=found)
+        configuration_text(
+            name,
+            dsn=dsn,
+            user=user,
+            password_env=password_env,
+            tables=_patterns(table, found) if as_patterns else _tables(found),
+        )
     )
-    out().print(f"{len(captured)} tables written to {file}", soft_wrap=True)
+    how = ", by their patterns" if as_patterns else ""
+    out().print(f"{len(captured)} tables written to {file}{how}", soft_wrap=True)
     for one in found:
         if one.left_out:
             out().print(f"Left out: {one.table}: {one.left_out}", soft_wrap=True)
@@ -82,11 +96,9 @@ def init(
 
 
 def configuration_text(
-    name: str, *, dsn: str, user: str, password_env: str, found: list[FoundTable]
+    name: str, *, dsn: str, user: str, password_env: str, tables: list[str]
 ) -> str:
-    """The configuration file."""
-    captured = [one for one in found if not one.left_out]
-    left_out = [one for one in found if one.left_out]
+    """The configuration file; ``tables`` are the lines under that key."""
     lines = [
         "# Written by `redolake init`. Every option: docs/reference/configuration.md.",
         "type: assets.components.OracleCdc",
@@ -97,24 +109,55 @@ def configuration_text(
         f"    user: {_quoted(user)}",
         f"    password_env: {password_env}",
         "  tables:",
-    ]
-    for one in captured:
-        rows = "" if one.rows is None else f", about {one.rows:,} rows"
-        lines.append(
-            f"{INDENT}- name: {_quoted(_name(one.table))}  # key {', '.join(one.key)}{rows}"
-        )
-        if one.columns_exclude:
-            names = ", ".join(map(_quoted, one.columns_exclude))
-            lines.append(f"{INDENT}  columns_exclude: [{names}]  # types that are not captured")
-    if left_out:
-        lines.append(f"{INDENT}# Left out:")
-        lines += [f"{INDENT}#   {one.table}: {one.left_out}" for one in left_out]
-    lines += [
+        *(f"{INDENT}{line}" for line in tables),
         "  landing: {type: local, path: data/landing}",
         "  lake: {path: data/lake}",
         "  state: {url: 'sqlite:///data/state.db'}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tables(found: list[FoundTable]) -> list[str]:
+    """An entry for each table, and as comments what is left out."""
+    return _entries(found) + _left_out(found)
+
+
+def _entries(found: list[FoundTable]) -> list[str]:
+    lines = []
+    for one in found:
+        if one.left_out:
+            continue
+        lines.append(f"- name: {_quoted(_name(one.table))}  # {_facts(one)}")
+        if one.columns_exclude:
+            names = ", ".join(map(_quoted, one.columns_exclude))
+            lines.append(f"  columns_exclude: [{names}]  # types that are not captured")
+    return lines
+
+
+def _patterns(patterns: list[str], found: list[FoundTable]) -> list[str]:
+    """The patterns, and as comments what they name now; a table that is named in full has an entry of its own."""
+    from cdc_core.model.patterns import TablePattern
+
+    lines = [f"- name: {_quoted(text)}" for text in patterns if TablePattern.is_in(text)]
+    whole = [TablePattern.parse(text) for text in patterns if not TablePattern.is_in(text)]
+    named = [one for one in found if any(pattern.matches(one.table) for pattern in whole)]
+    lines += [*_entries(named), "# The patterns name now:"]
+    for one in found:
+        if not one.left_out and one not in named:
+            without = ", ".join(one.columns_exclude)
+            columns = f", without {without}" if without else ""
+            lines.append(f"#   {one.table}: {_facts(one)}{columns}")
+    return lines + _left_out(found)
+
+
+def _left_out(found: list[FoundTable]) -> list[str]:
+    lines = [f"#   {one.table}: {one.left_out}" for one in found if one.left_out]
+    return ["# Left out:", *lines] if lines else []
+
+
+def _facts(one: FoundTable) -> str:
+    rows = "" if one.rows is None else f", about {one.rows:,} rows"
+    return f"key {', '.join(one.key)}{rows}"
 
 
 def _name(table: TableId) -> str:
@@ -129,14 +172,3 @@ def _name(table: TableId) -> str:
 def _quoted(text: str) -> Any:
     """A scalar for YAML; single quotes say nothing but themselves."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def _pattern(text: str) -> str:
-    """Upper case as Oracle keeps plain names, unless a part is quoted."""
-    if "." not in text:
-        raise ConfigError(
-            "a pattern needs the owner too",
-            hint="Write OWNER.TABLE, for example 'SHOP.*'.",
-            given=text,
-        )
-    return text.replace('"', "") if '"' in text else text.upper()

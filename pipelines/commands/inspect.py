@@ -26,7 +26,7 @@ EXIT_DIFFERENT = 1
 
 
 def status(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Show how the source and each table stand: state, position, lag, open transactions, last window, last error.
+    """Show the status of a source and its tables: state, position, lag, open transactions, last window, last error.
 
     --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
     windows_planned, windows_captured, windows_applied, windows_inexact, open_transactions, oldest_open_scn, signals_pending, and tables, a
@@ -67,7 +67,7 @@ def reconcile(
 
     Each side is counted, digested and searched for double keys by itself, then keys are compared where the digests differ.
     Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size needs little memory and disk.
-    `redolake repair` mends what differs.
+    `redolake repair` fixes what differs.
 
     --json has these keys, which stay as they are: scn, and tables, a list of {table, rows_oracle, rows_delta,
     double_keys_oracle, double_keys_delta, differences, is_lower_bound, keys, digest_oracle, digest_delta, seconds}.
@@ -153,7 +153,7 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
             console.print(f"[red]{one.table}[/] differs at: {escape(', '.join(one.keys))}")
     if found.differences:
         console.print(
-            "`redolake reconcile --keys 20` names rows by their keys, `redolake repair` mends them."
+            "`redolake reconcile --keys 20` names rows by their keys, `redolake repair` fixes them."
         )
 
 

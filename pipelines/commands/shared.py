@@ -71,7 +71,7 @@ class ErrorReportingGroup(TyperGroup):
             print_error(error)
             raise typer.Exit(EXIT_ERROR) from None
         except KeyboardInterrupt:
-            Console(stderr=True).print("Stopped. The same command goes on where this one stopped.")
+            Console(stderr=True).print("Stopped. Run the same command to continue.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 

@@ -1,4 +1,4 @@
-"""Commands about single tables: list, add, remove, pause, resume, resnapshot."""
+"""Commands about single tables: list, find, add, remove, pause, resume, resnapshot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NamesArgument = Annotated[
 
 
 def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Show every table's state, since when, why, and the way out.
+    """List every table with its state, since when, why, and what to do.
 
     --json prints a list with the keys of the tables of `redolake status --json`.
     """
@@ -40,10 +40,40 @@ def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
         show_tables(found, out())
 
 
-def add(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Take in tables that were removed, or that could not join, and read their rows while windows go on.
+def find(config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Look the patterns of the configuration up in Oracle: which tables they name, which they leave out, and why.
 
-    A table that the configuration does not name yet is added there; the next `redolake run` then takes it in by itself.
+    Every run does so by itself. Reload Dagster's code location afterwards, so that it shows new tables.
+    --json prints a list of objects with the keys table, columns_exclude and left_out.
+    """
+    with opened(config) as pipeline:
+        found = pipeline.find_tables()
+    if json:
+        print_json(
+            [
+                {
+                    "table": str(one.table),
+                    "columns_exclude": list(one.columns_exclude),
+                    "left_out": one.left_out or None,
+                }
+                for one in found
+            ]
+        )
+        return
+    console = out()
+    if not found:
+        console.print("The configuration names every table in full; it has no pattern.")
+    for one in found:
+        without = ", ".join(one.columns_exclude)
+        columns = f"captured without {without}" if without else "captured"
+        what = f"left out: {one.left_out}" if one.left_out else columns
+        console.print(f"{one.table}: {what}", soft_wrap=True, markup=False)
+
+
+def add(tables: NamesArgument, config: ConfigOption = None) -> None:
+    """Add tables that were removed, or that could not join, and read their rows while change capture continues.
+
+    To capture a new table, add it to the configuration: the next `redolake run` takes it in.
     """
     with opened(config) as pipeline:
         chunks = pipeline.add_tables(_ids(tables))
@@ -62,28 +92,28 @@ def remove(tables: NamesArgument, config: ConfigOption = None) -> None:
 
 
 def pause(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Leave the Delta tables of some tables as they are, while their redo goes on being captured."""
+    """Keep the Delta tables of some tables as they are, while Redolake continues to capture their redo."""
     with opened(config, oracle=False) as pipeline:
         for record in pipeline.pause_tables(_ids(tables)):
             out().print(f"{record.table} is paused at SCN {record.mirror_scn or '–'}")
 
 
 def resume(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Let tables go on that were paused, or that failed while their redo was captured. The next run takes their backlog."""
+    """Continue tables that were paused, or that failed while their redo was captured. The next run applies their backlog."""
     with opened(config, oracle=False) as pipeline:
         for record in pipeline.resume_tables(_ids(tables)):
-            out().print(f"{record.table} goes on from SCN {record.mirror_scn or '–'}")
+            out().print(f"{record.table} continues from SCN {record.mirror_scn or '–'}")
 
 
 def resnapshot(
     tables: NamesArgument,
     fresh: Annotated[
         bool,
-        typer.Option("--fresh", help="Begin new Delta tables, and move the old ones aside."),
+        typer.Option("--fresh", help="Start new Delta tables, and move the old ones aside."),
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Read tables anew and let them go on from there, whatever stopped them. The others go on meanwhile."""
+    """Read tables again and continue from there, whatever stopped them. Change capture continues for the others."""
     with opened(config) as pipeline:
         chunks = pipeline.resnapshot_tables(_ids(tables), fresh=fresh)
         out().print(f"{len(chunks)} chunks planned; `redolake run` reads and applies them")
@@ -91,7 +121,7 @@ def resnapshot(
 
 
 def rebuild(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Write mirrors anew from their change logs, where one is lost or damaged. Neither Oracle nor landing is needed.
+    """Write mirrors again from their change logs, where one is lost or damaged. Neither Oracle nor landing is needed.
 
     Readers see the new rows with one commit. If the mirror's folder is damaged, move it aside first.
     """

@@ -55,7 +55,7 @@ def run_demo(
     try:
         return _demo(scale, folder, fresh, console)
     except KeyboardInterrupt:
-        console.print("Stopped. The same command goes on from here.")
+        console.print("Stopped. Run the same command to continue.")
         return 130
 
 
@@ -226,7 +226,7 @@ def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float
     verdict = (
         "[green]Every table equals Oracle.[/]"
         if differences == 0
-        else f"[red]{differences:,} rows differ: `redolake repair` mends them.[/]"
+        else f"[red]{differences:,} rows differ: `redolake repair` fixes them.[/]"
     )
     phases = ", ".join(f"{name} {took:.0f} s" for name, took in screen.phases.items())
     for line in (

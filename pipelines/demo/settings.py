@@ -45,7 +45,7 @@ def prepare(folder: Path, scale: str, *, fresh: bool) -> str | None:
         shutil.rmtree(folder)
         said = f"The demo of a {before} that was here is removed; this one begins anew."
     elif before:
-        said = "Going on where the demo stood (--fresh begins anew)."
+        said = "Continuing where the demo stopped (--fresh starts over)."
     folder.mkdir(parents=True, exist_ok=True)
     noted.write_text(json.dumps({"scale": scale}))
     return said

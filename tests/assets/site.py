@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from assets.components import OracleCdc
 from assets.protocols import SourcePipeline
@@ -19,7 +20,8 @@ class MemorySite:
     def __init__(self, source: Source, instance: dg.DagsterInstance) -> None:
         self.source = source
         self.instance = instance
-        self.component = OracleCdc(source.pipeline.config, self.opened)
+        written = source.written()
+        self.component = OracleCdc(written, self.opened)
         self.names = self.component.translator
         self.repository = self.component.build_defs().get_repository_def()
 
@@ -29,11 +31,14 @@ class MemorySite:
 
     def tick(self, sensor: str = "windows") -> list[dg.RunRequest]:
         """What a sensor asks for now."""
+        return list(self.evaluate(sensor).run_requests or [])
+
+    def evaluate(self, sensor: str) -> SensorExecutionData:
+        """A sensor's whole answer."""
         with dg.build_sensor_context(
             instance=self.instance, repository_def=self.repository
         ) as context:
-            found = self.repository.get_sensor_def(f"src_{sensor}_sensor").evaluate_tick(context)
-        return list(found.run_requests or [])
+            return self.repository.get_sensor_def(f"src_{sensor}_sensor").evaluate_tick(context)
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
         """A run that a sensor asked for."""
@@ -50,6 +55,11 @@ class MemorySite:
         """One tick of the windows sensor and its run."""
         [request] = self.tick()
         return self.run(request)
+
+    def tables(self) -> set[str]:
+        """The tables that are assets."""
+        keys = self.repository.asset_graph.get_all_asset_keys()
+        return {key.path[-1] for key in keys if key.path[1] == "mirror"}
 
     def partitions(self, name: str, layer: str = "mirror") -> set[str]:
         """The windows for which a table's asset is materialized."""

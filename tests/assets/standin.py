@@ -159,7 +159,7 @@ class StandIn:
                 snapshot_id=f"s{scn}",
                 number=number,
                 scn=scn,
-                range={},
+                range={"kind": "key", "low": ["100"], "high": ["200"]},
                 condition=condition,
                 signal_id=signal_id,
             )

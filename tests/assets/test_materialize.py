@@ -224,14 +224,15 @@ def test_chunks_of_one_table_are_one_run(
     result = dg.materialize(
         [repository.assets_defs_by_key[key]],
         instance=instance,
-        tags={RANGE_START_TAG: "s1000:000000", RANGE_END_TAG: "s1000:000002"},
+        tags={RANGE_START_TAG: "s1000_1-of-3", RANGE_END_TAG: "s1000_3-of-3"},
     )
     assert result.success
     assert len(pipeline.calls) == 3
     assert len(instance.get_materialized_partitions(key)) == 3
-    values = latest(instance, key, "s1000:000001")
+    values = latest(instance, key, "s1000_2-of-3")
     assert values["dagster/partition_row_count"].value == 10
     assert values["cdc/chunk"].value == "2 of 3"
+    assert values["cdc/range"].value == "a key range, 10 rows"
     state = pipeline.store.table("hr", JOBS)
     assert state is not None
     assert state.state == "ready"

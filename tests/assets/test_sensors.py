@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
-from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from assets.components import OracleCdc
 from assets.history import add_partitions, remove_partitions, report_history
@@ -32,7 +32,7 @@ class Sensors:
         self._repository = repository
         self._instance = instance
 
-    def tick(self, name: str, *, cursor: str | None = None) -> Any:
+    def tick(self, name: str, *, cursor: str | None = None) -> SensorExecutionData:
         sensor = self._repository.get_sensor_def(f"hr_{name}_sensor")
         with dg.build_sensor_context(
             instance=self._instance, repository_def=self._repository, cursor=cursor
@@ -199,9 +199,9 @@ def test_a_signal_becomes_one_run_of_its_chunks(
     pipeline.add_signal(signal)
     (request,) = sensors.tick("snapshots").run_requests
     assert request.asset_selection == [NAMES.key("snapshot", JOBS)]
-    assert request.tags[RANGE_START_TAG] == "s2000:000000"
-    assert request.tags[RANGE_END_TAG] == "s2000:000002"
-    assert "s2000:000001" in instance.get_dynamic_partitions("hr_hr_jobs_chunks")
+    assert request.tags[RANGE_START_TAG] == "s2000_1-of-3"
+    assert request.tags[RANGE_END_TAG] == "s2000_3-of-3"
+    assert "s2000_2-of-3" in instance.get_dynamic_partitions("hr_hr_jobs_chunks")
     pipeline.add_signal(signal)
     (again,) = sensors.tick("snapshots").run_requests
     assert again.run_key == request.run_key, "asked for again under the same key: still one run"
@@ -230,7 +230,7 @@ def test_what_the_command_line_did_is_shown_once(
     assert mirror["cdc/applied_at"].value
     redo = latest(instance, NAMES.redo_key, SECOND)
     assert redo["cdc/transactions_committed"].value == 1
-    chunk = latest(instance, NAMES.key("snapshot", JOBS), "s1000:000002")
+    chunk = latest(instance, NAMES.key("snapshot", JOBS), "s1000_3-of-3")
     assert chunk["cdc/chunk"].value == "3 of 3"
     assert instance.get_materialized_partitions(NAMES.key("mirror", JOBS)) == {FIRST, SECOND}
     assert add_partitions(instance, pipeline.records, pipeline.config, NAMES) == 0

@@ -223,3 +223,25 @@ def test_a_table_that_its_snapshot_stops_fails_its_run_and_its_check(
     found = site.check("ONE")
     assert not found.passed
     assert "a row is not understood" in str(found.metadata["cdc/reason"].value)
+
+
+def test_tables_of_a_pattern_are_assets_when_they_were_found(
+    oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    """Definitions take the tables from the metadata store; what is found later is an asset after a reload."""
+    oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE KEYLESS (ID NUMBER(9))")
+    with source_of(oracle, tmp_path) as source:
+        source.configure("*")
+        before = MemorySite(source, instance)
+        assert not before.tables(), "nobody has looked yet"
+        list(source.pipeline.run_snapshot())
+        site = MemorySite(source, instance)
+        assert site.tables() == {"one"}
+        oracle.run("CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)")
+        assert site.windows().success
+        said = site.evaluate("windows").skip_message or ""
+        assert said.endswith(
+            "reload the code location to see tables that patterns name now: DEMO.TWO"
+        )
+        assert MemorySite(source, instance).tables() == {"one", "two"}
+    oracle.run("DROP TABLE ONE PURGE", "DROP TABLE TWO PURGE", "DROP TABLE KEYLESS PURGE")

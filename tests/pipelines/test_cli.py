@@ -179,7 +179,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
     assert "cannot connect" in result.stderr
     assert "1 changes in 1 windows applied" in result.stdout
     assert result.exit_code == 130
-    assert "The same command goes on" in result.stderr
+    assert "Run the same command to continue" in result.stderr
     assert pauses == [10.0, 5.0], "longer after an error"
     assert len(rounds) == 3
 

@@ -330,7 +330,7 @@ def test_definitions_need_no_password(file: Path) -> None:
         pytest.param(
             "user: cdc",
             "user: cdc\n    user: cdd",
-            "7:5 attributes.oracle.user: this key stands here a second time (first in line 6)",
+            "7:5 attributes.oracle.user: this key is repeated (first in line 6)",
             id="key-twice",
         ),
         pytest.param("user: cdc", "user: [cdc", "7:17 the file: this is not YAML", id="not-yaml"),

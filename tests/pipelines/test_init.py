@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-def init(oracle: Oracle, file: Path, *patterns: str, **env: str) -> Any:
+def init(oracle: Oracle, file: Path, *patterns: str, extra: Sequence[str] = (), **env: str) -> Any:
     arguments = ["init", "--dsn", oracle.server.dsn, "--user", "C##REDOLAKE", "--name", "shop"]
     arguments += ["--password-env", PASSWORD, "--file", str(file)]
+    arguments += extra
     for pattern in patterns:
         arguments += ["--table", pattern]
     env = {PASSWORD: "capture", "COLUMNS": "200", "NO_COLOR": "1"} | env
@@ -57,12 +59,45 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
     assert "this file is there already" in again.stderr
 
 
+def test_the_patterns_themselves_can_be_written(oracle: Oracle, tmp_path: Path) -> None:
+    """What they name is then looked up by every run; the file says what that is now."""
+    file = tmp_path / "defs.yaml"
+    result = init(oracle, file, "demo.c*", "DEMO.K*", "DEMO.ORDERS", extra=["--as-patterns"])
+    assert result.exit_code == 0, result.output
+    assert "by their patterns" in result.stdout
+    config = load_config(file, environ={PASSWORD: "capture"})
+    assert [(one.name, one.is_pattern, one.columns_exclude) for one in config.tables] == [
+        ("demo.c*", True, ()),
+        ("DEMO.K*", True, ()),
+        ("DEMO.ORDERS", False, ("SCAN",)),
+    ]
+    text = file.read_text()
+    assert "#   DEMO.CUSTOMERS: key ID" in text
+    assert "#   DEMO.KEYLESS: the table has no primary key" in text
+
+
+def test_what_patterns_name_is_shown_by_a_command(oracle: Oracle, tmp_path: Path) -> None:
+    file = tmp_path / "defs.yaml"
+    init(oracle, file, "DEMO.O*", "DEMO.K*", extra=["--as-patterns"])
+    runner = CliRunner(env={PASSWORD: "capture", "COLUMNS": "200", "NO_COLOR": "1"})
+    result = runner.invoke(app, ["table", "find", "--config", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "DEMO.ORDERS: captured without SCAN" in result.stdout
+    assert "DEMO.KEYLESS: left out: the table has no primary key" in result.stdout
+    found = runner.invoke(app, ["table", "find", "--json", "--config", str(file)])
+    assert {"table": "DEMO.ORDERS", "columns_exclude": ["SCAN"], "left_out": None} in json.loads(
+        found.stdout
+    )
+    doctor = runner.invoke(app, ["doctor", "--config", str(file)])
+    assert "left out by its pattern: the table has no primary key" in doctor.stdout
+
+
 @pytest.mark.parametrize(
     ("patterns", "env", "said"),
     [
         pytest.param(["DEMO.NOTHING*"], {}, "no table that can be captured matches", id="nothing"),
         pytest.param(["DEMO.KEYLESS"], {}, "DEMO.KEYLESS: the table has no primary", id="useless"),
-        pytest.param(["ORDERS"], {}, "a pattern needs the owner too", id="no-owner"),
+        pytest.param(["ORDERS"], {}, "not a table name or a pattern", id="no-owner"),
         pytest.param(
             ["DEMO.*"], {PASSWORD: "wrong"}, "refused user name or password", id="password"
         ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport, TableStatus
 from cdc_core.model.scn import ScnWindow
@@ -46,9 +47,14 @@ class Source:
     def pipeline(self) -> Pipeline:
         """The open pipeline."""
         if self._pipeline is None:
-            config = self.oracle.config(self.path, **{**self.more, "tables": self.tables})
-            self._pipeline = Pipeline(config, report=self.reports.append, open_lake=self.lake.open)
+            self._pipeline = Pipeline(
+                self.written(), report=self.reports.append, open_lake=self.lake.open
+            )
         return self._pipeline
+
+    def written(self) -> SourceConfig:
+        """The configuration as a file would have it."""
+        return self.oracle.config(self.path, **{**self.more, "tables": self.tables})
 
     def configure(self, *tables: str | dict[str, Any]) -> None:
         """Go on under a configuration with these tables (a name, or a table's attributes)."""

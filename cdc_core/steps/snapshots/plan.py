@@ -131,7 +131,7 @@ def _refuse_conditions(fresh: Sequence[TableId], conditions: Mapping[TableId, st
     limited = [table for table in fresh if table in conditions]
     if limited:
         raise ConfigError(
-            "a first snapshot cannot have a condition: the mirror would lack rows for ever",
+            "a first snapshot cannot have a condition: the mirror would lack the other rows permanently",
             hint="Leave the condition out, or snapshot the table whole first.",
             tables=", ".join(map(str, limited)),
         )

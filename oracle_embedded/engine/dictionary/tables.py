@@ -423,6 +423,16 @@ def _policies(_view: View) -> Iterator[Row]:
 
 
 @VIEWS.single(
+    "ALL_EXTERNAL_TABLES",
+    "OWNER:v128 TABLE_NAME:v128 TYPE_OWNER:v3 TYPE_NAME:v128 DEFAULT_DIRECTORY_OWNER:v3 DEFAULT_DIRECTORY_NAME:v128 REJECT_LIMIT:v40"
+    " ACCESS_TYPE:v7 ACCESS_PARAMETERS:v4000 PROPERTY:v10 INMEMORY:v8 INMEMORY_COMPRESSION:v17",
+)
+def _external_tables(_view: View) -> Iterator[Row]:
+    """External tables, which there are none of here."""
+    return iter(())
+
+
+@VIEWS.single(
     "REDACTION_POLICIES",
     "OBJECT_OWNER:v128 OBJECT_NAME:v128 POLICY_NAME:v128 EXPRESSION:v4000 ENABLE:v7 POLICY_DESCRIPTION:v4000",
 )

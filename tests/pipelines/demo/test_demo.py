@@ -45,7 +45,7 @@ def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: 
     ended = _start(tmp_path)
     said, _ = ended.communicate()
     assert ended.returncode == 0, said
-    assert "Going on where the demo stood" in said
+    assert "Continuing where the demo stopped" in said
     assert "Every table equals Oracle." in said
     assert "window (" in said
     rows = [

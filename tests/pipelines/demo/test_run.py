@@ -88,4 +88,4 @@ def test_an_interrupted_demo_says_that_it_can_go_on(
 
     monkeypatch.setattr(run, "_demo", interrupted)
     assert run.run_demo(folder=tmp_path, console=Console()) == 130
-    assert "goes on from here" in capsys.readouterr().out
+    assert "Run the same command to continue" in capsys.readouterr().out

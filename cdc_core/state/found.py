@@ -1,0 +1,49 @@
+"""Which tables have the patterns of the configuration been found to name?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, insert, select
+
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import FoundTable
+from cdc_core.state.database import Database
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.tables import FOUND_TABLES as FOUND
+
+
+class FoundQueries:
+    """What Oracle's dictionary said when the patterns were looked up last."""
+
+    _database: Database
+
+    def found_tables(self, source: str) -> list[FoundTable]:
+        """The tables that were found, by name; those that cannot be captured have the reason."""
+        query = select(FOUND).where(FOUND.c.source == source).order_by(FOUND.c.owner, FOUND.c.name)
+        with self._database.reading() as connection:
+            return [
+                FoundTable(
+                    TableId(row["owner"], row["name"]),
+                    columns_exclude=tuple(json_from_text(row["columns_exclude"])),
+                    left_out=row["left_out"],
+                )
+                for row in connection.execute(query).mappings()
+            ]
+
+    def save_found_tables(self, source: str, found: Sequence[FoundTable]) -> None:
+        """Put these tables in the place of those that were found before."""
+        values = [
+            {
+                "source": source,
+                "owner": one.table.owner,
+                "name": one.table.name,
+                "columns_exclude": text_from_json(list(one.columns_exclude)),
+                "left_out": one.left_out,
+            }
+            for one in found
+        ]
+        with self._database.writing() as connection:
+            connection.execute(delete(FOUND).where(FOUND.c.source == source))
+            if values:
+                connection.execute(insert(FOUND), values)

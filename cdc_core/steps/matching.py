@@ -1,0 +1,59 @@
+"""Which tables do the patterns of the configuration take in, and which do they leave out?
+
+Patterns are looked up in Oracle's dictionary at the beginning of each run, and the answer is kept in the metadata store, so
+that steps and Dagster's definitions know the tables without asking Oracle. A table that a pattern took in stays until the
+configuration no longer names it: what happens to it in Oracle (dropped, its key dropped) is its own fate, not the pattern's.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cdc_core.config import MatchedTable, SourceConfig, TableConfig
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import FoundTable
+from cdc_core.schema.catalog import find_tables
+from cdc_core.schema.dictionary import Queries
+
+_LOG = logging.getLogger(__name__)
+
+
+def look_up(session: Queries, config: SourceConfig, known: list[FoundTable]) -> list[FoundTable]:
+    """What the patterns name now, by table: tables that Oracle shows, and those that they took in before.
+
+    Args:
+        session: In the container of the tables.
+        config: As it was written, with its patterns.
+        known: What was found before.
+    """
+    kept = [one for one in known if pattern_of(config, one.table) is not None]
+    found = find_tables(session, lambda table: pattern_of(config, table) is not None, known=kept)
+    shown = {one.table for one in found}
+    found += [one for one in kept if one.table not in shown and not one.left_out]
+    before = {one.table: one.left_out for one in known}
+    for one in found:
+        if one.left_out and before.get(one.table) != one.left_out:
+            _LOG.warning("table is left out table=%s reason=%s", one.table, one.left_out)
+        elif not one.left_out and before.get(one.table) != "":
+            _LOG.info("table is taken in by a pattern table=%s", one.table)
+    return sorted(found, key=lambda one: one.table)
+
+
+def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
+    """The configuration with tables in the place of patterns: those that were found and can be captured."""
+    if not config.has_patterns:
+        return config
+    named: list[TableConfig] = [one for one in config.tables if not one.is_pattern]
+    for one in found:
+        pattern = None if one.left_out else pattern_of(config, one.table)
+        if pattern is not None:
+            excluded = dict.fromkeys([*pattern.columns_exclude, *one.columns_exclude])
+            named.append(MatchedTable(name=one.table.sql, columns_exclude=tuple(excluded)))
+    return config.model_copy(update={"tables": tuple(named)})
+
+
+def pattern_of(config: SourceConfig, table: TableId) -> TableConfig | None:
+    """The first pattern that takes a table; None for a table that an entry names in full."""
+    if any(not one.is_pattern and one.table == table for one in config.tables):
+        return None
+    return next((one for one in config.tables if one.takes(table)), None)

@@ -1,0 +1,130 @@
+"""Tables by pattern: taken in and left out at the start of each run, by the embedded Oracle's dictionary."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_core.errors import ConfigError
+from cdc_core.steps import Pipeline
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+PATTERN: dict[str, Any] = {"name": "*", "exclude": ["DEMO.TMP_*"], "columns_exclude": ["SECRET"]}
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, SCAN BLOB, SECRET VARCHAR2(20))",
+            "CREATE TABLE KEYLESS (ID NUMBER(9))",
+            "CREATE TABLE TMP_1 (ID NUMBER(9) PRIMARY KEY)",
+            "CREATE TABLE A_NAME_THAT_LOGMINER_DOES_NOT_SUPPORT (ID NUMBER(9) PRIMARY KEY)",
+        )
+        running.run("INSERT INTO ONE VALUES (1, 'a')", "INSERT INTO TWO VALUES (1, NULL, 'hidden')")
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path) as opened:
+        opened.configure(PATTERN)
+        opened.run()
+        yield opened
+
+
+def captured(source: Source) -> set[str]:
+    return {one.table.name for one in source.pipeline.records.tables() if one.is_captured}
+
+
+def test_a_pattern_takes_in_what_can_be_captured(source: Source) -> None:
+    assert captured(source) == {"ONE", "TWO"}
+    source.check_exact("ONE", "TWO")
+    assert source.lake.image(table_id("TWO")) == [(1,)], "neither the BLOB nor what is excluded"
+
+
+def test_what_is_left_out_has_a_reason(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    found = {one.table.name: one for one in source.pipeline.find_tables()}
+    assert found["KEYLESS"].left_out.startswith("the table has no primary key")
+    assert "longer than 30 bytes" in found["A_NAME_THAT_LOGMINER_DOES_NOT_SUPPORT"].left_out
+    assert found["TWO"].columns_exclude == ("SCAN",)
+    assert "TMP_1" not in found
+    with caplog.at_level(logging.INFO, "cdc_core.steps.matching"):
+        source.pipeline.find_tables()
+    assert not caplog.records, "said once"
+
+
+def test_a_table_that_is_created_later_joins_at_the_next_run(
+    oracle: Oracle, source: Source
+) -> None:
+    oracle.run("CREATE TABLE LATE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))")
+    oracle.run("INSERT INTO LATE VALUES (1, 'before')", "INSERT INTO ONE VALUES (2, 'b')")
+    source.run()
+    oracle.run("INSERT INTO LATE VALUES (2, 'after')")
+    source.run()
+    assert captured(source) == {"ONE", "TWO", "LATE"}
+    source.check_current("ONE", "TWO", "LATE")
+
+
+def test_a_table_that_gets_a_key_joins(oracle: Oracle, source: Source) -> None:
+    oracle.run("ALTER TABLE KEYLESS ADD PRIMARY KEY (ID)")
+    source.run()
+    source.check_exact("KEYLESS")
+
+
+def test_a_table_that_was_taken_in_stays_whatever_becomes_of_it(
+    oracle: Oracle, source: Source
+) -> None:
+    """A dropped table is failed, with its way out, and not removed as if somebody had asked for it."""
+    oracle.run("DROP TABLE ONE PURGE")
+    source.run()
+    assert source.record("ONE").state == "failed"
+    assert "ONE" in {one.table.name for one in source.pipeline.config.tables}
+
+
+def test_a_table_that_the_configuration_excludes_is_removed(source: Source) -> None:
+    source.configure({**PATTERN, "exclude": ["DEMO.TMP_*", "DEMO.TWO"]})
+    source.run()
+    assert source.record("TWO").state == "removed"
+    assert source.record("TWO").asked_by == "configuration"
+    assert source.record("ONE").state == "ready"
+
+
+def test_an_excluded_column_that_is_added_later_never_lands(oracle: Oracle, source: Source) -> None:
+    oracle.run("ALTER TABLE ONE ADD SECRET VARCHAR2(20)")
+    oracle.run("INSERT INTO ONE VALUES (2, 'b', 'hush')")
+    source.run()
+    source.check_current("ONE")
+    assert source.lake.image(table_id("ONE")) == [(1, "a"), (2, "b")]
+    landed = b"".join(path.read_bytes() for path in source.path.rglob("*.parquet"))
+    assert b"hush" not in landed
+
+
+def test_an_entry_of_its_own_wins(oracle: Oracle, source: Source) -> None:
+    source.configure({"name": "TWO", "columns_exclude": ["SCAN", "SECRET"]}, PATTERN)
+    source.run()
+    assert source.record("TWO").state == "ready"
+    assert captured(source) == {"ONE", "TWO"}
+
+
+def test_patterns_that_name_nothing_say_what_they_left_out(oracle: Oracle, tmp_path: Path) -> None:
+    with source_of(oracle, tmp_path) as opened:
+        opened.configure("KEY*")
+        with pytest.raises(ConfigError, match="name no table that can be captured") as raised:
+            opened.run()
+    assert "DEMO.KEYLESS: the table has no primary key" in str(raised.value)
+
+
+def test_a_plain_name_asks_oracle_for_no_tables(oracle: Oracle, tmp_path: Path) -> None:
+    sent: list[str] = []
+    config = oracle.config(tmp_path, "ONE")
+    with Pipeline(config, on_statement=sent.append) as pipeline:
+        assert pipeline.find_tables() == []
+        assert pipeline.config is config
+    assert sent == []
