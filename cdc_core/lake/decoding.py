@@ -25,7 +25,8 @@ from cdc_core.schema.table import TableSchema
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = pa.array([None, *(_OPS[code] for code in sorted(_OPS))])
-_NOT_EXECUTABLE = pa.array([2, 3], pa.int32())
+_INVALID, _NOT_GUARANTEED = 2, 3
+_NOT_EXECUTABLE = pa.array([_INVALID, _NOT_GUARANTEED], pa.int32())
 """STATUS of rows whose SQL_REDO cannot be executed, or is not guaranteed to be right."""
 
 _WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
@@ -138,6 +139,7 @@ class ChangeDecoder:
         executable = pc.invert(said)
         if pc.any(said).as_py() and plan_table(version).stored:
             unnamed = pc.match_substring(batch["sql_redo"], '"COL ')
+            unnamed = pc.and_(unnamed, pc.equal(batch["status"], _INVALID))
             executable = pc.or_(executable, pc.fill_null(unnamed, False))
         fine = pc.and_(plain, executable)
         fine = pc.and_(fine, pc.is_null(batch["problem"]))

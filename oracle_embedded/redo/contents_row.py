@@ -73,6 +73,10 @@ class TransactionFacts:
         assert isinstance(self.xid, bytes)
         return replace(self, xid=self.xid[:4] + b"\xff" * 4, sequence=number_from_int(_NO_SEQUENCE))
 
+    def of_ddl(self) -> TransactionFacts:
+        """The same as a DDL row shows it: without its beginning."""
+        return replace(self, start_scn=None, start_time=None)
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:

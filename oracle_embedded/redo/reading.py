@@ -381,6 +381,7 @@ class Reading:
             text = ddl.encode().rstrip().removesuffix(b";")
             thing = layout.ddl_facts(owner, table, object_id)
             info = _USER_DDL
+            transaction = transaction.of_ddl()
         if text is not None and self._style.delimiter:
             text += b";"
         commit_scn, commit_time = (None, None)

@@ -131,6 +131,13 @@ def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any)
     assert by_ordinal[6]["_cdc_before_absent"] == []
 
 
+def test_rows_without_names_that_are_not_guaranteed_are_refused(source: Any) -> None:
+    schema = replace(source.schema, stored=("ID", "NAME", "AMOUNT", "NOTE"), charset="AL32UTF8")
+    (changes,) = ChangeDecoder(schema, 2000)([_batch(status=2, sql_redo=OLD_ROW)])
+    assert changes.num_rows == 1
+    assert "STATUS 2 or 3" in str(_raised(_batch(status=3, sql_redo=OLD_ROW), schema))
+
+
 @pytest.mark.parametrize(
     "stored",
     [

@@ -16,6 +16,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.state.records import SchemaVersion, SourceRecord, TableRecord, WindowRecord
 from cdc_core.steps import Pipeline
+from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
 EMP = TableId(OWNER, "EMP")
@@ -126,6 +127,7 @@ def test_a_window_with_changes_waits_and_joins_the_last_idle_one(
 def test_an_open_transaction_is_not_idleness(oracle: Oracle, pipeline: Pipeline) -> None:
     with oracle.owner() as connection:
         connection.cursor().execute("INSERT INTO EMP VALUES (-1)")
+        oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)  # binds what waits in its strand
         waiting = look(oracle, pipeline)
         assert waiting is not None
         assert not waiting.is_idle

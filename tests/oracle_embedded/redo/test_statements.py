@@ -58,7 +58,7 @@ def at(kind: OraType, **facts: object) -> StoredColumn:
         pytest.param(
             at(OraType.TIMESTAMP_LTZ, scale=6),
             values.timestamp_from_datetime(WHEN),
-            "TO_TIMESTAMP_TZ('2024-01-17 23:05:09.123456000 +00:00')",
+            "TO_TIMESTAMP_TZ('2024-01-17 23:05:09.123456000')",
             id="timestamp-with-local-time-zone",
         ),
         pytest.param(
@@ -140,7 +140,7 @@ def test_an_insert_shows_each_type_as_its_literal(
             {"TIME_ZONE": "-08:00"},
             at(OraType.TIMESTAMP_LTZ, scale=6),
             values.timestamp_from_datetime(WHEN),
-            "TO_TIMESTAMP_TZ('2024-01-17 15:05:09.123456000 -08:00')",
+            "TO_TIMESTAMP_TZ('2024-01-17 15:05:09.123456000')",
             id="local-time-zone",
         ),
         pytest.param(

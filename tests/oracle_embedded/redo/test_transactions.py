@@ -91,6 +91,8 @@ def test_ddl_is_shown_as_typed_in_a_transaction_of_its_own(world: World) -> None
     rows = world.mine()
     assert [row["OPERATION"] for row in rows] == ["START", "DDL", "COMMIT"] * 2
     first, second = rows[1], rows[4]
+    assert (first["START_SCN"], first["START_TIMESTAMP"]) == (None, None)
+    assert rows[0]["START_SCN"] is not None
     assert first["SQL_REDO"] == "CREATE TABLE t (id NUMBER);"
     assert first["INFO"] == "USER DDL (PlSql=0 RecDep=0)"
     assert (first["SEG_OWNER"], first["TABLE_NAME"], first["DATA_OBJ#"]) == ("APP", "T", 71000)
