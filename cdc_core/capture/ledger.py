@@ -1,7 +1,8 @@
 """Which transactions are open, and what is known of each when it ends?
 
 The ledger follows the stream row by row, whatever batches it comes in; between the rows that begin or end a transaction all
-work is on whole columns. Memory grows with the number of open transactions, not with their rows.
+work is on whole columns, and so it is for transactions about which nothing is to be decided (:mod:`cdc_core.capture.whole`).
+Memory grows with the number of open transactions, not with their rows.
 
 LogMiner does not always name a transaction in full. These rules hold:
 
@@ -29,15 +30,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.capture.rows import MinedBatch, joined_batches
-from cdc_core.capture.stream import NO_XID, UNRESOLVED, Event, Stream, slot_of
+from cdc_core.capture.rows import MinedBatch, joined_batches, merged_batches
+from cdc_core.capture.stream import NO_XID, UNKNOWN_USER, UNRESOLVED, Event, Stream, slot_of
+from cdc_core.capture.whole import whole_transactions
 from cdc_core.landing.layout import TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.transactions import IncompleteTransaction, LedgerState, OpenTransaction
 
 _LOG = logging.getLogger(__name__)
-_UNKNOWN_USER = "UNKNOWN"
 # Plain numbers: compared for each row that begins or ends a transaction.
 START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Operation.ROLLBACK)
 
@@ -91,12 +92,14 @@ class TransactionLedger:
         mined_from: int,
     ) -> None:
         self._window, self._snapshot_scn, self._mined_from = window, snapshot_scn, mined_from
+        self._table_names = list(table_names)
         self._names = [frozenset((name,)) for name in table_names]
         self._open = {one.xid: _entry_of(one) for one in opened}
         # Two of one slot cannot both be open; the one that was seen later is.
         by_age = sorted(self._open.values(), key=lambda one: one.first_ordinal)
         self._slots = {slot_of(one.xid): one for one in by_age}
         self._ended: list[tuple[object, ...]] = []
+        self._ended_whole: list[pa.RecordBatch] = []
         self._undone = [one for one in by_age if one.state == "undone"]
         self._rolled_back_xids: set[str] = set()
         self._ddl_commits: dict[str, int | None] = {}
@@ -114,10 +117,40 @@ class TransactionLedger:
 
     def take(self, batch: MinedBatch) -> MinedBatch:
         """Follow a batch; give it back with full XIDs, without what takes back nothing that was captured."""
+        whole = whole_transactions(
+            batch,
+            self._table_names,
+            is_known=self._is_known,
+            above=max(self._snapshot_scn, self._window.scn_low),
+        )
+        if whole is None:
+            return self._take_rows(batch)
+        if whole.ended.num_rows:
+            self._ended_whole.append(whole.ended)
+            self.committed += whole.ended.num_rows
+            self.tables_committed.update(self._table_names[at] for at in whole.tables)
+        if whole.rows.all():
+            return batch
+        others = self._take_rows(batch.filter(~whole.rows))
+        return merged_batches(batch.filter(whole.rows), others)
+
+    def _is_known(self, xid: str) -> bool:
+        """Must the rules be asked about this XID?"""
+        return (
+            xid == NO_XID
+            or slot_of(xid) in self._slots
+            or xid in self._open
+            or xid in self._rolled_back_xids
+            or xid in self._ddl_commits
+        )
+
+    def _take_rows(self, batch: MinedBatch) -> MinedBatch:
+        """Follow a batch row by row."""
         stream = Stream(batch, self._open)
         cut = stream.cut()
         if cut is not None:
-            return joined_batches(self.take(batch.slice(0, cut)), self.take(batch.slice(cut)))
+            head = self._take_rows(batch.slice(0, cut))
+            return joined_batches(head, self._take_rows(batch.slice(cut)))
         ended = [end for event in stream.events() if (end := self._follow(stream, event))]
         resolved = stream.resolved()
         for at in resolved.ddl.tolist():
@@ -131,12 +164,18 @@ class TransactionLedger:
     def drain(self) -> pa.RecordBatch:
         """Transactions that ended since the last call and have captured rows, as ``TRANSACTION_SCHEMA``."""
         ended, self._ended = self._ended, []
-        return _batch_of(ended)
+        whole, self._ended_whole = self._ended_whole, []
+        if not whole:
+            return _batch_of(ended)
+        found = pa.Table.from_batches([*whole, _batch_of(ended)]).sort_by("commit_ordinal")
+        [batch] = found.combine_chunks().to_batches()
+        return batch
 
     @property
     def ended_count(self) -> int:
         """How many transactions :meth:`drain` would give."""
-        return len(self._ended)
+        whole: int = sum(batch.num_rows for batch in self._ended_whole)
+        return len(self._ended) + whole
 
     def open_transactions(self) -> list[OpenTransaction]:
         """The ledger after what was followed, oldest first."""
@@ -187,7 +226,7 @@ class TransactionLedger:
             entry = stream.entries[event.code] or self._open_entry(stream, event)
             if entry.start_scn is None:
                 entry.start_scn = event.scn
-                entry.username = None if event.username == _UNKNOWN_USER else event.username
+                entry.username = None if event.username == UNKNOWN_USER else event.username
                 entry.session_id, entry.serial = event.session_id or None, event.serial or None
         return ended
 

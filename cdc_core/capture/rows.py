@@ -77,6 +77,16 @@ def joined_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
     )
 
 
+def merged_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
+    """Two parts of a batch as one, in the order of their ordinals."""
+    if not one.rows.num_rows or not other.rows.num_rows:
+        return one if one.rows.num_rows else other
+    both = joined_batches(one, other)
+    order = np.argsort(both.ordinals)
+    rows = both.rows.take(pa.array(order))
+    return MinedBatch(rows, both.ordinals[order], both.operations[order], both.tables[order])
+
+
 class RowReader:
     """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches."""
 

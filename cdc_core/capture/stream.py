@@ -24,13 +24,18 @@ NO_XID = "0" * 16
 UNRESOLVED = "ffffffff"
 """The sequence part of an XID where LogMiner does not know it."""
 
-_SLOT_DIGITS = 8
+SLOT_DIGITS = 8
+"""The part of an XID that names undo segment and slot."""
+
+UNKNOWN_USER = "UNKNOWN"
+"""The user of a transaction whose beginning LogMiner has not read."""
+
 _NOBODY = -1
 
 
 def slot_of(xid: str) -> str:
     """The undo segment and slot of a transaction: it has one open transaction at a time."""
-    return xid[:_SLOT_DIGITS]
+    return xid[:SLOT_DIGITS]
 
 
 class Event(NamedTuple):
