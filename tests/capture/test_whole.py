@@ -75,7 +75,14 @@ def followed(seed: int) -> Any:
     dice = Random(seed)
     rows = stream(dice)
     opened = [
-        OpenTransaction(f"000{at}0001000000f{at}", 60, at, False, ("HR.EMP",), 1)
+        OpenTransaction(
+            xid=f"000{at}0001000000f{at}",
+            start_scn=60,
+            first_ordinal=at,
+            has_rollback=False,
+            tables=("HR.EMP",),
+            rows=1,
+        )
         for at in range(dice.randrange(3))
     ]
     window = ScnWindow(Scn(dice.choice((100, 110))), Scn(10_000))
