@@ -94,7 +94,16 @@ def _listagg(state: Compilation, node: ast.Call, scope: Scope, distinct: str) ->
         keys.append(
             quoted(("d" if item.descending else "a") + ("f" if item.puts_nulls_first else "l"))
         )
-    text = f"o_listagg({', '.join([value.text, separator, str(int(bool(distinct))), *keys])})"
+    indicator, counts = "NULL", False
+    if node.truncation is not None:
+        given, counts = node.truncation.indicator, node.truncation.counts
+        indicator = (
+            quoted("...")
+            if given is None
+            else convert(state.value(given, scope), "text", node.pos).text
+        )
+    facts = [separator, str(int(bool(distinct))), indicator, str(int(counts))]
+    text = f"o_listagg({', '.join([value.text, *facts, *keys])})"
     return Sql(text, types.TEXT)
 
 

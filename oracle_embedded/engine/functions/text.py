@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cmp_to_key, lru_cache
+from itertools import accumulate
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers
@@ -305,14 +307,26 @@ class ListAggregate:
         self.rows: list[tuple[str, tuple[object, ...]]] = []
         self.separator = ""
         self.distinct = False
+        self.indicator: str | None = None
+        self.counts = False
         self.directions: tuple[str, ...] = ()
 
-    def step(self, value: str | None, separator: str | None, distinct: int, *keys: object) -> None:
-        """Take one row: value, separator, distinct, then pairs of sort key and direction."""
+    def step(
+        self,
+        value: str | None,
+        separator: str | None,
+        distinct: int,
+        indicator: str | None,
+        counts: int,
+        *keys: object,
+    ) -> None:
+        """Take one row: value, separator, distinct, what stands for values that do not fit (None: they are an error), is their
+        number told, then pairs of sort key and direction."""
         if value is None:
             return
         self.separator = separator or ""
         self.distinct = bool(distinct)
+        self.indicator, self.counts = indicator, bool(counts)
         self.directions = tuple(str(item) for item in keys[1::2])
         self.rows.append((value, keys[::2]))
 
@@ -329,9 +343,20 @@ class ListAggregate:
         if self.distinct:
             values = list(dict.fromkeys(values))
         text = self.separator.join(values)
-        if len(text.encode()) > _TEXT_MAX:
+        if len(text.encode()) <= _TEXT_MAX:
+            return text
+        if self.indicator is None:
             raise OracleError(1489, "result of string concatenation is too long")
-        return text
+        return self._truncated(values, self.indicator)
+
+    def _truncated(self, values: Sequence[str], indicator: str) -> str:
+        """As many whole values as fit before the indicator and the number of those that are left out."""
+        room = _TEXT_MAX - len(indicator.encode())
+        room -= len(f"({len(values)})") if self.counts else 0
+        sizes = (len(f"{value}{self.separator}".encode()) for value in values)
+        kept = sum(1 for size in accumulate(sizes) if size <= room)
+        told = f"({len(values) - kept})" if self.counts else ""
+        return "".join(f"{value}{self.separator}" for value in values[:kept]) + indicator + told
 
     def _compare(
         self, left: tuple[str, tuple[object, ...]], right: tuple[str, tuple[object, ...]]

@@ -229,6 +229,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncation:
+    """``LISTAGG … ON OVERFLOW TRUNCATE``: what stands for the values that do not fit, and whether their number is told."""
+
+    indicator: Expr | None
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Expr):
     """A function call, packages included (``DBMS_LOB.GETLENGTH``)."""
 
@@ -239,6 +247,7 @@ class Call(Expr):
     window: Window | None = None
     within: tuple[OrderItem, ...] = ()
     named: tuple[tuple[str, Expr], ...] = ()
+    truncation: Truncation | None = None
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

@@ -337,8 +337,7 @@ def _read_call(stream: TokenStream, name: ast.Name, start: int) -> Expr:
                 args.append(read_condition(stream))
             if not stream.take_op(","):
                 break
-    if stream.is_word("ON", "OVERFLOW"):
-        raise unsupported("LISTAGG … ON OVERFLOW", stream.token.start)
+    truncation = _read_overflow(stream) if stream.take_word("ON", "OVERFLOW") else None
     if stream.take_word("USING"):
         if name != ("TRANSLATE",):
             raise stream.error(907)
@@ -359,7 +358,22 @@ def _read_call(stream: TokenStream, name: ast.Name, start: int) -> Expr:
     if stream.is_word("KEEP"):
         raise unsupported("KEEP (DENSE_RANK …)", stream.token.start)
     window = _read_window(stream) if stream.take_word("OVER") else None
-    return ast.Call(name, tuple(args), star, distinct, window, within, tuple(named), pos=start)
+    return ast.Call(
+        name, tuple(args), star, distinct, window, within, tuple(named), truncation, pos=start
+    )
+
+
+def _read_overflow(stream: TokenStream) -> ast.Truncation | None:
+    """``ERROR``, which is the default, or ``TRUNCATE [indicator] [WITH|WITHOUT COUNT]``."""
+    if stream.take_word("ERROR"):
+        return None
+    stream.need_word("TRUNCATE")
+    plain = stream.is_op(")") or stream.is_word("WITH") or stream.is_word("WITHOUT")
+    indicator = None if plain else read_condition(stream)
+    counts = not stream.take_word("WITHOUT", "COUNT")
+    if counts:
+        stream.take_word("WITH", "COUNT")
+    return ast.Truncation(indicator, counts)
 
 
 def _read_window(stream: TokenStream) -> ast.Window:
