@@ -53,6 +53,18 @@ def test_the_first_window_reads_from_before_the_oldest_open_transaction(
     assert (begun.resetlogs_change, begun.database_name, begun.dbid) == (7, "ORCL", 42)
 
 
+def test_open_transactions_are_read_between_the_two_scns() -> None:
+    """One that begins after the view was read began behind the first SCN, and one before it is in the view."""
+    session = database(**{"V$TRANSACTION": [(600,)]})
+    start(session)
+    read = [
+        "transactions" if "V$TRANSACTION" in sql else "scn"
+        for sql, _ in session.sent
+        if "V$TRANSACTION" in sql or "CURRENT_SCN" in sql
+    ]
+    assert read == ["scn", "transactions", "scn"]
+
+
 def test_a_start_scn_that_is_not_assigned_yet_is_asked_for_again() -> None:
     assert start(database(**{"V$TRANSACTION": counter(0, 1, 600)})).mining_low == 599
     with pytest.raises(TransientError, match="no start SCN"):
