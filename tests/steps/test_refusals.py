@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,21 @@ def test_a_chunk_that_has_not_landed_is_not_applied(source: Source) -> None:
     assert isinstance(key, ChunkKey)
     with pytest.raises(NotYetError, match="not landed"):
         source.pipeline.apply_chunk(key)
+
+
+def test_windows_that_a_paused_table_will_take_are_not_retired(
+    oracle: Oracle, source: Source
+) -> None:
+    source.run()
+    source.pipeline.pause_tables([ONE])
+    for number in (1000, 1001, 1002):
+        oracle.run(f"INSERT INTO ONE VALUES ({number}, 'new')")
+        source.run()
+    later = datetime.now(UTC) + timedelta(days=1)
+    retired = source.pipeline._ctx.store.retire_windows("src", before=later)
+    position = source.record("ONE").mirror_scn
+    assert position is not None
+    assert all(one.window.scn_high <= position for one in retired)
+    source.pipeline.resume_tables([ONE])
+    source.run()
+    source.check_current("ONE")
