@@ -20,6 +20,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "oracle.connect_timeout_seconds": ("connection.validation.timeout.ms",),
     "oracle.fetch_rows": ("snapshot.fetch.size", "query.fetch.size"),
     "tables[].name": ("table.include.list",),
+    "tables[].exclude": ("table.exclude.list",),
     "tables[].columns_exclude": ("column.exclude.list",),
     "tables[].key": ("message.key.columns",),
     "capture.type": ("database.connection.adapter",),

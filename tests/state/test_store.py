@@ -27,7 +27,7 @@ from cdc_core.errors import (
 )
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.transactions import OpenTransaction
@@ -149,6 +149,16 @@ def test_sources_and_tables_read_back(store: Store) -> None:
     assert store.tables("src") == [table, TableRecord(source="src", table=EMP)]
     assert store.table("src", DEPT) == table
     assert store.table("src", TableId("HR", "DEPT")) is None
+
+
+def test_what_was_found_takes_the_place_of_what_was_found_before(store: Store) -> None:
+    first = [FoundTable(DEPT, left_out="no key"), FoundTable(EMP, columns_exclude=("PHOTO",))]
+    store.save_found_tables("hr", first)
+    store.save_found_tables("other", [FoundTable(EMP)])
+    assert store.found_tables("hr") == sorted(first, key=lambda one: one.table)
+    store.save_found_tables("hr", [])
+    assert store.found_tables("hr") == []
+    assert store.found_tables("other") == [FoundTable(EMP)]
 
 
 def test_an_error_is_kept_with_the_window_that_it_stopped(planned: Store) -> None:
