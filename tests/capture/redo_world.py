@@ -74,6 +74,7 @@ class Log:
     first_change: int
     next_change: int | None = None
     records: list[Record] = field(default_factory=list)
+    shown: int = 0
 
     @property
     def member(self) -> str:
@@ -249,7 +250,8 @@ class World:
 
 
 SHORT_READS = 0.15
-"""How often a lively pass ends before the end of a thread's newest log, without an error: reported of online logs."""
+"""How often a lively pass ends before the end of a thread's newest log, without an error: reported of online logs. It leaves out
+what was written last; what an earlier pass has shown is there."""
 
 
 class WorldSession:
@@ -350,7 +352,7 @@ class WorldSession:
         dice, newest = self.world.dice, thread.logs[-1]
         if not self.is_lively or dice.random() >= SHORT_READS:
             return None
-        return newest, dice.randint(0, len(newest.records))
+        return newest, dice.randint(newest.shown, len(newest.records))
 
     def _records(self, thread: int, short: tuple[Log, int] | None) -> Iterator[tuple[Record, bool]]:
         for log in self.world.thread(thread).logs:
@@ -359,6 +361,7 @@ class WorldSession:
                 while at < len(log.records) and not (short and log is short[0] and at >= short[1]):
                     yield log.records[at], log.archived not in self._added
                     at += 1
+                    log.shown = max(log.shown, at)
 
     def _row(
         self, record: Record, *, heads_online: bool, started: set[str], thread: int
