@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from cdc_core.errors import FencedError, LeaseHeldError, TransientError
 
 if TYPE_CHECKING:
-    from cdc_core.state.records import Lease
+    from cdc_core.model.records import Lease
     from cdc_core.state.store import Store
 
 _LOG = logging.getLogger(__name__)

@@ -14,12 +14,12 @@ from typing import Protocol
 from cdc_core.config import SourceConfig
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.records import SourceRecord, WindowRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

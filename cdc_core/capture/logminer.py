@@ -43,13 +43,13 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import IncompleteTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.source import WindowWork
-from cdc_core.state.records import WindowRecord
 
 _LOG = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, and_, insert, or_, select, update
 from cdc_core.errors import LandingDamagedError, TerminalError
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.records import ChunkRecord, ChunkState
 from cdc_core.state.tables import CHUNKS, TABLES
 
 

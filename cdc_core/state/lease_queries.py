@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import and_, insert, select, update
 
 from cdc_core.errors import FencedError, LeaseHeldError
+from cdc_core.model.records import Lease
 from cdc_core.state.database import Database
-from cdc_core.state.records import Lease
 from cdc_core.state.tables import LEASES
 
 

@@ -1,36 +1,10 @@
-"""What are the rows of the metadata store, as values?"""
+"""What does the metadata store keep of a table's definition?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cdc_core.model.records import (
-    AskedBy,
-    ChunkRecord,
-    ChunkState,
-    Inexact,
-    Lease,
-    SourceRecord,
-    TableRecord,
-    TableState,
-    WindowRecord,
-    WindowState,
-)
 from cdc_core.schema.table import TableSchema
-
-__all__ = [
-    "AskedBy",
-    "ChunkRecord",
-    "ChunkState",
-    "Inexact",
-    "Lease",
-    "SchemaVersion",
-    "SourceRecord",
-    "TableRecord",
-    "TableState",
-    "WindowRecord",
-    "WindowState",
-]
 
 
 @dataclass(frozen=True, slots=True)

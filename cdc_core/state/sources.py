@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import SourceRecord, TableRecord
 from cdc_core.model.scn import ScnWindow
 from cdc_core.state.database import Database, moment
-from cdc_core.state.records import SourceRecord, TableRecord
 from cdc_core.state.tables import CHUNKS, SOURCES, TABLES, WINDOWS
 
 

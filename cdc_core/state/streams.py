@@ -10,12 +10,13 @@ from sqlalchemy import Connection, and_, delete
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import AskedBy, ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks
 from cdc_core.state.database import Database, moment
-from cdc_core.state.records import AskedBy, ChunkRecord, SchemaVersion, TableRecord
+from cdc_core.state.records import SchemaVersion
 from cdc_core.state.schemas import put_schema
 from cdc_core.state.sources import put_table, table_row
 from cdc_core.state.tables import CHUNKS

@@ -30,6 +30,7 @@ from cdc_core.errors import (
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import Inexact, WindowRecord, WindowState
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
@@ -37,7 +38,6 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.ledger import first_open_ordinal, replace_ledger, same_ledger
-from cdc_core.state.records import Inexact, WindowRecord, WindowState
 from cdc_core.state.schemas import put_schema
 from cdc_core.state.sources import is_table, source_row, table_row
 from cdc_core.state.streams import end_stream

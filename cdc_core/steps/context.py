@@ -23,12 +23,12 @@ from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.leases import HeldLease, held
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import FoundTable, Reporter, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import OpenSource, Source
-from cdc_core.state.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.state.store import Store
 from cdc_core.steps.matching import look_up, with_matches
 

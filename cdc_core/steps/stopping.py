@@ -20,10 +20,10 @@ from cdc_core.errors import (
     UnsupportedTypeError,
 )
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
-from cdc_core.state.records import TableRecord
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)

@@ -15,11 +15,12 @@ from cdc_core.landing.layout import chunk_folder, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import AskedBy, TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.records import AskedBy, SchemaVersion, TableRecord
+from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot

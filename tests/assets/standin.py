@@ -16,6 +16,7 @@ from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
 from cdc_core.leases import held
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
     Holder,
     Reconciliation,
@@ -27,13 +28,7 @@ from cdc_core.model.reports import (
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.state.records import (
-    ChunkRecord,
-    SchemaVersion,
-    SourceRecord,
-    TableRecord,
-    WindowRecord,
-)
+from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
 from cdc_core.steps.holders import holders
 from cdc_core.steps.records import Records

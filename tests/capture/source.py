@@ -15,12 +15,13 @@ from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.source import Start, WindowWork
-from cdc_core.state.records import SchemaVersion, SourceRecord, WindowRecord
+from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
 from tests.capture.landed import landed_window

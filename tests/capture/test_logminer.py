@@ -24,10 +24,10 @@ from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest, windo
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
+from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.source import WindowWork
-from cdc_core.state.records import SourceRecord, WindowRecord
 from tests.capture.landed import landed_window
 from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
 from tests.oracle.fake_session import FakeSession

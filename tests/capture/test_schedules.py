@@ -32,11 +32,11 @@ from cdc_core.errors import CdcError, TransientError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import LIVING_STATES, ledger_from_rows
 from cdc_core.landing.manifest import WindowManifest, read_window_manifest
+from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.source import WindowWork
-from cdc_core.state.records import SourceRecord, WindowRecord
 from tests.capture.memory_landing import MemoryLanding
 from tests.capture.redo_world import Transaction, World, WorldSession
 from tests.capture.test_rows import EMP

@@ -27,12 +27,13 @@ from cdc_core.errors import (
 )
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.model.reports import FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.state.records import ChunkRecord, SchemaVersion, SourceRecord, TableRecord
+from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
 
 SOURCE = SourceRecord(name="src", snapshot_scn=Scn(100), mining_low=Scn(90), resetlogs_change=1)

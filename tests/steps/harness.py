@@ -10,12 +10,12 @@ from typing import Any
 
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport, TableStatus
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import chunk_query
-from cdc_core.state.records import TableRecord
 from cdc_core.steps import Pipeline
 from tests.oracle.embedded import OWNER, Oracle
 from tests.steps.memory_lake import MemoryLake

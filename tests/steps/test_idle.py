@@ -12,9 +12,10 @@ from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.landing.open import open_landing
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.dictionary import read_table_schemas
-from cdc_core.state.records import SchemaVersion, SourceRecord, TableRecord, WindowRecord
+from cdc_core.state.records import SchemaVersion
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle, running_oracle

@@ -10,11 +10,11 @@ from cdc_core.errors import NotYetError
 from cdc_core.lake.work import Fence
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
-from cdc_core.state.records import ChunkRecord, TableRecord
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, is_of_whole_table
 from cdc_core.steps.stopping import stops_table

@@ -15,6 +15,7 @@ from dataclasses import replace
 from cdc_core.config import SourceConfig
 from cdc_core.errors import PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
@@ -23,7 +24,6 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.source import Start
-from cdc_core.state.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.steps.context import Context
 from cdc_core.steps.stopping import stopping_table
 

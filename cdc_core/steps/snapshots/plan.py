@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from cdc_core.errors import ConfigError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
@@ -16,7 +17,6 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkPart, plan_chunks
-from cdc_core.state.records import ChunkRecord
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.joining import join_tables, plan_joining, preflight
 

@@ -10,6 +10,7 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
@@ -17,7 +18,6 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import chunk_part
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.state.records import ChunkRecord
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
 from cdc_core.steps.stopping import stops_table

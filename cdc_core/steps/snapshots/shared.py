@@ -8,8 +8,8 @@ from cdc_core.errors import (
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.records import ChunkRecord
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
-from cdc_core.state.records import ChunkRecord
 from cdc_core.steps.context import Context
 
 

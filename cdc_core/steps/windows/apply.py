@@ -13,11 +13,11 @@ from cdc_core.errors import CdcError, LakeError, NotYetError
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.capture import verify_files

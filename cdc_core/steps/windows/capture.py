@@ -8,11 +8,11 @@ from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
+from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import WindowWork
-from cdc_core.state.records import TableRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.state.records import TableRecord
 
 
 def part_of(table: TableRecord, manifest: WindowManifest) -> ScnWindow | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
+from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.state.records import WindowRecord
 from cdc_core.steps.context import Context, seconds_since
 
 

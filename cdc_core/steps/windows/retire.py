@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from cdc_core.landing.layout import window_folder
-from cdc_core.state.records import WindowRecord
+from cdc_core.model.records import WindowRecord
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.apply import apply_window
 from cdc_core.steps.windows.capture import capture_window

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from cdc_core.errors import NotYetError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import StepKind, StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
-from cdc_core.state.records import ChunkRecord, WindowRecord
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.shared import is_of_whole_table
 
