@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -103,8 +103,12 @@ def followed(seed: int) -> Any:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _quiet() -> None:
-    logging.getLogger("cdc_core").setLevel(logging.ERROR)
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("cdc_core")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="module")

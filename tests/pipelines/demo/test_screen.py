@@ -99,7 +99,7 @@ def test_another_scale_begins_anew_and_the_same_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     assert settings.prepare(folder, "day", fresh=False) is None
     (folder / "state.db").write_text("kept")
-    assert "Going on" in str(settings.prepare(folder, "day", fresh=False))
+    assert "Continuing" in str(settings.prepare(folder, "day", fresh=False))
     assert (folder / "state.db").exists()
     assert "demo of a day" in str(settings.prepare(folder, "month", fresh=False))
     assert not (folder / "state.db").exists()
