@@ -9,6 +9,8 @@ import dagster as dg
 import pytest
 
 from assets.components import OracleCdc
+from assets.settings import DagsterConfig, RetriesConfig
+from assets.translator import Translator
 from tests.assets.standin import StandIn
 
 
@@ -21,7 +23,11 @@ def pipeline(tmp_path: Path) -> Iterator[StandIn]:
 
 @pytest.fixture
 def component(pipeline: StandIn) -> OracleCdc:
-    return OracleCdc(pipeline.config, pipeline.opened)
+    """Its steps are tried again at once: no test waits."""
+    options = DagsterConfig(retries=RetriesConfig(delay_seconds=0))
+    return OracleCdc(
+        pipeline.config, pipeline.opened, translator=Translator(pipeline.config.name, options)
+    )
 
 
 @pytest.fixture
