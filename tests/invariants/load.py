@@ -75,6 +75,18 @@ class Load:
         self.events: set[int] = set()
         self.deleted_accounts: list[tuple[int, str]] = []
         self.next_event = 1
+        self.only: str | None = None
+        """The one table that changes for now."""
+        self._kinds = [
+            ("ACCOUNTS", 22, self._insert_account),
+            ("ACCOUNTS", 20, self._update_account),
+            ("ACCOUNTS", 10, self._delete_account),
+            ("ACCOUNTS", 8, self._rekey_account),
+            ("NOTES", 10, self._insert_note),
+            ("NOTES", 15, self._update_note),
+            ("EVENTS", 5, self._insert_event),
+            ("EVENTS", 10, self._delete_event),
+        ]
         self._pending: Counter[tuple[str, str]] = Counter()
         self._long: Counter[tuple[str, str]] = Counter()
 
@@ -152,23 +164,9 @@ class Load:
     # -- changes ---------------------------------------------------------------------------------------------------
 
     def _change(self, connection: oracledb.Connection) -> None:
-        choice = self.random.random()
-        if choice < 0.22:
-            self._insert_account(connection)
-        elif choice < 0.42:
-            self._update_account(connection)
-        elif choice < 0.52:
-            self._delete_account(connection)
-        elif choice < 0.60:
-            self._rekey_account(connection)
-        elif choice < 0.70:
-            self._insert_note(connection)
-        elif choice < 0.85:
-            self._update_note(connection)
-        elif choice < 0.90:
-            self._insert_event(connection)
-        else:
-            self._delete_event(connection)
+        kinds = [kind for kind in self._kinds if self.only in (None, kind[0])]
+        [(_, _, change)] = self.random.choices(kinds, [weight for _, weight, _ in kinds])
+        change(connection)
 
     def _run(
         self, connection: oracledb.Connection, table: str, op: str, sql: str, binds: list[Any]

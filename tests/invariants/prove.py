@@ -1,9 +1,10 @@
 """``make prove``: load, kill, restart, replay, and then compare every table with Oracle at several SCNs.
 
-    python -m tests.invariants.prove [--seed N] [--kills N] [--steps N] [--short] [--sabotage NAME]
+    python -m tests.invariants.prove [--seed N] [--kills N] [--short] [--sabotage NAME]
 
-Exits 0 if nothing was lost or doubled, 1 with what differs otherwise. The seed repeats the load and the order of the kills; which
-commit falls into which window depends on time.
+Exits 0 if nothing was lost or doubled, 1 with what differs otherwise. The load goes on where the prover says so: between the
+workers' commands, and while one of them waits at a point. So the seed repeats a run, but for what threads of one worker do side by
+side.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import json
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,24 @@ from rich.table import Table
 from tests.invariants.changelog import KEYS, check_changelog
 from tests.invariants.compare import Verdict, compare
 from tests.invariants.load import TABLES, Load
+from tests.invariants.points import POINTS, Role
 from tests.invariants.sabotage import SABOTAGES
 from tests.invariants.server import EmbeddedServer, current_scn
-from tests.invariants.worker import KILL_POINTS
+from tests.invariants.team import Answer, Team, WorkerFailedError
 
-ROOT = Path(__file__).resolve().parents[2]
-WORKER_SECONDS_MAX = 600
-PER_TABLE = ("change log committed, mirror not", "Delta committed, store not")
 SHORT_ROWS, LONG_ROWS = 60, 600
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Workers live for a few windows: the second compiler would cost them more than it gives back."""
-SCNS_COMPARED = 4
+ATTEMPTS = 3
+REPLAYED_WINDOWS = 4
+LONG_KILLS = 60
+STATEMENT = "before a statement to Oracle"
+COVERED = ("Delta committed, store not", "window in the lake, not recorded")
+"""Left out of the short form, where each costs a start of Spark: tests/steps/test_crashes.py ends the process at every commit of
+the metadata store, and tests/lake applies a window again that Delta has."""
+LONG_POINTS = tuple(POINTS)
+SHORT_POINTS = tuple(point for point in POINTS if point not in COVERED)
+CHUNK_POINTS = tuple(point for point in POINTS if point.startswith("chunk "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class Proof:
     comparisons: list[Comparison] = field(default_factory=list)
     reconciled: list[dict[str, Any]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
+    seconds: Counter[str] = field(default_factory=Counter)
 
     @property
     def differences(self) -> int:
@@ -72,15 +81,13 @@ class Proof:
     @property
     def disagreements(self) -> list[str]:
         """Where ``reconcile`` and the prover's own comparison do not say the same."""
-        said = {
-            (one["scn"], table["table"].rpartition(".")[2]): table["differences"] == 0
+        own = {(one.scn, one.table): one.verdict.is_equal for one in self.comparisons}
+        return [
+            f"{table['table']} at SCN {one['scn']}: reconcile and the prover disagree"
             for one in self.reconciled
             for table in one["tables"]
-        }
-        return [
-            f"{one.table} at SCN {one.scn}: reconcile and the prover disagree"
-            for one in self.comparisons
-            if said.get((one.scn, one.table)) is not one.verdict.is_equal
+            if own.get((one["scn"], table["table"].rpartition(".")[2]))
+            is not (table["differences"] == 0)
         ]
 
     @property
@@ -89,56 +96,188 @@ class Proof:
         return bool(self.differences or self.violations or self.disagreements or self.not_reached)
 
 
-class WorkerFailedError(AssertionError):
-    """A worker ended with an error where it should not."""
-
-
 class Prover:
     """One run in a folder of its own, against an embedded Oracle of its own."""
 
     def __init__(
-        self, folder: Path, seed: int, *, rows: int, sabotage: str | None, say: Console
+        self, folder: Path, seed: int, *, is_short: bool, sabotage: str | None, say: Console
     ) -> None:
-        self.folder, self.seed, self.rows, self.sabotage, self.say = (
-            folder,
-            seed,
-            rows,
-            sabotage,
-            say,
-        )
+        self.folder, self.is_short, self.sabotage, self.say = folder, is_short, sabotage, say
         self.random = random.Random(seed)
         self.proof = Proof(seed)
         self.server = EmbeddedServer(folder / "oracle")
-        self.stop = threading.Event()
-        self.load_error: BaseException | None = None
+        self.comparable: dict[tuple[int, str], None] = {}
+        self._part = 0
+        self._now, self._since = "start", time.monotonic()
 
-    def run(self, kill_points: list[str], *, settle_steps: int) -> Proof:
+    def run(self, kills: int) -> Proof:
         """Run everything and return the proof."""
         with self.server:
-            self.connection = self.server.connect()
-            self.long_connection = self.server.connect()
-            clock = self.server.connect_capture()
-            self.load = Load(self.connection, self.seed, lambda: current_scn(clock))
-            self.load.create(self.rows)
-            self._configure()
-            self.load.long_transaction(self.long_connection, 0)
-            loader = threading.Thread(target=self._keep_loading, daemon=True)
-            loader.start()
-            try:
-                for point in kill_points:
-                    self._kill_at(point)
-                self._worker("run")
+            with self._phase("load"):
+                self.connection = self.server.connect()
+                self.long_connection = self.server.connect()
+                clock = self.server.connect_capture()
+                self.load = Load(self.connection, self.proof.seed, lambda: current_scn(clock))
+                config = self._configure()
+            with Team(config, sabotage=self.sabotage) as self.team:
+                with self._phase("load"):
+                    self.load.create(SHORT_ROWS if self.is_short else LONG_ROWS)
+                    self._keep_open()
+                self._snapshot(with_kills=kills > 0)
+                for capture_point, apply_point in self._pairs(kills):
+                    self._round(capture_point, apply_point)
                 if not self.sabotage:
                     self._lost_connection()
-            finally:
-                self.stop.set()
-                loader.join()
-            if self.load_error is not None:
-                raise self.load_error
-            self._finish(settle_steps)
+                self._finish()
         return self.proof
 
-    def _configure(self) -> None:
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _snapshot(self, *, with_kills: bool) -> None:
+        for point in CHUNK_POINTS if with_kills else ():
+            if POINTS[point].role == "capture":
+                self._kill(point, "snapshot")
+            self._load(2)
+        self._do("capture", "snapshot")
+
+    def _pairs(self, kills: int) -> Iterator[tuple[str | None, str | None]]:
+        """Kill points by role, each once in random order, chunks' first; then more of them as long as there are kills."""
+        if not kills:
+            yield from [(None, None)] * 2
+            return
+        points = SHORT_POINTS if self.is_short else LONG_POINTS
+        windows = [point for point in points if point not in CHUNK_POINTS]
+        first = [point for point in CHUNK_POINTS if POINTS[point].role == "apply"]
+        order = self.random.sample(windows, len(windows))
+        order += self.random.choices(windows, k=max(0, kills - len(POINTS)))
+        capture = [point for point in order if POINTS[point].role == "capture"]
+        apply = [point for point in order if POINTS[point].role == "apply"]
+        yield from zip_longest(capture, [*first, *apply])
+
+    def _round(self, capture_point: str | None, apply_point: str | None) -> None:
+        """Load, a window, load in its middle, and a kill in either role.
+
+        In the short form one table changes in a round: what a worker does after a kill takes Spark long, for each table.
+        """
+        self.load.only = self.random.choice(TABLES) if self.is_short else None
+        self._load(6)
+        self._keep_open()
+        if capture_point is not None:
+            self._kill(capture_point, "capture")
+            self._load(2)
+        self._load_during_capture()
+        if apply_point is None:
+            self._do("apply", "apply")
+        else:
+            self._kill(apply_point, "apply")
+        self._note_positions()
+
+    def _load_during_capture(self) -> None:
+        """Commit right before one of the statements by which windows are planned and read."""
+        with self._phase("capture"):
+            worker = self.team["capture"]
+            answer = worker.ask("capture", meet=STATEMENT, hit=self.random.randint(1, 30))
+            if answer.met:
+                self._load(2)
+                answer = worker.go_on()
+        self._expect(answer)
+
+    def _kill(self, point: str, command: str) -> None:
+        """Kill the point's worker when it gets there; where it does not, there was too little to do."""
+        role, several = POINTS[point].role, POINTS[point].is_per_table and not self.is_short
+        with self._phase(f"{role}, killed"):
+            for attempt in range(ATTEMPTS):
+                hit = self.random.choice((1, 2)) if several and attempt == 0 else 1
+                answer = self.team[role].ask(command, meet=point, hit=hit)
+                if answer.met:
+                    code = self.team[role].kill()
+                    assert code == -signal.SIGKILL, code
+                    self.team.replace(role)
+                    self.proof.kills[point] += 1
+                    self.say.print(f"  killed: {point}")
+                    return
+                self._expect(answer)
+                self._load(6)
+                if role == "apply":
+                    self._do("capture", "capture")
+        self.proof.not_reached.append(point)
+
+    def _lost_connection(self) -> None:
+        self._load(3)
+        self.server.arm("LOST_CONNECTION", sql_contains="V$LOGMNR_CONTENTS", nth=2)
+        self._do("capture", "capture")
+        self.server.clear_faults()
+
+    def _load(self, steps: int) -> None:
+        with self._phase("load"):
+            for _ in range(steps):
+                self.load.step()
+
+    def _keep_open(self) -> None:
+        """One more part of the transaction that stays open over all windows."""
+        self.load.long_transaction(self.long_connection, self._part)
+        self._part += 1
+
+    def _finish(self) -> None:
+        """Take the rest and much of the old once more, then compare at every SCN at which a table was seen to stand."""
+        self.load.only = None
+        self._load(6)
+        self.load.commit_long_transaction(self.long_connection)
+        self._do("capture", "capture")
+        self._do("apply", "apply")
+        self._note_positions()
+        if not self.sabotage:
+            done = self._do("apply", "replay", seed=self.proof.seed, windows=REPLAYED_WINDOWS)
+            self.proof.replayed = done
+        with self._phase("compare"):
+            self.proof.comparisons = [
+                self._compare(table, scn) for scn, table in sorted(self.comparable)
+            ]
+            lake = self.folder / "lake" / "proof"
+            last = max(scn for scn, _ in self.comparable)
+            self.proof.violations = check_changelog(lake, self.load.committed, last)
+        whole = [scn for scn in self._whole() if scn in (min(self._whole()), last)]
+        self.proof.reconciled = [self._do("apply", "reconcile", scn=scn) for scn in whole]
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    def _do(self, role: Role, command: str, **arguments: Any) -> Any:
+        """Let a worker do something to the end; what is said to pass by itself is tried again."""
+        self.say.print(f"  {command}")
+        with self._phase(command):
+            for _ in range(ATTEMPTS):
+                answer = self.team[role].ask(command, **arguments)
+                if not answer.is_transient:
+                    break
+                self.say.print(f"  {command} again after {answer.failed}", style="dim")
+        return self._expect(answer)
+
+    def _expect(self, answer: Answer) -> Any:
+        if answer.failed is not None:
+            raise WorkerFailedError(f"a worker failed: {answer.text[-3000:]}")
+        return answer.done
+
+    # -- the lake ----------------------------------------------------------------------------------------------------
+
+    def _note_positions(self) -> None:
+        """Remember where each table stands now, if it is the image of one SCN there."""
+        with closing(sqlite3.connect(self.folder / "state.db")) as store:
+            rows = store.execute(
+                "SELECT mirror_scn, name FROM tables WHERE mirror_scn >= consistent_scn"
+            ).fetchall()
+        self.comparable |= {(int(scn), table): None for scn, table in rows}
+
+    def _whole(self) -> list[int]:
+        """SCNs at which all tables are compared."""
+        scns = Counter(scn for scn, _ in self.comparable)
+        return sorted(scn for scn, tables in scns.items() if tables == len(TABLES))
+
+    def _compare(self, table: str, scn: int) -> Comparison:
+        [mirror] = (self.folder / "lake" / "proof" / "mirror").glob(f"*.{table.lower()}")
+        key = KEYS[table.lower()]
+        return Comparison(scn, table, compare(self.connection, table, key, mirror, scn))
+
+    def _configure(self) -> Path:
         owner = self.server.user.upper()
         config = {
             "name": "proof",
@@ -156,95 +295,24 @@ class Prover:
             },
             "state": {"url": f"sqlite:///{self.folder}/state.db"},
         }  # fmt: skip
-        (self.folder / "config.json").write_text(json.dumps(config))
+        path = self.folder / "config.json"
+        path.write_text(json.dumps(config))
+        return path
 
-    def _keep_loading(self) -> None:
-        part = 1
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Count the block's seconds, without those of phases inside it."""
+        outer = self._enter(name)
         try:
-            while not self.stop.wait(0.05):
-                self.load.step()
-                if self.random.random() < 0.1:
-                    self.load.long_transaction(self.long_connection, part)
-                    part += 1
-        except BaseException as error:
-            self.load_error = error
+            yield
+        finally:
+            self._enter(outer)
 
-    def _kill_at(self, point: str) -> None:
-        """Start workers until one was killed at the point; a worker that ends well did all there was to do."""
-        for attempt in range(3):
-            several = (
-                attempt == 0 and point in PER_TABLE
-            )  # a run has one window with several tables
-            hit = str(self.random.choice((1, 2))) if several else "1"
-            code, _ = self._worker("run", "--kill", point, "--hit", hit, check=False)
-            if code == -signal.SIGKILL:
-                self.proof.kills[point] += 1
-                return
-        self.proof.not_reached.append(point)
-
-    def _lost_connection(self) -> None:
-        self.server.arm("LOST_CONNECTION", sql_contains="V$LOGMNR_CONTENTS", nth=2)
-        code, _ = self._worker("run", check=False)
-        self.say.print(f"  connection lost in a fetch: the run ended with exit code {code}")
-        self.server.clear_faults()
-
-    def _finish(self, settle_steps: int) -> None:
-        """Compare at several SCNs, after everything was taken once more; a broken rule shows in less."""
-        scns = []
-        for _ in range(1 if self.sabotage else SCNS_COMPARED - 1):
-            for _ in range(settle_steps):
-                self.load.step()
-            self._worker("run")
-            scns.append(self._position())
-        self.load.commit_long_transaction(self.long_connection)
-        self._worker("run")
-        scns.append(self._position())
-        if not self.sabotage:
-            _, out = self._worker("replay", "--seed", str(self.seed))
-            self.proof.replayed = json.loads(out[-1])["replayed"]
-        _, out = self._worker("reconcile", "--scn", *map(str, scns))
-        self.proof.reconciled = [json.loads(line) for line in out if line.startswith("{")]
-        self.proof.comparisons = [self._compare(table, scn) for scn in scns for table in TABLES]
-        lake = self.folder / "lake" / "proof"
-        self.proof.violations = check_changelog(lake, self.load.committed, scns[-1])
-
-    def _compare(self, table: str, scn: int) -> Comparison:
-        [mirror] = (self.folder / "lake" / "proof" / "mirror").glob(f"*.{table.lower()}")
-        key = KEYS[table.lower()]
-        return Comparison(scn, table, compare(self.connection, table, key, mirror, scn))
-
-    def _position(self) -> int:
-        with closing(sqlite3.connect(self.folder / "state.db")) as store:
-            [(scn,)] = store.execute("SELECT MIN(mirror_scn) FROM tables")
-        return int(scn)
-
-    def _worker(self, *arguments: str, check: bool = True) -> tuple[int, list[str]]:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.invariants.worker",
-            str(self.folder / "config.json"),
-            *arguments,
-        ]
-        if self.sabotage:
-            command += ["--sabotage", self.sabotage]
-        started = time.monotonic()
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=WORKER_SECONDS_MAX,
-            check=False,
-        )
-        self.say.print(
-            f"  {' '.join(arguments)}: exit {done.returncode} after {time.monotonic() - started:.1f} s"
-        )
-        if check and done.returncode != 0:
-            raise WorkerFailedError(f"the worker failed: {done.stderr[-3000:]}")
-        if done.returncode not in (0, -signal.SIGKILL):
-            self.say.print(done.stderr[-1500:], style="dim")
-        return done.returncode, done.stdout.splitlines()
+    def _enter(self, name: str) -> str:
+        now, before = time.monotonic(), self._now
+        self.proof.seconds[before] += now - self._since
+        self._now, self._since = name, now
+        return before
 
 
 def prove(
@@ -259,34 +327,22 @@ def prove(
 
     Args:
         seed: Repeats the load and the order of the kills.
-        kills: How many kills; by default each point once. Without ``short`` points come again and again.
-        short: Few rows and steps.
-        sabotage: A rule to break on purpose.
+        kills: How many kills; by default each point once, in the long form :data:`LONG_KILLS`: points of windows come again and
+            again then.
+        short: Few rows.
+        sabotage: A rule to break on purpose; nothing is killed then.
         say: Where to print progress.
     """
-    points = sorted(KILL_POINTS)
-    shuffler = random.Random(seed)
-    if sabotage:
-        wanted: list[str] = []
-    else:
-        chunk_points = [point for point in points if "chunk" in point and "log" not in point]
-        window_points = [point for point in points if point not in chunk_points]
-        more = max(0, (kills or len(points)) - len(points))
-        wanted = [
-            *chunk_points,
-            *shuffler.sample(window_points, len(window_points)),
-            *shuffler.choices(window_points, k=more),
-        ]
     with tempfile.TemporaryDirectory(prefix="redolake-proof-") as folder:
         prover = Prover(
             Path(folder),
             seed,
-            rows=SHORT_ROWS if short else LONG_ROWS,
+            is_short=short,
             sabotage=sabotage,
             say=say or Console(quiet=True),
         )
         try:
-            return prover.run(wanted, settle_steps=10 if short else 200)
+            return prover.run(0 if sabotage else kills or (len(POINTS) if short else LONG_KILLS))
         except WorkerFailedError as error:
             if not sabotage:
                 raise
@@ -314,6 +370,8 @@ def show(proof: Proof, console: Console) -> None:
         f"{sum(proof.kills.values())} kills, {proof.replayed} shuffled replays, {proof.differences} unequal tables,"
         f" {len(proof.violations)} illegal walks in the change logs"
     )
+    parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in proof.seconds.items())
+    console.print(f"{sum(proof.seconds.values()):.0f} seconds: {parts}")
     for text in [
         *(f"never reached: {point}" for point in proof.not_reached),
         *proof.violations[:20],

@@ -1,185 +1,134 @@
-"""A process that runs a pipeline and, if asked, kills itself with SIGKILL at a named point: the prover's victim.
+"""A process with one role that does what it is told over a pipe: the prover's victim.
 
-    python -m tests.invariants.worker CONFIG.json run [--kill POINT --hit N] [--sabotage NAME]
-    python -m tests.invariants.worker CONFIG.json replay --seed N
-    python -m tests.invariants.worker CONFIG.json reconcile --scn N [N …]
-
-Points are reached by wrapping the functions at which they lie, so production code knows nothing of them.
+``capture`` reads Oracle into landing and has no JVM; ``apply`` carries landing into the lake and keeps its JVM from one command to
+the next. A command is ``{"do": "capture", "meet": POINT, "hit": N}``. Answers are ``{"met": POINT}``, after which the worker waits
+for any message before it goes on, and at the end ``{"done": …}`` or ``{"failed": …}``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
-import signal
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from cdc_core.config import SourceConfig
+from cdc_core.decode.warm import warm_up
+from cdc_core.errors import TransientError
+from cdc_core.lake.spark import start_session
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
+from tests.invariants.points import Role, install
 from tests.invariants.sabotage import SABOTAGES
 
-MERGE_SECONDS = 0.3
-"""How long after a MERGE was handed to Spark the process is killed in the middle of it."""
+
+class Worker:
+    """The commands of both roles."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.source = pipeline.config.name
+
+    def warm(self) -> int:
+        """Do before there is work what takes longest: start Spark, and compile the decoder in a tree that is new."""
+        warm_up()
+        start_session(self.pipeline.config.lake)
+        return 0
+
+    def snapshot(self, table: str | None = None, condition: str | None = None) -> int:
+        """Plan what is missing (or an ad hoc snapshot of a table), and read every planned chunk into landing."""
+        tables = None if table is None else [TableId.parse(table)]
+        self.pipeline.start_snapshot(tables, condition=condition)
+        return self.read_chunks()
+
+    def read_chunks(self) -> int:
+        """Read every planned chunk into landing."""
+        planned = self.pipeline._ctx.store.chunks(self.source, states=("planned",))
+        for chunk in planned:
+            self.pipeline.snapshot_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
+        return len(planned)
+
+    def capture(self) -> int:
+        """Capture the windows that are planned, then cut windows to the present and capture them."""
+        captured = self._capture_planned()
+        self.pipeline.plan_windows()
+        return captured + self._capture_planned()
+
+    def _capture_planned(self) -> int:
+        planned = self.pipeline._ctx.store.windows(self.source, states=("planned",))
+        for record in planned:
+            self.pipeline.capture_window(record.window)
+        return len(planned)
+
+    def apply(self) -> int:
+        """Apply every landed chunk and every captured window."""
+        landed = self.pipeline._ctx.store.chunks(self.source, states=("landed",))
+        for chunk in landed:
+            self.pipeline.apply_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
+        captured = self.pipeline._ctx.store.windows(self.source, states=("captured",))
+        for record in captured:
+            self.pipeline.apply_window(record.window)
+        return len(landed) + len(captured)
+
+    def replay(self, seed: int, windows: int) -> int:
+        """Take every applied chunk and some applied windows once more, in shuffled order."""
+        rng = random.Random(seed)
+        work: list[Callable[[], Any]] = []
+        applied = self.pipeline._ctx.store.windows(self.source, states=("applied",))
+        for record in rng.sample(applied, min(windows, len(applied))):
+            work.append(lambda window=record.window: self.pipeline.replay_window(window))  # type: ignore[misc]
+        for chunk in self.pipeline._ctx.store.chunks(self.source, states=("applied",)):
+            key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
+            work.append(lambda key=key: self.pipeline.apply_chunk(key))  # type: ignore[misc]
+        rng.shuffle(work)
+        for task in work:
+            task()
+        return len(work)
+
+    def reconcile(self, scn: int) -> dict[str, Any]:
+        """What the pipeline says of itself at one SCN."""
+        return asdict(self.pipeline.reconcile(scn=scn))
 
 
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def serve(config: Path, role: Role, sabotage: str | None, pipe: Connection, log: Path) -> None:
+    """Answer commands until the prover closes the pipe. What the process prints goes to ``log``."""
+    os.setsid()
+    with log.open("w") as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    if sabotage:
+        SABOTAGES[sabotage]()
+    talking = threading.Lock()
 
+    def meet(point: str) -> None:
+        with talking:
+            pipe.send({"met": point})
+            pipe.recv()
 
-class Killer:
-    """Dies at the ``hit``-th time that the point is reached."""
-
-    def __init__(self, hit: int) -> None:
-        self._left = hit
-        self._lock = threading.Lock()
-
-    def reached(self) -> None:
-        """Count, and die when it is time."""
-        with self._lock:
-            self._left -= 1
-            if self._left == 0:
-                _die()
-
-
-def _before(
-    owner: Any, name: str, killer: Killer, when: Callable[..., bool] = lambda *_, **__: True
-) -> None:
-    original = getattr(owner, name)
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if when(*args, **kwargs):
-            killer.reached()
-        return original(*args, **kwargs)
-
-    setattr(owner, name, wrapped)
-
-
-def _on_rename(part: str) -> Callable[[Killer], None]:
-    def install(killer: Killer) -> None:
-        _before(
-            Path,
-            "replace",
-            killer,
-            lambda _self, target: part in str(target) and "parquet" in str(target),
-        )
-
-    return install
-
-
-def _on_store(name: str) -> Callable[[Killer], None]:
-    def install(killer: Killer) -> None:
-        from cdc_core.state.store import Store
-
-        _before(Store, name, killer)
-
-    return install
-
-
-def _on_manifest(part: str) -> Callable[[Killer], None]:
-    def install(killer: Killer) -> None:
-        _before(os, "link", killer, lambda _source, target, **_: part in str(target))
-
-    return install
-
-
-def _in_fetch(killer: Killer) -> None:
-    from cdc_core.oracle.session import OracleSession
-
-    original = OracleSession.fetch_batches
-
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for batch in original(self, *args, **kwargs):
-            killer.reached()
-            yield batch
-
-    OracleSession.fetch_batches = wrapped  # type: ignore[method-assign]
-
-
-def _between_deltas(killer: Killer) -> None:
-    from cdc_core.lake import windows
-
-    _before(windows, "window_view", killer)
-
-
-def _in_merge(killer: Killer) -> None:
-    from cdc_core.lake import windows
-
-    original = windows.merge_sql
-
-    def wrapped(*args: Any, **kwargs: Any) -> str:
-        threading.Timer(MERGE_SECONDS, killer.reached).start()
-        return original(*args, **kwargs)
-
-    windows.merge_sql = wrapped
-
-
-KILL_POINTS: dict[str, Callable[[Killer], None]] = {
-    "chunk file written, not renamed": _on_rename("/chunks/"),
-    "chunk files renamed, no manifest": _on_manifest("/chunks/"),
-    "chunk landed, not recorded": _on_store("record_chunk_landed"),
-    "chunk in the lake, not recorded": _on_store("record_chunk_applied"),
-    "window file written, not renamed": _on_rename("/windows/"),
-    "window files renamed, no manifest": _on_manifest("/windows/"),
-    "window landed, not recorded": _on_store("record_captured"),
-    "change log committed, mirror not": _between_deltas,
-    "Spark in the middle of a MERGE": _in_merge,
-    "Delta committed, store not": _on_store("advance_tables"),
-    "window in the lake, not recorded": _on_store("record_applied"),
-    "in the middle of a fetch": _in_fetch,
-}
-
-
-def main() -> None:
-    """Run what the command line asks for and print JSON lines."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("config", type=Path)
-    parser.add_argument("work", choices=["run", "replay", "reconcile"])
-    parser.add_argument("--kill", choices=sorted(KILL_POINTS))
-    parser.add_argument("--hit", type=int, default=1)
-    parser.add_argument("--sabotage", choices=sorted(SABOTAGES))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--scn", type=int, nargs="*", default=[])
-    given = parser.parse_args()
-    if given.sabotage:
-        SABOTAGES[given.sabotage]()
-    if given.kill:
-        KILL_POINTS[given.kill](Killer(given.hit))
-    config = SourceConfig.model_validate_json(given.config.read_text())
-    with Pipeline(
-        config, report=lambda report: print(f"# {report.kind} {report.key}", flush=True)
-    ) as pipeline:
-        match given.work:
-            case "run":
-                for _ in pipeline.run_once():
-                    continue
-            case "replay":
-                _replay(pipeline, given.seed)
-            case "reconcile":
-                for scn in given.scn or [None]:
-                    print(json.dumps(asdict(pipeline.reconcile(scn=scn))), flush=True)
-
-
-def _replay(pipeline: Pipeline, seed: int) -> None:
-    """Take every applied window and chunk once more, in shuffled order."""
-    work: list[Callable[[], Any]] = []
-    source = pipeline.config.name
-    for record in pipeline._ctx.store.windows(source, states=("applied",)):
-        work.append(lambda window=record.window: pipeline.replay_window(window))  # type: ignore[misc]
-    for chunk in pipeline._ctx.store.chunks(source, states=("applied",)):
-        key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
-        work.append(lambda key=key: pipeline.apply_chunk(key))  # type: ignore[misc]
-    random.Random(seed).shuffle(work)
-    for task in work:
-        task()
-    print(json.dumps({"replayed": len(work)}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    points = install(role, meet)
+    with Pipeline(SourceConfig.model_validate_json(config.read_text())) as pipeline:
+        worker = Worker(pipeline)
+        while True:
+            try:
+                command = pipe.recv()
+            except EOFError:
+                return
+            points.arm(command.pop("meet", ""), command.pop("hit", 1))
+            answer: dict[str, Any]
+            try:
+                answer = {"done": getattr(worker, command.pop("do"))(**command)}
+            except Exception as error:
+                answer = {
+                    "failed": type(error).__name__,
+                    "is_transient": isinstance(error, TransientError),
+                    "text": traceback.format_exc(),
+                }
+            points.disarm()
+            with talking:
+                pipe.send(answer)

@@ -1,0 +1,183 @@
+"""At which points of its work can the prover meet a worker?
+
+Points are reached by wrapping the functions at which they lie, so production code knows nothing of them. A worker that is met at
+a point waits there until it is killed or told to go on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Role = Literal["capture", "apply"]
+POLL_SECONDS = 0.002
+
+
+class Points:
+    """The points of one process, of which one at a time is armed: at its ``hit``-th time the work meets the prover there."""
+
+    def __init__(self, meet: Callable[[str], None]) -> None:
+        self._meet = meet
+        self._lock = threading.Lock()
+        self._armed = ""
+        self._left = 0
+
+    def arm(self, point: str, hit: int) -> None:
+        """Meet at the point when it is reached the ``hit``-th time from now on."""
+        with self._lock:
+            self._armed, self._left = point, hit
+
+    def disarm(self) -> None:
+        """Meet nowhere."""
+        self.arm("", 0)
+
+    def reached(self, point: str) -> None:
+        """Count, and meet when it is time; others that reach a point in the meantime wait too."""
+        with self._lock:
+            if point != self._armed:
+                return
+            self._left -= 1
+            if self._left == 0:
+                self._armed = ""
+                self._meet(point)
+
+
+Install = Callable[[Callable[[], None]], None]
+"""Wraps what lies at a point, so that it calls what it is given each time that the point is reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point: in which role it lies, how it is wrapped, and whether each table of a window reaches it."""
+
+    role: Role
+    install: Install
+    is_per_table: bool = False
+
+
+def _before(
+    owner: Any,
+    name: str,
+    reached: Callable[[], None],
+    when: Callable[..., bool] = lambda *_, **__: True,
+) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if when(*args, **kwargs):
+            reached()
+        return original(*args, **kwargs)
+
+    setattr(owner, name, wrapped)
+
+
+def _on_rename(part: str) -> Install:
+    def install(reached: Callable[[], None]) -> None:
+        _before(
+            Path,
+            "replace",
+            reached,
+            lambda _self, target: part in str(target) and "parquet" in str(target),
+        )
+
+    return install
+
+
+def _on_store(name: str) -> Install:
+    def install(reached: Callable[[], None]) -> None:
+        from cdc_core.state.store import Store
+
+        _before(Store, name, reached)
+
+    return install
+
+
+def _on_manifest(part: str) -> Install:
+    def install(reached: Callable[[], None]) -> None:
+        _before(os, "link", reached, lambda _source, target, **_: part in str(target))
+
+    return install
+
+
+def _in_fetch(reached: Callable[[], None]) -> None:
+    from cdc_core.oracle.session import OracleSession
+
+    original = OracleSession.fetch_batches
+
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for batch in original(self, *args, **kwargs):
+            reached()
+            yield batch
+
+    OracleSession.fetch_batches = wrapped  # type: ignore[assignment, method-assign]
+
+
+def _before_statement(reached: Callable[[], None]) -> None:
+    from cdc_core.oracle.session import OracleSession
+
+    _before(OracleSession, "_tell", reached)
+
+
+def _between_deltas(reached: Callable[[], None]) -> None:
+    from cdc_core.lake import windows
+
+    _before(windows, "window_view", reached)
+
+
+def _in_merge(reached: Callable[[], None]) -> None:
+    """When a MERGE has written a file of the mirror and not committed it."""
+    from cdc_core.lake import windows
+
+    original = windows.merge_sql
+
+    def wrapped(mirror: str, *args: Any, **kwargs: Any) -> str:
+        folder = Path(mirror)
+        before = _files(folder)
+        commits = len(list((folder / "_delta_log").glob("*.json")))
+
+        def watch() -> None:
+            while len(list((folder / "_delta_log").glob("*.json"))) == commits:
+                if _files(folder) - before:
+                    reached()
+                    return
+                time.sleep(POLL_SECONDS)
+
+        threading.Thread(target=watch, daemon=True).start()
+        return original(mirror, *args, **kwargs)
+
+    windows.merge_sql = wrapped
+
+
+def _files(folder: Path) -> set[Path]:
+    return set(folder.glob("*.parquet"))
+
+
+POINTS: dict[str, Point] = {
+    "chunk file written, not renamed": Point("capture", _on_rename("/chunks/")),
+    "chunk files renamed, no manifest": Point("capture", _on_manifest("/chunks/")),
+    "chunk landed, not recorded": Point("capture", _on_store("record_chunk_landed")),
+    "window file written, not renamed": Point("capture", _on_rename("/windows/")),
+    "window files renamed, no manifest": Point("capture", _on_manifest("/windows/")),
+    "window landed, not recorded": Point("capture", _on_store("record_captured")),
+    "in the middle of a fetch": Point("capture", _in_fetch),
+    "before a statement to Oracle": Point("capture", _before_statement),
+    "chunk in the lake, not recorded": Point("apply", _on_store("record_chunk_applied")),
+    "change log committed, mirror not": Point("apply", _between_deltas, is_per_table=True),
+    "Spark in the middle of a MERGE": Point("apply", _in_merge),
+    "Delta committed, store not": Point("apply", _on_store("advance_tables"), is_per_table=True),
+    "window in the lake, not recorded": Point("apply", _on_store("record_applied")),
+}
+
+
+def install(role: Role, meet: Callable[[str], None]) -> Points:
+    """Wrap everything that lies at a point of the role."""
+    points = Points(meet)
+    for name, point in POINTS.items():
+        if point.role == role:
+            point.install(lambda name=name: points.reached(name))  # type: ignore[misc]
+    return points

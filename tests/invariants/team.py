@@ -1,0 +1,147 @@
+"""The prover's workers: one process per role, asked over a pipe, and replaced when a kill has ended it.
+
+They are forked from a process that has imported everything and done nothing, so that a new one costs no more than its first
+connection (and Spark, in the role that has it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.invariants.points import Role
+from tests.invariants.worker import serve
+
+ANSWER_SECONDS_MAX = 300
+_NURSERY = multiprocessing.get_context("forkserver")
+_NURSERY.set_forkserver_preload(["tests.invariants.worker"])
+
+
+class WorkerFailedError(AssertionError):
+    """A worker ended or failed where it should not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a worker said: where it waits, what it did, or how it failed."""
+
+    met: str | None = None
+    done: Any = None
+    failed: str | None = None
+    is_transient: bool = False
+    text: str = ""
+
+
+class Worker:
+    """A process with a role."""
+
+    def __init__(self, config: Path, role: Role, log: Path, *, sabotage: str | None) -> None:
+        self.role = role
+        self._log = log
+        self._pipe, far = _NURSERY.Pipe()
+        self._process = _NURSERY.Process(
+            target=serve, args=(config, role, sabotage, far, log), daemon=True
+        )
+        self._process.start()
+        far.close()
+        self._owed = 0
+
+    def send(self, do: str, **arguments: Any) -> None:
+        """Send a command and do not wait for its answer; the next :meth:`ask` does."""
+        self._pipe.send({"do": do, **arguments})
+        self._owed += 1
+
+    def ask(self, do: str, **arguments: Any) -> Answer:
+        """Send a command and wait until it has ended, or meets the prover at a point."""
+        while self._owed:
+            self.answer()
+        self.send(do, **arguments)
+        return self.answer()
+
+    def go_on(self) -> Answer:
+        """Let a worker that waits at a point go on, and wait for the end of its command."""
+        self._pipe.send({})
+        return self.answer()
+
+    def answer(self) -> Answer:
+        """The next answer.
+
+        Raises:
+            WorkerFailedError: The process ended, or gives none.
+        """
+        try:
+            if not self._pipe.poll(ANSWER_SECONDS_MAX):
+                raise WorkerFailedError(f"the {self.role} worker gives no answer: {self._said()}")
+            answer = Answer(**self._pipe.recv())
+        except (EOFError, ConnectionError) as error:
+            raise WorkerFailedError(f"the {self.role} worker ended: {self._said()}") from error
+        if answer.met is None:
+            self._owed -= 1
+        return answer
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process alone; a JVM that it started is not told."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> int | None:
+        """SIGKILL of the process alone; returns its exit code."""
+        self._process.kill()
+        self._process.join()
+        return self._process.exitcode
+
+    def close(self) -> None:
+        """End the process and whatever it started."""
+        assert self._process.pid is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.join()
+
+    def _said(self) -> str:
+        return self._log.read_text()[-3000:]
+
+
+class Team:
+    """A worker per role; a context manager."""
+
+    def __init__(self, config: Path, *, sabotage: str | None) -> None:
+        self._config = config
+        self._sabotage = sabotage
+        self._everybody: list[Worker] = []
+        self._at_work: dict[Role, Worker] = {}
+
+    def __enter__(self) -> Self:
+        self.replace("apply")
+        self.replace("capture")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for worker in self._everybody:
+            worker.close()
+
+    def __getitem__(self, role: Role) -> Worker:
+        return self._at_work[role]
+
+    def hire(self, role: Role) -> Worker:
+        """Start a worker; Spark starts in it while others work."""
+        log = self._config.with_name(f"{role}-{len(self._everybody)}.log")
+        worker = Worker(self._config, role, log, sabotage=self._sabotage)
+        self._everybody.append(worker)
+        if role == "apply":
+            worker.send("warm")
+        return worker
+
+    def replace(self, role: Role) -> None:
+        """Let a new worker take the role."""
+        self._at_work[role] = self.hire(role)
