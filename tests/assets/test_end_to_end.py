@@ -22,7 +22,7 @@ from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 TABLE = TableId(OWNER, "ITEMS")
 
 

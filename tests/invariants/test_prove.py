@@ -29,6 +29,7 @@ def check(proof: Proof) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(1800)
 def test_every_table_equals_oracle_after_kills_and_shuffled_replays() -> None:
     """The short form: a kill at every point but the two that tests/steps/test_crashes.py has, a lost connection, windows and
     chunks replayed in shuffled order, each table compared wherever it stood. The long form has all points."""
