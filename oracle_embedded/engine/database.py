@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -274,10 +274,15 @@ class Database:
         return {*self.dictionary.views, *self.virtual_tables}
 
     def dictionary_rows(
-        self, name: str, session: SessionState, scn: int | None
+        self,
+        name: str,
+        session: SessionState,
+        scn: int | None,
+        filters: Iterable[tuple[str, str, Value]],
+        columns: Collection[str],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a dictionary view, as of an SCN if one is given."""
-        return self.dictionary.rows(name, session, scn)
+        """Rows of a dictionary view, as of an SCN if one is given; filters and columns as in :class:`VirtualTable`."""
+        return self.dictionary.rows(name, session, scn, filters, columns)
 
     def is_system_object(self, owner: str, name: str) -> bool:
         """Is this a dictionary view or a package?"""

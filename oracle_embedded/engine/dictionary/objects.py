@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
-from oracle_embedded.engine.datatypes.temporal import date_of, nanos_from_epoch
-from oracle_embedded.engine.dictionary.registry import Row, View, Views
+from oracle_embedded.engine.dictionary.registry import Row, View, Views, date_from_epoch
 from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.run.security import ROLES
 from oracle_embedded.engine.storage.catalog import (
@@ -91,9 +91,14 @@ def _object(
     return {
         "OWNER": owner, "OBJECT_NAME": name, "OBJECT_ID": object_id, "DATA_OBJECT_ID": data_object_id, "OBJECT_TYPE": kind,
         "CREATED": created, "LAST_DDL_TIME": changed,
-        "TIMESTAMP": print_date(date_of(nanos_from_epoch(changed)), "YYYY-MM-DD:HH24:MI:SS"), "STATUS": "VALID", "TEMPORARY": "N",
+        "TIMESTAMP": _printed(changed), "STATUS": "VALID", "TEMPORARY": "N",
         "GENERATED": "N", "SECONDARY": "N", "NAMESPACE": 4 if kind == "INDEX" else 1, "SHARING": "NONE", "ORACLE_MAINTAINED": "N",
     }  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _printed(seconds: float) -> str:
+    return print_date(date_from_epoch(seconds), "YYYY-MM-DD:HH24:MI:SS")
 
 
 @VIEWS.family(

@@ -6,8 +6,9 @@ CDB_TABLES (with CON_ID).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from oracle_embedded.api import ColumnMeta, EngineSession, OraType, Value, VirtualTable
 from oracle_embedded.engine.datatypes import numbers, temporal
@@ -83,6 +84,7 @@ class Views:
         return declare
 
 
+@lru_cache(maxsize=4096)
 def _meta(spec: str) -> ColumnMeta:
     name, _, kind = spec.partition(":")
     if kind.startswith("v"):
@@ -105,14 +107,16 @@ def _no_rows(
     return iter(())
 
 
+def _unread(_cell: Cell) -> Value:
+    return None
+
+
 def encoder(meta: ColumnMeta) -> Callable[[Cell], Value]:
     """What turns a plain value into Oracle's encoding."""
     if meta.type == OraType.NUMBER:
         return lambda cell: numbers.encode(int(cell)) if cell is not None else None
     if meta.type == OraType.DATE:
-        return lambda cell: (
-            temporal.date_of(temporal.nanos_from_epoch(float(cell))) if cell is not None else None
-        )
+        return lambda cell: date_from_epoch(float(cell)) if cell is not None else None
     if meta.type == OraType.TIMESTAMP:
         return lambda cell: (
             temporal.timestamp_of(temporal.nanos_from_epoch(float(cell)))
@@ -120,6 +124,12 @@ def encoder(meta: ColumnMeta) -> Callable[[Cell], Value]:
             else None
         )
     return lambda cell: str(cell).encode() if cell is not None and cell != "" else None
+
+
+@lru_cache(maxsize=4096)
+def date_from_epoch(seconds: float) -> bytes:
+    """The DATE of seconds since 1970. A dictionary has few, and shows each of them many times."""
+    return temporal.date_of(temporal.nanos_from_epoch(seconds))
 
 
 class Dictionary:
@@ -144,14 +154,32 @@ class Dictionary:
         self.views[name] = VirtualTable(name, [_meta(spec) for spec in specs], _no_rows)
         self._makers[name] = (item, prefix)
 
-    def rows(self, name: str, session: SessionState, scn: int | None) -> Iterator[Sequence[Value]]:
-        """Rows of a view in its columns' order."""
+    def rows(
+        self,
+        name: str,
+        session: SessionState,
+        scn: int | None,
+        filters: Iterable[tuple[str, str, Value]],
+        columns: Collection[str],
+    ) -> Iterator[Sequence[Value]]:
+        """Rows of a view in its columns' order, as :class:`VirtualTable` has them: filters may leave some out, and columns that
+        are not read hold None whatever their value."""
         item, prefix = self._makers[name]
-        metas = self.views[name].columns
-        encoders = [(meta.name, encoder(meta)) for meta in metas]
+        texts = {meta.name for meta in self.views[name].columns if meta.type == OraType.VARCHAR}
+        wanted = [
+            (column, value.decode())
+            for column, op, value in filters
+            if op == "=" and column in texts and value is not None
+        ]
+        encoders = [
+            (meta.name, encoder(meta) if meta.name in columns else _unread)
+            for meta in self.views[name].columns
+        ]
         for row in item.make(View(session.database, session, scn)):
             if prefix == "CDB":
                 row["CON_ID"] = 1 if session.container == "CDB$ROOT" else 3
+            if any(str(row.get(column)) != value for column, value in wanted):
+                continue
             if self._visible(item, prefix, row, session):
                 yield [encode(row.get(column)) for column, encode in encoders]
 

@@ -5,7 +5,7 @@ They stand below both: sessions run statements, and the database opens sessions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -79,9 +79,14 @@ class DatabaseState(Protocol):
         """Names of all computed views."""
 
     def dictionary_rows(
-        self, name: str, session: SessionState, scn: int | None
+        self,
+        name: str,
+        session: SessionState,
+        scn: int | None,
+        filters: Iterable[tuple[str, str, Value]],
+        columns: Collection[str],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a dictionary view, as of an SCN if one is given."""
+        """Rows of a dictionary view, as of an SCN if one is given; filters and columns as in :class:`VirtualTable`."""
 
     def is_system_object(self, owner: str, name: str) -> bool:
         """Is this a dictionary view or a package?"""

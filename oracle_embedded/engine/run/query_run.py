@@ -225,7 +225,7 @@ def fill_virtual(
     statement = f"INSERT INTO {use.name} VALUES ({', '.join(places)})"
     rows: Iterator[Sequence[Value]]
     if use.dictionary:
-        rows = session.database.dictionary_rows(use.view.name, session, scn)
+        rows = session.database.dictionary_rows(use.view.name, session, scn, filters, use.columns)
     else:
         rows = use.view.rows(session, filters, frozenset(use.columns))
     try:
