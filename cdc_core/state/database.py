@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from alembic import command
 from alembic.config import Config
+from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
@@ -143,22 +144,39 @@ def _begin_postgresql(connection: Connection) -> None:
 
 
 def _migrate(database: Database) -> None:
-    config = Config()
-    config.set_main_option("script_location", "cdc_core.state:migrations")
-    scripts = ScriptDirectory.from_config(config)
+    scripts = _migrations()
     with database.reading() as connection:
         if _revision(connection) == scripts.get_current_head():
             return
     with database.writing() as connection:
-        config.attributes["connection"] = connection
         try:
-            command.upgrade(config, "head")
+            _upgrade(connection, scripts)
         except CommandError as error:
             raise PreflightError(
                 "the metadata store was written by a newer Redolake",
                 hint="Run the newer version, or name another store under state.url.",
                 revision=_revision(connection),
             ) from error
+
+
+@cache
+def _migrations() -> ScriptDirectory:
+    """Our migrations. A process reads them once, however many stores it opens."""
+    config = Config()
+    config.set_main_option("script_location", "cdc_core.state:migrations")
+    return ScriptDirectory.from_config(config)
+
+
+def _upgrade(connection: Connection, scripts: ScriptDirectory) -> None:
+    """What ``alembic upgrade head`` does, without reading all files anew (Alembic's documentation, ``EnvironmentContext``)."""
+
+    def steps(revision: Any, _context: Any) -> Any:
+        return scripts._upgrade_revs("head", revision)
+
+    options = {"fn": steps, "script": scripts, "destination_rev": "head"}
+    context = MigrationContext.configure(connection, opts=options)
+    with Operations.context(context):
+        context.run_migrations()
 
 
 def _revision(connection: Connection) -> str | None:
