@@ -6,6 +6,8 @@ RUN := .venv/bin
 SITE := .redolake/docs
 SCALE ?= day
 PYTEST_ARGS ?=
+WORKERS ?= 2
+unexport PYTHONDONTWRITEBYTECODE # imports are compiled once, not by each process
 ifeq ($(origin SEED), undefined)
 SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 endif
@@ -25,10 +27,10 @@ ui: setup ## Open Dagster's web page on what the demo made
 	@$(RUN)/redolake ui
 
 test: setup ## Run all tests but the long forms: two test runs side by side, each prints when it ends
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-fast test-spark
+	@$(MAKE) --no-print-directory -j2 --output-sync=target WORKERS=1 test-fast test-spark
 
-test-fast: setup ## Run the tests that need neither Spark nor Dagster
-	@$(RUN)/python -m pytest -m "not oracle and not slow and not spark and not dagster" $(PYTEST_ARGS)
+test-fast: setup ## Run the tests that need neither Spark nor Dagster, in two processes (WORKERS=n for more)
+	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark and not dagster" $(PYTEST_ARGS)
 
 test-spark: setup ## Run the tests that need Spark or Dagster
 	@$(RUN)/python -m pytest -m "not oracle and not slow and (spark or dagster)" $(PYTEST_ARGS)

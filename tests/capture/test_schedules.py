@@ -41,7 +41,7 @@ from tests.capture.memory_landing import MemoryLanding
 from tests.capture.redo_world import Transaction, World, WorldSession
 from tests.capture.test_rows import EMP
 
-SHORT = 60
+SHORT = 30
 LONG_PARTS = [range(first, first + 200) for first in range(SHORT, SHORT + 1000, 200)]
 MUTANT_SCHEDULES = 150
 """How many are tried until a broken rule is seen; most are by the first."""
