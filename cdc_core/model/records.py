@@ -19,17 +19,14 @@ ChunkState = Literal["planned", "landed", "applied"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
     """One source. ``snapshot_scn`` is the SCN of its first snapshot, where windows begin; ``mining_low`` how far back the
-    first window reads; ``resetlogs_change`` the incarnation of the database; ``generation`` counts how often the source was
-    started anew."""
+    first window reads; ``resetlogs_change`` the incarnation of the database."""
 
     name: str
-    generation: int = 1
     snapshot_scn: Scn
     mining_low: Scn
     resetlogs_change: int
     database_name: str | None = None
     dbid: int | None = None
-    last_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +50,6 @@ class TableRecord:
     snapshot_scn: Scn | None = None
     consistent_scn: Scn | None = None
     mirror_scn: Scn | None = None
-    last_error: str | None = None
     generation: int = 1
     first_ordinal: int = 0
     mining_low: Scn | None = None
@@ -146,7 +142,6 @@ class ChunkRecord:
     seconds: float | None = None
     apply_seconds: float | None = None
     manifest_sha256: str | None = None
-    last_error: str | None = None
 
     @property
     def what(self) -> str:

@@ -72,7 +72,6 @@ class TableStatus:
     chunks_applied: int
     chunks_planned: int
     last_window: str | None
-    last_error: str | None
     reason: str | None = None
     way_out: str | None = None
     since: str | None = None

@@ -77,7 +77,6 @@ class ChunkQueries:
                     rows=manifest.rows,
                     seconds=manifest.seconds,
                     manifest_sha256=manifest_sha256,
-                    last_error=None,
                 )
                 _raise_consistent_scn(connection, manifest)
             elif record.manifest_sha256 != manifest_sha256:
@@ -109,7 +108,7 @@ class ChunkQueries:
                     number=number,
                 )
             if record.state == "landed":
-                _set(connection, record, state="applied", apply_seconds=seconds, last_error=None)
+                _set(connection, record, state="applied", apply_seconds=seconds)
 
 
 def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:

@@ -66,7 +66,7 @@ class SourceQueries:
             )
             if connection.execute(unfinished.limit(1)).first() is not None:
                 return False
-            ready = {"state": "ready", "mirror_scn": record.snapshot_scn, "last_error": None}
+            ready = {"state": "ready", "mirror_scn": record.snapshot_scn}
             connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
             return True
 

@@ -39,7 +39,7 @@ class StreamQueries:
                 connection,
                 replace(
                     record, state="snapshotting", mirror_scn=None, stopped_scn=None, reason=None,
-                    way_out=None, since=moment(self._database.now()), asked_by=None, last_error=None,
+                    way_out=None, since=moment(self._database.now()), asked_by=None,
                 ),
             )  # fmt: skip
 
@@ -102,7 +102,7 @@ class StreamQueries:
             record = _captured(connection, source, table, "resumed")
             resumed = replace(
                 record, state="snapshotting" if record.mirror_scn is None else "ready", reason=None,
-                way_out=None, asked_by=None, last_error=None, since=moment(self._database.now()),
+                way_out=None, asked_by=None, since=moment(self._database.now()),
             )  # fmt: skip
             put_table(connection, resumed)
             return resumed

@@ -24,13 +24,11 @@ SOURCES = Table(
     "sources",
     METADATA,
     Column("name", String(40), primary_key=True),
-    Column("generation", Integer, nullable=False),
     Column("snapshot_scn", BigInteger),
     Column("mining_low", BigInteger),
     Column("resetlogs_change", BigInteger),
     Column("database_name", String(128)),
     Column("dbid", BigInteger),
-    Column("last_error", Text),
 )
 
 TABLES = Table(
@@ -44,7 +42,6 @@ TABLES = Table(
     Column("snapshot_scn", BigInteger),
     Column("consistent_scn", BigInteger),
     Column("mirror_scn", BigInteger),
-    Column("last_error", Text),
     Column("generation", Integer, nullable=False),
     Column("first_ordinal", BigInteger, nullable=False),
     Column("mining_low", BigInteger),
@@ -116,7 +113,6 @@ CHUNKS = Table(
     Column("seconds", Float),
     Column("apply_seconds", Float),
     Column("manifest_sha256", String(64)),
-    Column("last_error", Text),
 )
 
 FOUND_TABLES = Table(

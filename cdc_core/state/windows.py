@@ -454,9 +454,7 @@ def _advance(connection: Connection, window: WindowRecord, table: TableId, scn: 
             position=record.mirror_scn,
             window=bounds.key,
         )
-    connection.execute(
-        update(TABLES).where(is_table(window.source, table)).values(mirror_scn=scn, last_error=None)
-    )
+    connection.execute(update(TABLES).where(is_table(window.source, table)).values(mirror_scn=scn))
 
 
 def _window_from_row(row: Any) -> WindowRecord:

@@ -50,7 +50,6 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 chunks_applied=sum(chunk.state == "applied" for chunk in chunks),
                 chunks_planned=len(chunks),
                 last_window=taken.window.key if taken else None,
-                last_error=record.last_error if record else None,
                 position_time=taken.ended.isoformat() if taken and taken.ended else None,
                 reason=record.reason if record else None,
                 way_out=record.way_out if record else None,

@@ -26,12 +26,12 @@ EXIT_DIFFERENT = 1
 
 
 def status(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Show the status of a source and its tables: state, position, lag, open transactions, last window, last error.
+    """Show the status of a source and its tables: state, position, lag, open transactions, last window, and what stops it.
 
     --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
     windows_planned, windows_captured, windows_applied, windows_inexact, open_transactions, oldest_open_scn, signals_pending, and tables, a
     list of {table, state, position, consistent_from, lag_scns, lag_seconds, snapshot_id, chunks_applied, chunks_planned,
-    last_window, last_error, position_time, reason, way_out, since, stopped_scn}, and last_error of the window that the tables
+    last_window, position_time, reason, way_out, since, stopped_scn}, and last_error of the window that the tables
     wait for. The position is the SCN of which a mirror is an exact image; reason, way_out and since say why a table is
     stopped, stopped_scn where its stream ended.
     """
@@ -126,8 +126,6 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"[red]{one.table}[/] {one.state} since {one.since}: {escape(one.reason)}"
             )
             console.print(f"  {escape(one.way_out or '')}")
-        elif one.last_error and one.last_error != found.last_error:
-            console.print(f"[red]{one.table}[/]: {escape(one.last_error)}")
     console.print("`redolake windows` and `redolake signals` list more.", highlight=False)
 
 

@@ -267,7 +267,6 @@ def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
         chunks_applied=3,
         chunks_planned=3,
         last_window="1500-2000",
-        last_error="it [failed] once",
     )
     new = TableStatus(
         table=str(EMPLOYEES),
@@ -280,7 +279,6 @@ def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
         chunks_applied=0,
         chunks_planned=0,
         last_window=None,
-        last_error=None,
     )
     found = SourceStatus(
         source="hr",
@@ -302,7 +300,6 @@ def test_status_shows_each_table(source: StandIn, monkeypatch: pytest.MonkeyPatc
     assert "Oracle is at SCN 2005" in text
     assert "open transactions: 1 (oldest since SCN 1900)" in text
     assert "5 SCNs, 2 s" in text
-    assert "HR.JOBS: it [failed] once" in text
 
 
 def test_status_json_has_its_keys(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +368,7 @@ def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
     source: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = TableStatus(
-        table="HR.JOBS", state="failed", position=1000, consistent_from=None, lag_scns=None, lag_seconds=None, snapshot_id="s1000", chunks_applied=1, chunks_planned=1, last_window=None, last_error=None,
+        table="HR.JOBS", state="failed", position=1000, consistent_from=None, lag_scns=None, lag_seconds=None, snapshot_id="s1000", chunks_applied=1, chunks_planned=1, last_window=None,
         reason="its rows were truncated", way_out="`redolake table resnapshot HR.JOBS`", since="2026-01-02T03:04:05+00:00", stopped_scn=1000,
     )  # fmt: skip
     found = SourceStatus(

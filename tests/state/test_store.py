@@ -123,17 +123,15 @@ def planned(store: Store) -> Store:
 def test_sources_and_tables_read_back(store: Store) -> None:
     source = SourceRecord(
         name="src",
-        generation=2,
         snapshot_scn=Scn(100),
         mining_low=Scn(90),
         resetlogs_change=7,
         database_name="ORCL",
         dbid=2**40,
-        last_error="boom",
     )
     store.save_source(source)
-    store.save_source(replace(source, generation=3))
-    assert store.source("src") == replace(source, generation=3)
+    store.save_source(replace(source, dbid=3))
+    assert store.source("src") == replace(source, dbid=3)
     assert store.source("other") is None
     table = TableRecord(
         source="src",
@@ -143,7 +141,6 @@ def test_sources_and_tables_read_back(store: Store) -> None:
         snapshot_scn=Scn(100),
         consistent_scn=Scn(120),
         mirror_scn=None,
-        last_error="boom",
     )
     store.save_table(table)
     store.save_table(TableRecord(source="src", table=EMP))
