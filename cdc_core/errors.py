@@ -147,6 +147,10 @@ class PartitionKeyError(TerminalError, ValueError):
     """A text is not the key of a window or a chunk."""
 
 
+class StoreBehindError(TerminalError):
+    """The metadata store is older than what landing and lake hold, or empty: it was lost, or restored from a copy."""
+
+
 class LandingDamagedError(TerminalError):
     """A landing file or manifest is missing, cut or changed."""
 

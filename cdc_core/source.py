@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from cdc_core.config import SourceConfig
+from cdc_core.landing.manifest import PlannedWindow
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, WindowRecord
@@ -54,6 +55,7 @@ class WindowWork:
         positions: How far each redo thread was read when the window before was captured; None where that is not known, empty
             for the first window.
         joins: Tables that join with the window, each with the SCN above which its redo is read again.
+        planned: What lands with the window so that a lost metadata store can be made anew.
     """
 
     source: SourceRecord
@@ -62,6 +64,7 @@ class WindowWork:
     ledger: Sequence[OpenTransaction]
     positions: Sequence[ThreadPosition] | None
     joins: Mapping[TableId, Scn]
+    planned: PlannedWindow | None = None
 
 
 class Source(Protocol):

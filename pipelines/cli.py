@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands import data, host, init_source, inspect, listings, tables
+from pipelines.commands import data, host, init_source, inspect, listings, state, tables
 from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
 
 app = typer.Typer(
@@ -30,6 +30,11 @@ table = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Add, pause, resume and remove tables one by one, while change capture continues for the others.",
+)
+metadata = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Recover the metadata store: positions, windows, chunks and fates of tables.",
 )
 oracle = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trying things."
@@ -94,10 +99,13 @@ table.command("purge-column", short_help="Remove an excluded column from the lak
     tables.purge_column
 )
 table.callback()(lambda: None)
+metadata.command("rebuild", short_help="Rebuild the store from landing and lake.")(state.rebuild)
+metadata.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
 app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
+app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 
 

@@ -131,7 +131,7 @@ class _Window:
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
         self._names = [str(schema.table) for schema in tables]
-        self._reading = reading
+        self._reading, self._planned = reading, work.planned
         self._reader = RowReader(record.ordinal, tables, reading)
         self._ids = {str(schema.table): schema.table for schema in tables}
         self._ledger = TransactionLedger(
@@ -303,6 +303,7 @@ class _Window:
             transactions_late=len(self._ledger.late),
             late_scn=min(self._ledger.late, default=None),
             tables_late=tuple(sorted(self._ledger.tables_late)),
+            planned=self._planned,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -23,11 +23,14 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet\
 
 @dataclass(frozen=True, slots=True)
 class DeltaCommit:
-    """One commit that the log still has: version, operation, and our user metadata (empty if it is not ours)."""
+    """One commit that the log still has: version, operation, our user metadata (empty if it is not ours), Delta's metrics of
+    the operation, and the transaction identifiers that came with it."""
 
     version: int
     operation: str
     metadata: dict[str, Any]
+    metrics: dict[str, Any] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,13 @@ def _commit(version: int, actions: list[dict[str, Any]]) -> DeltaCommit:
     except ValueError:  # somebody else's words
         metadata = {}
     return DeltaCommit(
-        version, info.get("operation", ""), metadata if isinstance(metadata, dict) else {}
+        version,
+        info.get("operation", ""),
+        metadata if isinstance(metadata, dict) else {},
+        metrics=info.get("operationMetrics") or {},
+        transactions={
+            one["txn"]["appId"]: one["txn"]["version"] for one in actions if one.get("txn")
+        },
     )
 
 

@@ -21,6 +21,7 @@ from cdc_core.lake.history import read_commits, read_log, version_at
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.replay import rebuild_mirror, replay_window
 from cdc_core.lake.spark import SparkSource, start_session
+from cdc_core.lake.taken import Taken, read_taken
 from cdc_core.lake.windows import apply_window
 from cdc_core.lake.work import DeltaPosition, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
@@ -282,6 +283,10 @@ class Lake:
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
         return self._work(table, generation, no_fence).position()
+
+    def taken(self, table: TableId, generation: int = 0) -> Taken:
+        """What the table's Delta tables have taken, by their own logs; needs no Spark."""
+        return read_taken(self._work(table, generation, no_fence))
 
     def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
         root = self._config.path

@@ -74,13 +74,13 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     Raises:
         LakeError: There is no change log, or it does not hold the beginning of every row.
     """
-    if read_log(work.changelog) is None:
+    if (log := read_log(work.changelog)) is None:
         raise LakeError(
             "there is no change log to rebuild from",
             hint="`redolake table resnapshot OWNER.TABLE --fresh` reads the table anew.",
             **work.facts(path=work.changelog),
         )
-    session = work.open_session()
+    version, session = log.version, work.open_session()
     if read_log(work.mirror) is None:
         work.fence()
         properties = mirror_properties(work.source, schema, work.generation)
@@ -109,7 +109,9 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     work.fence()
     with translated("writing the mirror anew", **work.facts()):
         writer = rows.write.format("delta").mode("overwrite")
-        writer = writer.option("userMetadata", work.metadata("rebuild", scn))
+        writer = writer.option(
+            "userMetadata", work.metadata("rebuild", scn, changelog_version=version)
+        )
         if done.changelog_scn is not None and done.changelog_scn > (done.mirror_scn or -1):
             writer = writer.option("txnAppId", work.window_app)
             writer = writer.option("txnVersion", done.changelog_scn)

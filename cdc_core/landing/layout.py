@@ -8,6 +8,13 @@ Folders below the landing root (``/`` stands for the store's separator)::
     <source>/chunks/<owner.table>/<snapshot id>/<chunk 6 digits>/rows-00000.parquet … the table's Arrow schema
                                                               manifest.json          written last: the chunk has landed
 
+                  /kept/source                             manifest.json          where the source's windows begin
+                  /kept/tables/<owner.table>/<revision 12 digits>  manifest.json  a table's fate and definitions; the newest counts
+                  /kept/plans/<owner.table>/<snapshot id>/ plan.parquet           rows of PLAN_SCHEMA
+                                                           manifest.json          what the snapshot's chunks were to be
+                  /kept/applied/<owner.table>/<snapshot id>  manifest.json        all chunks of the snapshot are applied
+                  /kept/retired/<ordinal 12 digits>        manifest.json          windows below were retired; the highest counts
+
 Files are written under a temporary name, synced and renamed; a folder without a manifest has not landed and may be
 overwritten, one with a manifest is immutable.
 """
@@ -78,6 +85,15 @@ TRANSACTION_SCHEMA = pa.schema(
 )
 """One row per transaction that ended in the window's redo, or is open at its end: the ledger after the window."""
 
+PLAN_SCHEMA = pa.schema(
+    [
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("scn", pa.int64(), nullable=False),
+        pa.field("range", pa.string(), nullable=False),  # JSON; bounds are values of key columns
+    ]
+)
+"""One row per chunk of a snapshot, as it was planned."""
+
 ORDINAL_SHIFT = 40
 """``ordinal >> ORDINAL_SHIFT`` is the ordinal of the window that landed the row."""
 
@@ -90,3 +106,13 @@ def window_folder(source: str, window: ScnWindow) -> str:
 def chunk_folder(source: str, table: TableId, snapshot_id: str, number: int) -> str:
     """The landing folder of a chunk."""
     return f"{source}/chunks/{table.path}/{snapshot_id}/{number:06d}"
+
+
+def windows_folder(source: str) -> str:
+    """The landing folder above all windows of a source."""
+    return f"{source}/windows"
+
+
+def kept_folder(source: str, *parts: str) -> str:
+    """A landing folder of what is kept for a metadata store that gets lost."""
+    return "/".join((source, "kept", *parts))

@@ -54,6 +54,22 @@ class SchemaChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWindow:
+    """What the metadata store knew of a window when it was captured, so that a lost store can be made anew.
+
+    ``key`` is its partition in Dagster; ``created`` when it was planned, ``ended`` the time of its upper end in Oracle (ISO
+    8601). Every window from ordinal ``idle_from`` up to this one is idle, and may be gone from landing therefore.
+    ``before_sha256`` is the digest of the manifest of the window before; None for the first.
+    """
+
+    key: str
+    created: str
+    ended: str | None
+    idle_from: int
+    before_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowManifest:
     """A landed window.
 
@@ -64,6 +80,7 @@ class WindowManifest:
     touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without an end.
     ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
     inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
+    ``planned`` is what the metadata store knew of it (None where a version that did not say so captured it).
     """
 
     source: str
@@ -89,6 +106,7 @@ class WindowManifest:
     transactions_late: int = 0
     late_scn: int | None = None
     tables_late: tuple[str, ...] = ()
+    planned: PlannedWindow | None = None
 
     @property
     def facts(self) -> dict[str, int]:
@@ -142,7 +160,7 @@ def window_manifest_bytes(manifest: WindowManifest) -> bytes:
         }
         for change in manifest.schema_changes
     ]
-    return _sealed("window", data)
+    return sealed("window", data)
 
 
 def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
@@ -151,7 +169,7 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
     Raises:
         LandingDamagedError: It is not what :func:`window_manifest_bytes` printed.
     """
-    data = _opened("window", content, where)
+    data = opened("window", content, where)
     try:
         return WindowManifest(
             **{
@@ -162,6 +180,7 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                 "tables_committed": tuple(data["tables_committed"]),
                 "tables_late": tuple(data.get("tables_late", ())),
                 "positions": _positions(data.get("positions")),
+                "planned": PlannedWindow(**data["planned"]) if data.get("planned") else None,
                 "logs": tuple(LogUsed(**log) for log in data["logs"]),
                 "schemas": tuple(TableSchema.from_json(schema) for schema in data["schemas"]),
                 "schema_changes": tuple(
@@ -179,7 +198,7 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
             }
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(where, "a field is missing or has a wrong type") from error
+        raise damaged(where, "a field is missing or has a wrong type") from error
 
 
 def _positions(data: list[dict[str, Any]] | None) -> tuple[ThreadPosition, ...] | None:
@@ -188,7 +207,7 @@ def _positions(data: list[dict[str, Any]] | None) -> tuple[ThreadPosition, ...] 
 
 def chunk_manifest_bytes(manifest: ChunkManifest) -> bytes:
     """Print a chunk's manifest; :func:`read_chunk_manifest` is the inverse."""
-    return _sealed("chunk", {**asdict(manifest), "schema": manifest.schema.as_json()})
+    return sealed("chunk", {**asdict(manifest), "schema": manifest.schema.as_json()})
 
 
 def read_chunk_manifest(content: bytes, *, where: str) -> ChunkManifest:
@@ -197,7 +216,7 @@ def read_chunk_manifest(content: bytes, *, where: str) -> ChunkManifest:
     Raises:
         LandingDamagedError: It is not what :func:`chunk_manifest_bytes` printed.
     """
-    data = _opened("chunk", content, where)
+    data = opened("chunk", content, where)
     try:
         return ChunkManifest(
             **{
@@ -207,10 +226,11 @@ def read_chunk_manifest(content: bytes, *, where: str) -> ChunkManifest:
             }
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(where, "a field is missing or has a wrong type") from error
+        raise damaged(where, "a field is missing or has a wrong type") from error
 
 
-def _sealed(kind: str, data: dict[str, Any]) -> bytes:
+def sealed(kind: str, data: dict[str, Any]) -> bytes:
+    """Print a manifest of some kind with its digest; :func:`opened` is the inverse."""
     body = json.dumps(data, sort_keys=True, separators=(",", ":"))
     seal = {
         "kind": kind,
@@ -221,20 +241,26 @@ def _sealed(kind: str, data: dict[str, Any]) -> bytes:
     return json.dumps(seal, sort_keys=True, indent=1).encode()
 
 
-def _opened(kind: str, content: bytes, where: str) -> dict[str, Any]:
+def opened(kind: str, content: bytes, where: str) -> dict[str, Any]:
+    """What :func:`sealed` printed.
+
+    Raises:
+        LandingDamagedError: It is another kind of manifest, or was changed.
+    """
     try:
         seal = json.loads(content)
         body: dict[str, Any] = seal["body"]
         right = digest_of(json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
         found = (seal["kind"], seal["version"], seal["sha256"])
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(where, "it is not a manifest") from error
+        raise damaged(where, "it is not a manifest") from error
     if found != (kind, MANIFEST_VERSION, right):
-        raise _damaged(where, "its kind, version or digest is not the one expected")
+        raise damaged(where, "its kind, version or digest is not the one expected")
     return body
 
 
-def _damaged(where: str, what: str) -> LandingDamagedError:
+def damaged(where: str, what: str) -> LandingDamagedError:
+    """The error for a manifest that is not one."""
     return LandingDamagedError(
         f"the manifest cannot be trusted: {what}",
         hint="Move the folder aside and capture the window or chunk again.",

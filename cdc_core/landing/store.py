@@ -81,8 +81,9 @@ class LandingStore(Protocol):
             LandingDamagedError: A file is missing, cut or changed.
         """
 
-    def list_folders(self, prefix: str) -> list[str]:
-        """Folders below ``prefix`` (a folder itself) that have landed, in text order."""
+    def list_folders(self, prefix: str, *, after: str = "") -> list[str]:
+        """Folders below ``prefix`` (a folder itself) that have landed, in text order; only those that come behind the folder
+        ``after`` in it, which is quick however many come before."""
 
     def remove(self, folder: str) -> None:
         """Remove a folder whose window is not needed any more; its manifest goes first. May be called twice."""

@@ -108,10 +108,19 @@ class LocalLandingStore:
             self._verifier.verify(path, file)
         return [str(path) for path in paths]
 
-    def list_folders(self, prefix: str) -> list[str]:
-        """Folders below ``prefix`` that have landed."""
-        found = (self._root / prefix).rglob(MANIFEST_NAME)
-        return sorted(path.parent.relative_to(self._root).as_posix() for path in found)
+    def list_folders(self, prefix: str, *, after: str = "") -> list[str]:
+        """Folders below ``prefix`` that have landed, behind ``after``."""
+        place = self._root / prefix
+        children = sorted(place.iterdir()) if place.is_dir() else []
+        # What comes behind a folder lies in a child that does, or in the one in which that folder is.
+        near = [one for one in children if (name := f"{prefix}/{one.name}") >= after[: len(name)]]
+        manifests = [path for one in near for path in (one, *one.rglob(MANIFEST_NAME))]
+        folders = (
+            path.parent.relative_to(self._root).as_posix()
+            for path in manifests
+            if path.name == MANIFEST_NAME
+        )
+        return sorted(folder for folder in folders if folder > after)
 
     def remove(self, folder: str) -> None:
         """Remove a folder; its manifest goes first, so that what is left of it has not landed."""

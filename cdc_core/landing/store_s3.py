@@ -128,14 +128,15 @@ class S3LandingStore:
             self._verifier.verify(path, file)
         return [str(path) for path in paths]
 
-    def list_folders(self, prefix: str) -> list[str]:
-        """Folders below ``prefix`` that have landed."""
+    def list_folders(self, prefix: str, *, after: str = "") -> list[str]:
+        """Folders below ``prefix`` that have landed, behind ``after``."""
         ending = f"/{MANIFEST_NAME}"
         root = f"{self._prefix}/" if self._prefix else ""
-        keys = self._keys(prefix)
-        return sorted(
+        keys = self._keys(prefix, after=f"{root}{after}" if after else "")
+        found = (
             key.removeprefix(root).removesuffix(ending) for key in keys if key.endswith(ending)
         )
+        return sorted(folder for folder in found if folder > after)
 
     def remove(self, folder: str) -> None:
         """Remove a folder, in S3 and in the cache; its manifest goes first, so that what is left of it has not landed."""
@@ -174,10 +175,12 @@ class S3LandingStore:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def _keys(self, folder: str) -> list[str]:
+    def _keys(self, folder: str, *, after: str = "") -> list[str]:
         with _translated("S3 cannot be listed"):
             pages = self._s3.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket, Prefix=self._key(folder, "")
+                Bucket=self._bucket,
+                Prefix=self._key(folder, ""),
+                **({"StartAfter": after} if after else {}),
             )
             return [item["Key"] for page in pages for item in page.get("Contents", ())]
 

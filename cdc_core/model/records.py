@@ -41,6 +41,8 @@ class TableRecord:
     Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk
     was read, ``mirror_scn`` the SCN of which its mirror is an image (None until the snapshot is complete). ``generation``
     counts how often its Delta tables were begun.
+
+    ``revision`` counts how often the store changed anything of this but the position, or the table's definitions.
     """
 
     source: str
@@ -58,6 +60,7 @@ class TableRecord:
     way_out: str | None = None
     since: datetime | None = None
     asked_by: AskedBy | None = None
+    revision: int = field(default=0, compare=False)
 
     @property
     def is_captured(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import Lease
+from cdc_core.model.records import Lease, TableRecord
 from cdc_core.model.streams import StreamEnd
 
 StepKind = Literal[
@@ -53,6 +53,19 @@ class StepReport:
 
 
 Reporter = Callable[[StepReport], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRebuilt:
+    """A metadata store that was made anew: how many ``rows`` its tables have, and had before (None where it held nothing of the
+    source); the captured tables as it has them now; ``remarks`` are for the operator. ``is_written`` is False after a dry
+    run."""
+
+    rows: dict[str, int]
+    rows_before: dict[str, int] | None
+    tables: tuple[TableRecord, ...]
+    remarks: tuple[str, ...]
+    is_written: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

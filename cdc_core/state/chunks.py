@@ -48,6 +48,17 @@ class ChunkQueries:
         with self._database.reading() as connection:
             return _chunk(connection, source, table, snapshot_id, number)
 
+    def snapshots(self, source: str) -> dict[tuple[TableId, str], bool]:
+        """Every snapshot by table and id, and whether all of its chunks are applied."""
+        query = select(CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id, CHUNKS.c.state)
+        found: dict[tuple[TableId, str], bool] = {}
+        with self._database.reading() as connection:
+            rows = connection.execute(query.where(CHUNKS.c.source == source).distinct())
+            for owner, name, snapshot_id, state in rows:
+                place = (TableId(owner, name), snapshot_id)
+                found[place] = found.get(place, True) and state == "applied"
+        return found
+
     def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> None:
         """Add planned chunks, all or none. Those that are there already are left as they are."""
         with self._database.writing() as connection:
@@ -109,6 +120,12 @@ class ChunkQueries:
                 )
             if record.state == "landed":
                 _set(connection, record, state="applied", apply_seconds=seconds)
+
+
+def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
+    """Write chunks as they are inside the caller's transaction."""
+    for chunk in chunks:
+        connection.execute(insert(CHUNKS).values(_values(chunk)))
 
 
 def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:

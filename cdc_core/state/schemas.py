@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, select
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -13,6 +13,7 @@ from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.tables import SCHEMA_VERSIONS as VERSIONS
+from cdc_core.state.tables import TABLES
 
 
 class SchemaQueries:
@@ -45,7 +46,13 @@ class SchemaQueries:
 
 
 def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: str | None) -> None:
-    """Write one version inside the caller's transaction."""
+    """Write one version inside the caller's transaction, with which the table has a new revision."""
+    named = and_(
+        TABLES.c.source == source,
+        TABLES.c.owner == schema.table.owner,
+        TABLES.c.name == schema.table.name,
+    )
+    connection.execute(update(TABLES).where(named).values(revision=TABLES.c.revision + 1))
     place = and_(_is(source, schema.table), VERSIONS.c.scn_from == schema.scn_from)
     connection.execute(delete(VERSIONS).where(place))
     connection.execute(

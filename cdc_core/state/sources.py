@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, insert, select, update
@@ -66,7 +67,11 @@ class SourceQueries:
             )
             if connection.execute(unfinished.limit(1)).first() is not None:
                 return False
-            ready = {"state": "ready", "mirror_scn": record.snapshot_scn}
+            ready = {
+                "state": "ready",
+                "mirror_scn": record.snapshot_scn,
+                "revision": record.revision + 1,
+            }
             connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
             return True
 
@@ -104,6 +109,13 @@ def _table_from_row(row: Any) -> TableRecord:
 
 
 def put_table(connection: Connection, record: TableRecord) -> None:
+    """Write a table inside the caller's transaction, as a new revision."""
+    known = table_row(connection, record.source, record.table)
+    write_table(connection, replace(record, revision=1 + (known.revision if known else 0)))
+
+
+def write_table(connection: Connection, record: TableRecord) -> None:
+    """Write a table as it is inside the caller's transaction."""
     connection.execute(delete(TABLES).where(is_table(record.source, record.table)))
     values = {
         column.name: getattr(record, column.name)

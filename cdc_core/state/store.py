@@ -9,6 +9,7 @@ from types import TracebackType
 from cdc_core.state.chunks import ChunkQueries
 from cdc_core.state.database import Database, open_database
 from cdc_core.state.found import FoundQueries
+from cdc_core.state.images import ImageQueries
 from cdc_core.state.lease_queries import LeaseQueries
 from cdc_core.state.ledger import LedgerQueries
 from cdc_core.state.schemas import SchemaQueries
@@ -27,6 +28,7 @@ class Store(
     SchemaQueries,
     SignalQueries,
     FoundQueries,
+    ImageQueries,
     LeaseQueries,
 ):
     """The metadata store. Every method is one SQL transaction; may be used from many threads and processes.

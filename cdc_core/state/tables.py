@@ -50,6 +50,7 @@ TABLES = Table(
     Column("way_out", Text),
     Column("since", Float),
     Column("asked_by", String(20)),
+    Column("revision", BigInteger, nullable=False),
 )
 
 WINDOWS = Table(

@@ -17,6 +17,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    true,
     update,
 )
 
@@ -102,6 +103,22 @@ class WindowQueries:
         )
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
+
+    def idle_from(self, source: str, ordinal: int) -> int:
+        """The first ordinal from which on every captured window before ``ordinal`` is idle, those that were retired too.
+
+        Windows with changes are only ever forgotten together with everything before them. So all of them from the first
+        window on that is there still are there too, and the newest of them bounds the idle ones.
+        """
+        earlier = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal < ordinal)
+        with self._database.reading() as connection:
+            busy = connection.execute(
+                select(func.max(WINDOWS.c.ordinal)).where(earlier, WINDOWS.c.is_idle.is_not(true()))
+            ).scalar()
+            first = connection.execute(select(func.min(WINDOWS.c.ordinal)).where(earlier)).scalar()
+        if busy is not None:
+            return int(busy) + 1
+        return ordinal if first is None else int(first)
 
     def window_ending_at(self, source: str, scn: int) -> WindowRecord | None:
         """The window whose upper end is an SCN."""
@@ -299,7 +316,8 @@ class WindowQueries:
                 _keep_counts(connection, record, applied, self._database.now())
 
     def retire_windows(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
-        """Forget windows that every table has taken: idle ones, and those that ended before a moment; return them.
+        """Forget windows that every table has taken: idle ones, and all up to the first that ended at a moment or later;
+        return them.
 
         A table that is paused, in its snapshot, or failed in the lake will take its windows later: they stay. The newest applied window stays, and so does every one from the first in which an open transaction has rows. While
         a window is captured and not applied, only idle ones go: it may hold the commit of rows that landed long before.
@@ -320,7 +338,12 @@ class WindowQueries:
             if before is None or connection.execute(half_way.limit(1)).first() is not None:
                 old: ColumnElement[bool] = false()
             else:
-                old = WINDOWS.c.ended < before.timestamp()
+                young = select(func.min(WINDOWS.c.ordinal)).where(
+                    WINDOWS.c.source == source,
+                    or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= before.timestamp()),
+                )
+                end_of_old = connection.execute(young).scalar()
+                old = true() if end_of_old is None else WINDOWS.c.ordinal < end_of_old
             retired = and_(
                 WINDOWS.c.source == source,
                 WINDOWS.c.state == "applied",
@@ -332,6 +355,32 @@ class WindowQueries:
             found = [_window_from_row(row) for row in connection.execute(query).mappings()]
             connection.execute(delete(WINDOWS).where(retired))
             return found
+
+    def restore_window(self, record: WindowRecord) -> None:
+        """Write a planned window with its own number into a store that is made anew."""
+        with self._database.writing() as connection:
+            connection.execute(insert(WINDOWS).values(_window_values(record)))
+
+    def restore_applied(self, source: str, ordinal: int) -> None:
+        """Note of a window in a store that is made anew that the lake has it; how long that took is not known."""
+        with self._database.writing() as connection:
+            named = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal == ordinal)
+            values = {"state": "applied", "applied": self._database.now()}
+            connection.execute(update(WINDOWS).where(named).values(values))
+
+    def restore_counts(self, source: str, ordinal: int, applied: TableApplied) -> None:
+        """Write what a window brought to a table into a store that is made anew."""
+        query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.ordinal == ordinal)
+        with self._database.writing() as connection:
+            row = connection.execute(query).mappings().one()
+            _keep_counts(connection, _window_from_row(row), applied, self._database.now())
+
+    def forget_counts(self, source: str, ordinals: Sequence[int]) -> None:
+        """Forget what windows that were retired brought to tables."""
+        with self._database.writing() as connection:
+            for ordinal in ordinals:
+                named = and_(WINDOW_TABLES.c.source == source, WINDOW_TABLES.c.ordinal == ordinal)
+                connection.execute(delete(WINDOW_TABLES).where(named))
 
     def _moment_now(self) -> datetime:
         now = moment(self._database.now())

@@ -20,6 +20,11 @@ def holders(store: Store, source: str, work: str) -> list[Holder]:
     ]
 
 
+def is_gone(lease: Lease) -> bool:
+    """Does nobody hold the lease any more, whatever the store says?"""
+    return _death(lease) is not None
+
+
 def _death(lease: Lease) -> str | None:
     """Why a lease's holder counts as dead; None while it lives."""
     if is_dead(lease.holder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +21,7 @@ from cdc_core.model.reports import (
     Reconciliation,
     Reporter,
     SourceStatus,
+    StateRebuilt,
     StepReport,
 )
 from cdc_core.model.scn import ScnWindow
@@ -37,6 +38,9 @@ from cdc_core.steps.records import Records
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
+from cdc_core.steps.state.behind import refuse_older_store
+from cdc_core.steps.state.keeping import Keeper
+from cdc_core.steps.state.rebuild import rebuild_state
 from cdc_core.steps.windows import apply as window_apply
 from cdc_core.steps.windows import capture as window_capture
 from cdc_core.steps.windows import plan as window_plan
@@ -76,6 +80,7 @@ class Pipeline:
             open_lake=open_lake or partial(Lake.open, spark=spark),
             open_source=open_source,
         )
+        self._keeper = Keeper(self._ctx)
 
     def __enter__(self) -> Self:
         return self
@@ -118,6 +123,17 @@ class Pipeline:
         """Give back what a dead holder held."""
         self._ctx.store.release_lease(holder.lease)
 
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """A step that may change the metadata store: landing follows before and after it, unless the store is the older one."""
+        if not self._keeper.is_loaded:
+            refuse_older_store(self._ctx)
+        self._keeper.keep()
+        try:
+            yield
+        finally:
+            self._keeper.keep()
+
     # -- snapshot path ---------------------------------------------------------------------------------------------
 
     def check(self) -> None:
@@ -133,14 +149,15 @@ class Pipeline:
         signal_id: str | None = None,
     ) -> list[ChunkKey]:
         """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
-        table_fates.follow_configuration(self._ctx)
-        limited = [] if condition is None else self._ctx.configured(tables)
-        return snapshot_plan.start_snapshot(
-            self._ctx,
-            tables,
-            conditions=dict.fromkeys(limited, condition or ""),
-            signal_id=signal_id,
-        )
+        with self._kept():
+            table_fates.follow_configuration(self._ctx)
+            limited = [] if condition is None else self._ctx.configured(tables)
+            return snapshot_plan.start_snapshot(
+                self._ctx,
+                tables,
+                conditions=dict.fromkeys(limited, condition or ""),
+                signal_id=signal_id,
+            )
 
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
         """Chunks that are not applied yet, in order."""
@@ -148,18 +165,21 @@ class Pipeline:
 
     def snapshot_chunk(self, key: ChunkKey) -> StepReport:
         """Oracle → landing (:func:`chunk_read.snapshot_chunk`)."""
-        return chunk_read.snapshot_chunk(self._ctx, key)
+        with self._kept():
+            return chunk_read.snapshot_chunk(self._ctx, key)
 
     def apply_chunk(self, key: ChunkKey) -> StepReport:
         """Landing → change log and mirror (:func:`chunk_apply.apply_chunk`)."""
-        return chunk_apply.apply_chunk(self._ctx, key)
+        with self._kept():
+            return chunk_apply.apply_chunk(self._ctx, key)
 
     # -- log path --------------------------------------------------------------------------------------------------
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         """Cut windows up to the present (:func:`window_plan.plan_windows`)."""
-        table_fates.follow_configuration(self._ctx)
-        return window_plan.plan_windows(self._ctx, until=until)
+        with self._kept():
+            table_fates.follow_configuration(self._ctx)
+            return window_plan.plan_windows(self._ctx, until=until)
 
     def pending_windows(self) -> list[ScnWindow]:
         """Windows that are not applied yet, in order."""
@@ -167,11 +187,13 @@ class Pipeline:
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         """Redo → landing (:func:`window_capture.capture_window`)."""
-        return window_capture.capture_window(self._ctx, window)
+        with self._kept():
+            return window_capture.capture_window(self._ctx, window)
 
     def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """Landing → change logs and mirrors (:func:`window_apply.apply_window`)."""
-        return window_apply.apply_window(self._ctx, window, tables)
+        with self._kept():
+            return window_apply.apply_window(self._ctx, window, tables)
 
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """An old window once more (:func:`window_replay.replay_window`)."""
@@ -179,11 +201,13 @@ class Pipeline:
 
     def pass_idle_windows(self) -> WindowRecord | None:
         """Move over windows without anything for the captured tables (:func:`window_retire.pass_idle_windows`)."""
-        return window_retire.pass_idle_windows(self._ctx)
+        with self._kept():
+            return window_retire.pass_idle_windows(self._ctx)
 
     def retire_windows(self) -> list[WindowRecord]:
         """Forget windows that are not needed any more (:func:`window_retire.retire_windows`)."""
-        return window_retire.retire_windows(self._ctx)
+        with self._kept():
+            return window_retire.retire_windows(self._ctx)
 
     # -- the fates of tables ---------------------------------------------------------------------------------------
 
@@ -193,23 +217,28 @@ class Pipeline:
 
     def add_tables(self, tables: list[TableId]) -> list[ChunkKey]:
         """Take tables in (:func:`tables.add_tables`)."""
-        return table_fates.add_tables(self._ctx, tables)
+        with self._kept():
+            return table_fates.add_tables(self._ctx, tables)
 
     def remove_tables(self, tables: list[TableId]) -> list[StreamEnd]:
         """End tables' streams; their Delta tables stay (:func:`tables.remove_tables`)."""
-        return table_fates.remove_tables(self._ctx, tables)
+        with self._kept():
+            return table_fates.remove_tables(self._ctx, tables)
 
     def pause_tables(self, tables: list[TableId]) -> list[TableRecord]:
         """Leave mirrors as they are (:func:`tables.pause_tables`)."""
-        return table_fates.pause_tables(self._ctx, tables)
+        with self._kept():
+            return table_fates.pause_tables(self._ctx, tables)
 
     def resume_tables(self, tables: list[TableId]) -> list[TableRecord]:
         """Go on where tables stand (:func:`tables.resume_tables`)."""
-        return table_fates.resume_tables(self._ctx, tables)
+        with self._kept():
+            return table_fates.resume_tables(self._ctx, tables)
 
     def resnapshot_tables(self, tables: list[TableId], *, fresh: bool = False) -> list[ChunkKey]:
         """Read tables anew (:func:`tables.resnapshot_tables`)."""
-        return table_fates.resnapshot_tables(self._ctx, tables, fresh=fresh)
+        with self._kept():
+            return table_fates.resnapshot_tables(self._ctx, tables, fresh=fresh)
 
     def rebuild_mirror(self, table: TableId) -> StepReport:
         """Write a mirror anew from its change log (:func:`rebuilding.rebuild_mirror`)."""
@@ -217,7 +246,14 @@ class Pipeline:
 
     def purge_column(self, table: TableId, column: str) -> table_fates.Purged:
         """Remove the values of an excluded column from the lake (:func:`tables.purge_column`)."""
-        return table_fates.purge_column(self._ctx, table, column)
+        with self._kept():
+            return table_fates.purge_column(self._ctx, table, column)
+
+    # -- the metadata store ----------------------------------------------------------------------------------------
+
+    def rebuild_state(self, *, replace: bool = False, dry_run: bool = False) -> StateRebuilt:
+        """Make the metadata store anew from landing and lake (:func:`rebuild_state`)."""
+        return rebuild_state(self._ctx, replace_store=replace, dry_run=dry_run)
 
     # -- signals, proof, status ------------------------------------------------------------------------------------
 
@@ -227,7 +263,8 @@ class Pipeline:
 
     def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         """Plan what waiting signals ask for (:func:`signals.take_signals`)."""
-        return signals.take_signals(self._ctx)
+        with self._kept():
+            return signals.take_signals(self._ctx)
 
     def reconcile(
         self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0
@@ -237,7 +274,9 @@ class Pipeline:
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:
         """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`), yielding each finished step."""
-        yield from self._carry_chunks(reconciling.start_repair(self._ctx, tables))
+        with self._kept():
+            planned = reconciling.start_repair(self._ctx, tables)
+        yield from self._carry_chunks(planned)
 
     def status(self, *, ask_oracle: bool = True) -> SourceStatus:
         """How the source stands (:func:`source_status.status`)."""

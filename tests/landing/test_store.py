@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import boto3
@@ -15,9 +16,21 @@ from moto.server import ThreadedMotoServer
 
 from cdc_core.config import LocalLandingConfig, S3LandingConfig
 from cdc_core.errors import ConfigError, LandingDamagedError, StoreUnavailableError
+from cdc_core.landing.kept import (
+    KeptTable,
+    keep_plan,
+    keep_table,
+    kept_plan_names,
+    kept_plans,
+    kept_revisions,
+    kept_tables,
+)
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, TableRecord
+from cdc_core.model.scn import Scn
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("t", pa.string())])
 FOLDER = "src/windows/a-b"
@@ -192,6 +205,10 @@ def test_only_landed_folders_are_listed(store: LandingStore) -> None:
         "src/windows/2",
     ]
     assert store.list_folders("nothing") == []
+    assert store.list_folders("src/windows", after="src/windows/1") == ["src/windows/2"]
+    assert store.list_folders("src/windows", after="src/windows/10") == ["src/windows/2"]
+    assert store.list_folders("src", after="src/chunks/a.b/s1/000000")[0].startswith("src/chunks")
+    assert store.list_folders("src/windows", after="src/windows/2") == []
 
 
 def test_unlanded_leftovers_are_removed_and_landed_files_are_kept(store: LandingStore) -> None:
@@ -226,3 +243,26 @@ def test_an_absent_bucket_is_unavailable(s3_endpoint: str, tmp_path: Path) -> No
     )
     with pytest.raises(StoreUnavailableError, match="bucket's name"):
         store.read(FOLDER, "x")
+
+
+def test_the_highest_revision_of_a_table_counts_and_the_others_go(store: LandingStore) -> None:
+    first = TableRecord(source="src", table=TableId("HR", "EMP"), revision=9, reason="one")
+    keep_table(store, KeptTable(first, ()))
+    keep_table(store, KeptTable(replace(first, revision=10, reason="two"), ()))
+    keep_table(store, KeptTable(replace(first, revision=10, reason="three"), ()))
+    assert kept_revisions(store, "src") == {"hr.emp": 10}
+    [found] = kept_tables(store, "src")
+    assert (found.record.revision, found.record.reason) == (10, "two")
+    assert store.list_folders("src") == ["src/kept/tables/hr.emp/000000000010"]
+
+
+def test_a_plan_is_kept_once_with_its_values_in_parquet_alone(store: LandingStore) -> None:
+    chunk = ChunkRecord(
+        source="src", table=TableId("HR", "EMP"), snapshot_id="s5", number=0, scn=Scn(5),
+        range={"kind": "key", "low": ["secret value"], "high": None},
+    )  # fmt: skip
+    keep_plan(store, "s5", [chunk])
+    keep_plan(store, "s5", [replace(chunk, scn=Scn(6))])
+    [plan] = kept_plans(store, "src", kept_plan_names(store, "src"))
+    assert plan.chunks == (chunk,)
+    assert b"secret value" not in store.read("src/kept/plans/hr.emp/s5", MANIFEST_NAME)

@@ -21,6 +21,7 @@ from cdc_core.lake import spark
 from cdc_core.lake.decoding import ChangeDecoder
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
+from cdc_core.lake.taken import Taken
 from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -43,6 +44,7 @@ class MemoryTable:
     transactions: dict[str, int] = field(default_factory=dict)
     read: dict[str, set[Key]] = field(default_factory=lambda: defaultdict(set))
     history: list[dict[str, Any]] = field(default_factory=list)
+    brought: dict[int, TableApplied] = field(default_factory=dict)
     schema: TableSchema | None = None
 
 
@@ -122,7 +124,8 @@ class MemoryLake:
             if not is_late:
                 _take(found, schema, change, covered_scn)
         found.transactions[app] = window.scn_high
-        return TableApplied(table=table, changes=len(changes))
+        found.brought[window.scn_high] = TableApplied(table=table, changes=len(changes))
+        return found.brought[window.scn_high]
 
     def replay_window(
         self,
@@ -207,6 +210,22 @@ class MemoryLake:
         """By the transaction identifiers."""
         done = self.tables[table].transactions.get(f"{generation}")
         return DeltaPosition(done, done)
+
+    def taken(self, table: TableId, generation: int = 0) -> Taken:
+        """By the transaction identifiers too."""
+        found = self.tables[table]
+        prefix = f"{generation}/chunk/"
+        chunks = [
+            app.removeprefix(prefix).rsplit("/", 1)
+            for app in found.transactions
+            if app.startswith(prefix)
+        ]
+        return Taken(
+            window_scn=found.transactions.get(f"{generation}"),
+            schema_scn=found.schema.scn_from if found.schema else None,
+            chunks={(snapshot_id, int(number)): None for snapshot_id, number in chunks},
+            windows=dict(found.brought),
+        )
 
     def _enter(self, call: str, table: TableId, what: str, fence: Fence | None) -> None:
         self.before(call, table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def test_the_metadata_store_is_lost_before_the_first_window(oracle: Oracle, tmp_
         list(pipeline.run_snapshot())
     for file in tmp_path.glob("state.db*"):
         file.unlink()
+    shutil.rmtree(tmp_path / "landing")  # with landing, `redolake state rebuild` would be asked for
     oracle.run("DELETE FROM T WHERE ID IN (3, 200)", "UPDATE T SET NOTE = 'changed' WHERE ID < 5")
     with Pipeline(config(oracle, tmp_path, "T")) as pipeline:
         applied = [step for step in pipeline.run_snapshot() if step.kind == "chunk-applied"]

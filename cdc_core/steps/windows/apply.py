@@ -42,7 +42,7 @@ def apply_window(
         manifest, _ = ctx.window_manifest(window)
         parts = _parts(ctx, manifest, tables)
         untouched = {
-            table: part.scn_high for table, part in parts.items() if not _touched(table, manifest)
+            table: part.scn_high for table, part in parts.items() if not touches(table, manifest)
         }
         ctx.store.advance_tables(ctx.source, window, untouched)
         todo = [table for table in parts if table not in untouched]
@@ -81,7 +81,7 @@ def _parts(
     return parts
 
 
-def _touched(table: TableId, manifest: WindowManifest) -> bool:
+def touches(table: TableId, manifest: WindowManifest) -> bool:
     """Does the window change the table's rows or its definition?"""
     return str(table) in manifest.tables_committed or any(
         change.schema.table == table for change in manifest.schema_changes

@@ -7,7 +7,7 @@ import time
 from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
-from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
+from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow, WindowManifest
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
@@ -82,6 +82,13 @@ def _work(ctx: Context, record: WindowRecord) -> WindowWork:
             for table in streams
             if table.first_ordinal == record.ordinal
         },
+        planned=PlannedWindow(
+            key=record.key,
+            created=record.created.isoformat(),
+            ended=record.ended.isoformat() if record.ended else None,
+            idle_from=ctx.store.idle_from(ctx.source, record.ordinal),
+            before_sha256=before[0].manifest_sha256 if before else None,
+        ),
     )
 
 

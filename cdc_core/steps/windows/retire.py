@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from cdc_core.landing.kept import Retired, keep_retired, kept_retired
 from cdc_core.landing.layout import window_folder
 from cdc_core.model.records import WindowRecord
 from cdc_core.steps.context import Context
@@ -47,10 +48,27 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
     """
     days = ctx.config.retention.window_days
     before = None if days is None else datetime.now(UTC) - timedelta(days=days)
-    retired = ctx.store.retire_windows(ctx.source, before=before)
-    for record in retired:
-        ctx.landing.remove(window_folder(ctx.source, record.window))
+    with ctx.lease("retire", wait_seconds=60):
+        retired = ctx.store.retire_windows(ctx.source, before=before)
+        if retired:
+            keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
+        for record in retired:
+            ctx.landing.remove(window_folder(ctx.source, record.window))
+        ctx.store.forget_counts(ctx.source, [record.ordinal for record in retired])
     return retired
+
+
+def _retired(ctx: Context, gone: list[WindowRecord]) -> Retired:
+    """What landing keeps of windows below the first one that is left; every table that takes windows has them."""
+    known = kept_retired(ctx.landing, ctx.source_record())
+    [first] = ctx.store.windows(ctx.source, limit=1)  # the newest window stays in any case
+    touched = dict(known.touched)
+    brought = ctx.store.window_tables(ctx.source, range(known.ordinal, first.ordinal))
+    for record in gone:
+        if record.ordinal < first.ordinal:
+            for one in brought.get(record.ordinal, ()):
+                touched[str(one.table)] = int(record.window.scn_high)
+    return Retired(first.ordinal, int(first.window.scn_low), touched)
 
 
 def _is_quickly_read(ctx: Context, window: WindowRecord) -> bool:

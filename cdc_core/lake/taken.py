@@ -1,0 +1,103 @@
+"""Which windows and chunks have a table's Delta tables taken? Their own logs say it, for a metadata store that was lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cdc_core.lake.evolution import known_schema
+from cdc_core.lake.history import DeltaCommit, DeltaLog, read_commits, read_log
+from cdc_core.lake.work import TableWork
+from cdc_core.model.reports import TableApplied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one table's mirror has taken.
+
+    ``window_scn`` is the upper end of the last window that brought it changes; ``schema_scn`` the SCN of its newest
+    definition. ``chunks`` maps (snapshot id, number) to the chunk's SCN, None where its commit has gone from the log.
+    ``windows`` maps upper ends to what these windows brought, as far as the log still reaches. ``lacks_mirror``: only the
+    change log is there, of which all this is said then.
+    """
+
+    window_scn: int | None = None
+    schema_scn: int | None = None
+    chunks: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    windows: dict[int, TableApplied] = field(default_factory=dict)
+    lacks_mirror: bool = False
+
+
+def read_taken(work: TableWork) -> Taken:
+    """What the mirror has taken; where it is missing, what it will have taken once it is rebuilt from the change log.
+
+    A mirror that was written anew from its change log has what the change log had at that moment, without a transaction
+    identifier for each chunk: the commit names the version of the change log that was read.
+    """
+    mirror, changelog = read_log(work.mirror), read_log(work.changelog)
+    commits = read_commits(work.mirror)
+    transactions = dict(mirror.transactions) if mirror else {}
+    if mirror is None or any(one.metadata.get("kind") == "rebuild" for one in commits):
+        transactions = {**_of_changelog(work, changelog, commits), **transactions}
+    known = known_schema(changelog)
+    return Taken(
+        window_scn=transactions.get(work.window_app),
+        schema_scn=known.scn_from if known else None,
+        chunks=_chunks(work, transactions, commits),
+        windows={
+            int(one.metadata["scn_high"]): _brought(work, one)
+            for one in commits
+            if one.metadata.get("kind") == "window" and one.metadata.get("changes")
+        },
+        lacks_mirror=mirror is None and bool(transactions),
+    )
+
+
+def _of_changelog(
+    work: TableWork, changelog: DeltaLog | None, commits: tuple[DeltaCommit, ...]
+) -> dict[str, int]:
+    """What the change log had when the mirror was written from it last; all that it has, where there is no mirror."""
+    if changelog is None:
+        return {}
+    read = [
+        one.metadata.get("changelog_version", -1)
+        for one in commits
+        if one.metadata.get("kind") == "rebuild"
+    ]
+    if not read:
+        return changelog.transactions
+    since = {
+        app
+        for one in read_commits(work.changelog)
+        if one.version > max(read)
+        for app in one.transactions
+    }
+    return {
+        app: version
+        for app, version in changelog.transactions.items()
+        if app not in since and app != work.window_app
+    }
+
+
+def _chunks(
+    work: TableWork, transactions: dict[str, int], commits: tuple[DeltaCommit, ...]
+) -> dict[tuple[str, int], int | None]:
+    prefix = f"{work.window_app}/chunk/"
+    names = [app.removeprefix(prefix) for app in transactions if app.startswith(prefix)]
+    places = [tuple(name.rsplit("/", 1)) for name in names]
+    scns = {
+        (one.metadata["snapshot"], one.metadata["number"]): int(one.metadata["chunk_scn"])
+        for one in commits
+        if one.metadata.get("kind") == "chunk"
+    }
+    found = [(snapshot, int(number)) for snapshot, number in places if number.isdigit()]
+    return {place: scns.get(place) for place in found}
+
+
+def _brought(work: TableWork, commit: DeltaCommit) -> TableApplied:
+    return TableApplied(
+        table=work.table,
+        changes=int(commit.metadata["changes"]),
+        rows_inserted=int(commit.metrics.get("numTargetRowsInserted", 0)),
+        rows_updated=int(commit.metrics.get("numTargetRowsUpdated", 0)),
+        rows_deleted=int(commit.metrics.get("numTargetRowsDeleted", 0)),
+    )

@@ -1,0 +1,81 @@
+"""How does landing get what a lost metadata store is made of, besides windows and chunks?
+
+The store changes first, landing follows before the step ends: where the source begins, each table's record and definitions,
+the plans of snapshots, and which of them are applied. A process that dies in between leaves something out; the next one keeps it
+before it does anything. The plan of a chunk is kept before the chunk lands.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from cdc_core.landing.kept import (
+    KeptTable,
+    keep_applied,
+    keep_plan,
+    keep_source,
+    keep_table,
+    kept_applied,
+    kept_plan_names,
+    kept_revisions,
+)
+from cdc_core.model.records import TableRecord
+from cdc_core.steps.context import Context
+
+
+class Keeper:
+    """Keeps what has changed since the last call. Safe for use from several threads."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._lock = threading.Lock()
+        self._is_loaded = False
+        self._revisions: dict[str, int] = {}
+        self._plans: set[tuple[str, str]] = set()
+        self._applied: set[tuple[str, str]] = set()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Is it known what landing has kept?"""
+        return self._is_loaded
+
+    def keep(self) -> None:
+        """Bring landing to what the metadata store has; costs two queries where nothing has changed."""
+        with self._lock:
+            source = self._ctx.store.source(self._ctx.source)
+            if source is None:
+                return
+            if not self._is_loaded:
+                keep_source(self._ctx.landing, source)
+                self._load()
+            records = {record.table: record for record in self._ctx.store.tables(self._ctx.source)}
+            for record in records.values():
+                if record.revision > self._revisions.get(record.table.path, 0):
+                    self._keep_table(record)
+            for (table, snapshot_id), is_applied in self._ctx.store.snapshots(
+                self._ctx.source
+            ).items():
+                place = (table.path, snapshot_id)
+                if place not in self._plans:
+                    chunks = self._ctx.store.chunks(self._ctx.source, table, snapshot_id)
+                    stream = records[table].snapshot_id if table in records else None
+                    keep_plan(self._ctx.landing, stream, chunks)
+                    self._plans.add(place)
+                if is_applied and place not in self._applied:
+                    keep_applied(self._ctx.landing, self._ctx.source, table, snapshot_id)
+                    self._applied.add(place)
+
+    def _load(self) -> None:
+        landing, source = self._ctx.landing, self._ctx.source
+        self._revisions = kept_revisions(landing, source)
+        self._plans = kept_plan_names(landing, source)
+        self._applied = kept_applied(landing, source)
+        self._is_loaded = True
+
+    def _keep_table(self, record: TableRecord) -> None:
+        versions = self._ctx.store.schema_versions(self._ctx.source, record.table)
+        keep_table(
+            self._ctx.landing,
+            KeptTable(record, tuple((version.schema, version.ddl) for version in versions)),
+        )
+        self._revisions[record.table.path] = record.revision
