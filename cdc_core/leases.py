@@ -1,23 +1,21 @@
 """How does a process hold a piece of work while it does it, and how is a dead holder noticed?
 
-A lease is a row of the metadata store. Its holder renews it from a thread; a holder that stopped doing so, or that ran on
-this machine and is gone, loses it. Whoever takes over gets a higher token, and the former holder is refused at its next
+A lease is a row of the metadata store. Its holder renews it from a thread; a holder that stopped doing so, or that this process
+would see if it ran (:mod:`cdc_core.state.machine`), loses it. Whoever takes over gets a higher token, and the former holder is refused at its next
 check (:class:`~cdc_core.errors.FencedError`), right before it would commit.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdc_core.errors import FencedError, LeaseHeldError, TransientError
+from cdc_core.state.machine import this_process
 
 if TYPE_CHECKING:
     from cdc_core.model.records import Lease
@@ -26,34 +24,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 RENEWALS_PER_LEASE = 3
 POLL_SECONDS = 0.5
-
-
-def holder_name() -> str:
-    """This thread of this process: ``host/pid/start ticks/thread``, never the same for two lives of one pid."""
-    ticks = _start_ticks(os.getpid())
-    return f"{socket.gethostname()}/{os.getpid()}/{ticks}/{threading.get_ident()}"
-
-
-def is_dead(holder: str) -> bool:
-    """Is the holder a process of this machine that no longer runs? False when that cannot be told."""
-    host, _, rest = holder.partition("/")
-    pid, _, rest = rest.partition("/")
-    ticks = rest.partition("/")[0]
-    if host != socket.gethostname() or not pid.isdigit() or ticks == "0":
-        return False
-    return _start_ticks(int(pid)) != ticks
-
-
-def _start_ticks(pid: int) -> str:
-    """The process's start time in clock ticks since boot (field 22 of /proc/<pid>/stat); "" if it is not running, "0" where
-    there is no /proc to ask. A zombie counts as not running."""
-    if not Path("/proc/self/stat").exists():
-        return "0"
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if after_name[0] in {"Z", "X"} else after_name[19]
 
 
 class HeldLease:
@@ -107,10 +77,10 @@ def held(
     deadline = time.monotonic() + wait_seconds
     while True:
         for lease in store.leases():
-            if lease.name == name and is_dead(lease.holder):
+            if lease.name == name and store.machine.is_dead(lease.holder):
                 store.release_lease(lease)
         try:
-            lease = store.acquire_lease(name, holder_name(), seconds)
+            lease = store.acquire_lease(name, this_process(store.machine), seconds)
             break
         except LeaseHeldError:
             if time.monotonic() >= deadline:

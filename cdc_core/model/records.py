@@ -158,7 +158,8 @@ class ChunkRecord:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A piece of work held by a process until ``expires``. A later holder always has a higher ``token``."""
+    """A piece of work held by a process until ``expires``. A later holder always has a higher ``token``. ``is_expired`` is by the
+    clock that all holders share, when the lease was read."""
 
     name: str
     holder: str
@@ -166,3 +167,4 @@ class Lease:
     seconds: float
     heartbeat: datetime
     expires: datetime
+    is_expired: bool = False

@@ -24,6 +24,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
+from cdc_core.state.machine import Machine
 
 _BUSY_SECONDS = 30
 _WRITES = "redolake_writes"
@@ -33,9 +34,10 @@ _ADVISORY_LOCK = 7_236_540_118
 class Database:
     """The store's database. Every ``with`` block of :meth:`reading` or :meth:`writing` is one SQL transaction."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, clock: Callable[[], float] | None, machine: Machine) -> None:
         self._engine = engine
         self._clock = clock
+        self.machine = machine
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -52,15 +54,25 @@ class Database:
                 yield connection
 
     def now(self) -> float:
-        """Seconds since 1970 by the store's clock."""
-        return self._clock()
+        """Seconds since 1970 by this process's clock: for what people look at."""
+        return (self._clock or time.time)()
+
+    def now_for_all(self, connection: Connection) -> float:
+        """Seconds since 1970 by the one clock that all processes of the store share: PostgreSQL's own. A SQLite file belongs to
+        one machine, so its clock is the machine's."""
+        if self._clock is None and connection.dialect.name == "postgresql":
+            text = "SELECT EXTRACT(EPOCH FROM clock_timestamp())"
+            return float(connection.exec_driver_sql(text).scalar_one())
+        return self.now()
 
     def close(self) -> None:
         """Close all connections. May be called twice."""
         self._engine.dispose()
 
 
-def open_database(url: str, *, clock: Callable[[], float] = time.time) -> Database:
+def open_database(
+    url: str, *, clock: Callable[[], float] | None = None, machine: Machine | None = None
+) -> Database:
     """Open a database and bring its tables to the newest form. Safe when several processes do so at once.
 
     Raises:
@@ -68,7 +80,7 @@ def open_database(url: str, *, clock: Callable[[], float] = time.time) -> Databa
         PreflightError: A newer Redolake wrote the store.
         StoreUnavailableError: The database cannot be reached, or is not a database.
     """
-    database = Database(_engine(_checked(url)), clock)
+    database = Database(_engine(_checked(url)), clock, machine or Machine.here())
     try:
         _migrate(database)
     except BaseException:

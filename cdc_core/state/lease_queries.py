@@ -1,4 +1,8 @@
-"""Who holds which piece of work, and until when?"""
+"""Who holds which piece of work, and until when?
+
+Nobody's own clock decides: between processes of one machine its uptime does, which nobody can set; between machines the
+database's clock. So a host whose clock is wrong, or is put right, neither steals a lease nor loses one.
+"""
 
 from __future__ import annotations
 
@@ -25,22 +29,22 @@ class LeaseQueries:
             LeaseHeldError: Somebody holds it (the same holder name too: take it once and renew it).
         """
         with self._database.writing() as connection:
-            now = self._database.now()
+            now = self._database.now_for_all(connection)
             row = connection.execute(select(LEASES).where(LEASES.c.name == name)).mappings().first()
-            if row and row["holder"] is not None and row["expires"] > now:
+            if row and row["holder"] is not None and self._seconds_left(row, now) > 0:
                 raise LeaseHeldError(
                     "another process works on this",
                     hint="Wait until it is done; a process that died loses its lease by itself.",
                     lease=name,
                     holder=row["holder"],
-                    seconds_left=round(row["expires"] - now, 1),
+                    seconds_left=round(self._seconds_left(row, now), 1),
                 )
             values = {
                 "holder": holder,
                 "token": (row["token"] if row else 0) + 1,
                 "seconds": seconds,
                 "heartbeat": now,
-                "expires": now + seconds,
+                **self._end(holder, now, seconds),
             }
             if row:
                 connection.execute(update(LEASES).where(LEASES.c.name == name).values(values))
@@ -55,8 +59,8 @@ class LeaseQueries:
             FencedError: Somebody else has it, or had it.
         """
         with self._database.writing() as connection:
-            now = self._database.now()
-            values = {"heartbeat": now, "expires": now + lease.seconds}
+            now = self._database.now_for_all(connection)
+            values = {"heartbeat": now, **self._end(lease.holder, now, lease.seconds)}
             done = connection.execute(update(LEASES).where(_is_ours(lease)).values(values))
             if done.rowcount != 1:
                 raise FencedError(
@@ -84,7 +88,24 @@ class LeaseQueries:
         """Leases that are held, expired ones too, by name."""
         query = select(LEASES).where(LEASES.c.holder.is_not(None)).order_by(LEASES.c.name)
         with self._database.reading() as connection:
-            return [_lease(row["name"], row) for row in connection.execute(query).mappings()]
+            now = self._database.now_for_all(connection)
+            return [
+                _lease(row["name"], row, is_expired=self._seconds_left(row, now) <= 0)
+                for row in connection.execute(query).mappings()
+            ]
+
+    def _end(self, holder: str, now: float, seconds: float) -> dict[str, float | None]:
+        """When a lease ends that is taken or renewed now."""
+        machine = self._database.machine
+        uptime = machine.uptime() + seconds if machine.shares_uptime(holder) else None
+        return {"expires": now + seconds, "expires_uptime": uptime}
+
+    def _seconds_left(self, row: Any, now: float) -> float:
+        """How long a lease is still its holder's."""
+        machine = self._database.machine
+        if row["expires_uptime"] is not None and machine.shares_uptime(row["holder"]):
+            return float(row["expires_uptime"] - machine.uptime())
+        return float(row["expires"] - now)
 
 
 def _is_ours(lease: Lease) -> Any:
@@ -95,7 +116,7 @@ def _is_ours(lease: Lease) -> Any:
     )
 
 
-def _lease(name: str, values: Any) -> Lease:
+def _lease(name: str, values: Any, *, is_expired: bool = False) -> Lease:
     return Lease(
         name=name,
         holder=values["holder"],
@@ -103,4 +124,5 @@ def _lease(name: str, values: Any) -> Lease:
         seconds=values["seconds"],
         heartbeat=datetime.fromtimestamp(values["heartbeat"], UTC),
         expires=datetime.fromtimestamp(values["expires"], UTC),
+        is_expired=is_expired,
     )

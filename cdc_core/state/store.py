@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from types import TracebackType
 
@@ -12,6 +11,7 @@ from cdc_core.state.found import FoundQueries
 from cdc_core.state.images import ImageQueries
 from cdc_core.state.lease_queries import LeaseQueries
 from cdc_core.state.ledger import LedgerQueries
+from cdc_core.state.machine import Machine
 from cdc_core.state.schemas import SchemaQueries
 from cdc_core.state.signals import SignalQueries
 from cdc_core.state.sources import SourceQueries
@@ -40,19 +40,32 @@ class Store(
         self._database = database
 
     @classmethod
-    def open(cls, url: str, *, clock: Callable[[], float] = time.time) -> Store:
+    def open(
+        cls,
+        url: str,
+        *,
+        clock: Callable[[], float] | None = None,
+        machine: Machine | None = None,
+    ) -> Store:
         """Open the store and bring its tables to the newest form; makes it where there is none.
 
         Args:
             url: ``sqlite:////absolute/path.db`` or ``postgresql+psycopg2://user:password@host/db``.
-            clock: Seconds since 1970; leases and moments follow it.
+            clock: Seconds since 1970, for leases and moments. By default leases follow the database's clock, moments this
+                process's.
+            machine: Where this process runs.
 
         Raises:
             ConfigError: The URL is not one.
             PreflightError: A newer Redolake wrote the store.
             StoreUnavailableError: The database cannot be reached.
         """
-        return cls(open_database(url, clock=clock))
+        return cls(open_database(url, clock=clock, machine=machine))
+
+    @property
+    def machine(self) -> Machine:
+        """Where this process runs."""
+        return self._database.machine
 
     def close(self) -> None:
         """Close all connections. May be called twice."""

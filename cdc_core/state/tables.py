@@ -177,5 +177,7 @@ LEASES = Table(
     Column("seconds", Float, nullable=False),
     Column("heartbeat", Float, nullable=False),
     Column("expires", Float, nullable=False),
+    Column("expires_uptime", Float),
 )
-"""``holder`` is NULL when the lease was given back; the row stays so that its token keeps growing."""
+"""``holder`` is NULL when the lease was given back; the row stays so that its token keeps growing. ``expires`` is by the
+database's clock, ``expires_uptime`` by the uptime of the holder's machine."""

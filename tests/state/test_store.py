@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
+import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,6 +35,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.state.machine import Machine, this_process
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
 
@@ -486,6 +489,103 @@ def test_of_many_that_want_a_lease_at_once_one_gets_it(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert len(won) == 1
+
+
+def elsewhere(uptime: Clock, *, boot: str = "b1", processes: str = "1", proc: Path) -> Machine:
+    """A machine with the name that all of them have, whose processes are in ``proc``."""
+    return Machine("worker", boot, processes, proc, uptime)
+
+
+def process(proc: Path, pid: int, ticks: int) -> None:
+    (proc / str(pid)).mkdir(parents=True, exist_ok=True)
+    fields = ["S", *["0"] * 18, str(ticks), "0"]
+    (proc / str(pid) / "stat").write_text(f"{pid} (a name) with) {' '.join(fields)}")
+
+
+def test_a_wrong_clock_of_a_host_steals_no_lease(
+    url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two hosts that share a store, one of them 61 seconds ahead: PostgreSQL's clock decides, on one machine its uptime."""
+    real, uptime = time.time, Clock()
+    one = elsewhere(uptime, proc=tmp_path)
+    other = elsewhere(uptime, proc=tmp_path, boot="b2" if "postgresql" in url else "b1")
+    with Store.open(url, machine=one) as first, Store.open(url, machine=other) as second:
+        lease = first.acquire_lease("src", one.holder(1, 1), 60)
+        monkeypatch.setattr(time, "time", lambda: real() + 61)
+        [seen] = second.leases()
+        assert not seen.is_expired
+        with pytest.raises(LeaseHeldError):
+            second.acquire_lease("src", other.holder(2, 1), 60)
+        monkeypatch.setattr(time, "time", real)
+        assert first.renew_lease(lease).token == lease.token
+
+
+def test_on_one_machine_a_lease_ends_by_its_uptime_alone(
+    url: str, clock: Clock, tmp_path: Path
+) -> None:
+    uptime = Clock()
+    here = elsewhere(uptime, proc=tmp_path)
+    with Store.open(url, clock=clock, machine=here) as store:
+        store.acquire_lease("src", here.holder(1, 1), 60)
+        clock.now += 100
+        with pytest.raises(LeaseHeldError):
+            store.acquire_lease("src", here.holder(2, 1), 60)
+        uptime.now += 60
+        assert store.leases()[0].is_expired
+        clock.now -= 1000
+        assert store.acquire_lease("src", here.holder(2, 1), 60).token == 2
+
+
+def test_after_a_restart_of_the_machine_the_clock_decides(
+    url: str, clock: Clock, tmp_path: Path
+) -> None:
+    before, after = Clock(), Clock()
+    after.now = 5.0
+    machine = elsewhere(before, proc=tmp_path)
+    with Store.open(url, clock=clock, machine=machine) as store:
+        store.acquire_lease("src", machine.holder(1, 1), 60)
+    machine = elsewhere(after, proc=tmp_path, boot="b2")
+    with Store.open(url, clock=clock, machine=machine) as store:
+        assert not store.leases()[0].is_expired
+        clock.now += 61
+        store.acquire_lease("src", machine.holder(1, 1), 60)
+
+
+def test_only_a_process_that_would_be_seen_is_declared_dead(tmp_path: Path) -> None:
+    """Containers share a host's name, and each has a process 7."""
+    process(tmp_path / "a", 7, 111)
+    process(tmp_path / "b", 7, 222)
+    one = elsewhere(Clock(), proc=tmp_path / "a", processes="1")
+    other = elsewhere(Clock(), proc=tmp_path / "b", processes="2")
+    clone = elsewhere(Clock(), proc=tmp_path / "b", boot="b2")
+    holder = one.holder(7, 1)
+    assert not one.is_dead(holder)
+    assert not other.is_dead(holder)
+    assert not clone.is_dead(holder)
+    assert not one.is_dead("worker/7/111/1"), "as an older version wrote it"
+    process(tmp_path / "a", 7, 333)  # another life of the number
+    assert one.is_dead(holder)
+    assert not other.is_dead(holder)
+    (tmp_path / "a" / "7" / "stat").unlink()
+    assert one.is_dead(holder)
+
+
+def test_a_machine_without_proc_concludes_nothing(tmp_path: Path) -> None:
+    strange = Machine.here(tmp_path)
+    assert not strange.is_dead(strange.holder(7, 1))
+    assert not strange.shares_uptime(strange.holder(7, 1))
+
+
+def test_a_process_knows_itself_and_that_others_ended() -> None:
+    here = Machine.here()
+    assert not here.is_dead(this_process(here))
+    assert here.shares_uptime(this_process(here))
+    child = subprocess.Popen(["sleep", "60"])
+    holder = here.holder(child.pid, 1)
+    assert not here.is_dead(holder)
+    child.kill()
+    child.wait()
+    assert here.is_dead(holder)
 
 
 # --- opening ------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def _put(ctx: Context, image: Image) -> None:
         mine = {f"{ctx.source}/{work}" for work in WORK}
         for lease in ctx.store.leases():
             others = lease.name.startswith(f"{ctx.source}/") and lease.name not in mine
-            if others and not is_gone(lease):
+            if others and not is_gone(ctx.store, lease):
                 raise LeaseHeldError(
                     "another process works on this source",
                     hint="Stop the loop or the sensors of the source first.",
