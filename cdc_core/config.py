@@ -225,11 +225,15 @@ class S3LandingConfig(ConfigModel):
     """Local folder where files are kept while Spark reads them."""
 
 
+_S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+
+
 class LakeConfig(ConfigModel):
     """Where the Delta tables are, and how Spark is started."""
 
     path: str
-    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``."""
+    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``. On S3 one process
+    writes at a time, unless ``spark_config`` names a log store with atomic commits (``spark.delta.logStore.s3a.impl``)."""
 
     spark_master: str = "local[2]"
     """Spark's master URL."""
@@ -242,6 +246,20 @@ class LakeConfig(ConfigModel):
 
     tables_at_once: Annotated[int, Field(ge=1, le=16)] = 2
     """Tables that are merged side by side."""
+
+    @property
+    def has_atomic_commits(self) -> bool:
+        """Does a commit fail where another writer made one? Delta's own way of writing to S3 overwrites it without an error."""
+        scheme, has_scheme, _ = self.path.partition("://")
+        if not has_scheme or scheme not in _S3_SCHEMES:
+            return True
+        given = [
+            self.spark_config.get(f"spark.delta.logStore.{name}")
+            for name in (f"{scheme}.impl", "class")
+        ]
+        return any(
+            name is not None and not name.endswith(".S3SingleDriverLogStore") for name in given
+        )
 
 
 class StateConfig(ConfigModel):

@@ -87,6 +87,10 @@ class LeaseHeldError(TransientError):
     """Another living process works on the same source."""
 
 
+class SecondWriterError(LeaseHeldError):
+    """Another process writes to a lake whose commits are not atomic: two writers would lose commits without an error."""
+
+
 class StoreUnavailableError(TransientError):
     """The metadata store or the landing store cannot be reached."""
 

@@ -6,11 +6,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from cdc_core.config import LakeConfig, SourceConfig
-from cdc_core.errors import ConfigError, LandingDamagedError, NotYetError, TerminalError
+from cdc_core.errors import (
+    ConfigError,
+    LandingDamagedError,
+    LeaseHeldError,
+    NotYetError,
+    SecondWriterError,
+    TerminalError,
+)
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
@@ -63,6 +70,8 @@ class Context:
         self._store: Store | None = None
         self._landing: LandingStore | None = None
         self._lake: Lake | None = None
+        self._writer: HeldLease | None = None
+        self._leases = ExitStack()
 
     @property
     def source(self) -> str:
@@ -139,6 +148,8 @@ class Context:
     def close(self) -> None:
         """Close what was opened. May be called twice."""
         with self._lock:
+            self._writer = None
+            self._leases.close()
             if self._lake is not None:
                 self._lake.close()
             if self._store is not None:
@@ -157,6 +168,37 @@ class Context:
             self.store, name, seconds=self._written.state.lease_seconds, wait_seconds=wait_seconds
         ) as lease:
             yield lease
+
+    @contextmanager
+    def writing(self, table: TableId) -> Iterator[HeldLease]:
+        """Hold a table for the block, to write to it. Where the lake's commits are not atomic, this process is the only one that
+        writes to any table, from its first write until it closes the source.
+
+        Raises:
+            SecondWriterError: Another process writes to such a lake.
+            LeaseHeldError: Another process writes to the table.
+        """
+        if not self._written.lake.has_atomic_commits:
+            self._be_the_only_writer()
+        with self.lease(f"table/{table}", wait_seconds=120) as lease:
+            yield lease
+
+    def _be_the_only_writer(self) -> None:
+        with self._lock:
+            if self._writer is not None:
+                self._writer.check()
+                return
+            with ExitStack() as taking:
+                try:
+                    self._writer = taking.enter_context(self.lease("lake-writer"))
+                except LeaseHeldError as error:
+                    raise SecondWriterError(
+                        "another process writes to this lake, whose store has no atomic commits",
+                        hint="Stop the other process, or wait until it has ended. For several writers on S3, name a log store with atomic "
+                        "commits under lake.spark_config (spark.delta.logStore.s3a.impl).",
+                        **error.facts,
+                    ) from error
+                self._leases = taking.pop_all()
 
     def reported(self, report: StepReport) -> StepReport:
         """Log a finished step, tell the caller's reporter, and hand it back."""

@@ -23,7 +23,7 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
         LakeError: There is no change log, or it does not hold the beginning of every row.
     """
     started = time.monotonic()
-    with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
+    with ctx.writing(table) as lease:
         record = ctx.table_record(table)
         if record.mirror_scn is None:
             raise ConfigError(

@@ -157,7 +157,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> Purged:
             column=column,
         )
     versions = ctx.store.schema_versions(ctx.source, table)
-    with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
+    with ctx.writing(table) as lease:
         folders = ctx.lake.purge_column(
             table,
             column,

@@ -30,7 +30,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
     started = time.monotonic()
     with (
         stops_table(ctx, key.table),
-        ctx.lease(f"table/{key.table}", wait_seconds=120) as lease,
+        ctx.writing(key.table) as lease,
     ):
         record = chunk_record(ctx, key)
         if record.state == "planned":

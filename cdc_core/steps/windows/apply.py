@@ -94,7 +94,7 @@ def _apply_table(
     """Apply the table's part; an error that is about this table alone is handed back."""
     started = time.monotonic()
     own = replace(manifest, window=part)
-    with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
+    with ctx.writing(table) as lease:
         state = ctx.table_record(table)
         try:
             for change in manifest.schema_changes:

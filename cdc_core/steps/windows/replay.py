@@ -51,7 +51,7 @@ def replay_window(
 def _replay_table(ctx: Context, manifest: WindowManifest, table: TableId, end: Scn) -> TableApplied:
     started = time.monotonic()
     own = replace(manifest, window=ScnWindow(manifest.window.scn_low, end))
-    with ctx.lease(f"table/{table}", wait_seconds=120) as lease:
+    with ctx.writing(table) as lease:
         latest = ctx.visible(ctx.store.schema_versions(ctx.source, table)[-1].schema)
         done = ctx.lake.replay_window(
             own,
