@@ -22,6 +22,7 @@ from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.capture.shown_names import ShownNames, read_shown_names
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
     LogsChangedError,
@@ -107,7 +108,8 @@ def capture_window(
                 starts = read_log_starts(session)
             first_scns = {thread: start.first_change for thread, start in starts.items()}
             reading = Reading(work.record.mining_low, work.positions, first_scns)
-            _Window(work, configs, reading, landing, rows).capture(session)
+            shown = read_shown_names(session, work.tables)
+            _Window(work, configs, reading, landing, rows, shown).capture(session)
 
 
 @dataclass(slots=True)
@@ -126,13 +128,14 @@ class _Window:
         reading: Reading,
         landing: LandingStore,
         rows: int,
+        shown: ShownNames,
     ) -> None:
         source, record, tables, opened = work.source, work.record, work.tables, work.ledger
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
         self._names = [str(schema.table) for schema in tables]
-        self._reading, self._planned = reading, work.planned
-        self._reader = RowReader(record.ordinal, tables, reading)
+        self._reading, self._shown, self._planned = reading, shown, work.planned
+        self._reader = RowReader(record.ordinal, tables, reading, shown)
         self._ids = {str(schema.table): schema.table for schema in tables}
         self._ledger = TransactionLedger(
             opened,
@@ -161,6 +164,11 @@ class _Window:
             with mining(session, logs, low, high):
                 landed = self._land(session, high)
             _refuse_changed(session, logs, low, high, current)
+        if read_shown_names(session, self._tables) != self._shown:
+            raise LogsChangedError(
+                "captured tables were renamed or dropped while their redo was read",
+                hint="The window is read again under their present names.",
+            )
         history = SchemaHistory(self._tables)
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs)
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
@@ -209,7 +217,16 @@ class _Window:
             )
             redo = _RedoFiles(self._landing, self._folder, stack)
             batches = stack.enter_context(
-                closing(mined_batches(session, self._tables, self._reading, high, rows=self._rows))
+                closing(
+                    mined_batches(
+                        session,
+                        self._tables,
+                        self._reading,
+                        high,
+                        rows=self._rows,
+                        shown=self._shown,
+                    )
+                )
             )
             for batch in self._reader.read(batches):
                 self._take(batch, redo)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cdc_core.capture.logs import RedoLog
 from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.shown_names import ShownNames
 from cdc_core.errors import CdcError, LogsNotReadyError, OracleError
 from cdc_core.model.operations import CONTROL, ENDS, Operation
 from cdc_core.model.scn import Scn
@@ -105,11 +106,13 @@ def mined_batches(
     scn_high: Scn,
     *,
     rows: int,
+    shown: ShownNames | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
     transactions, and every row of ``tables``.
 
-    Rows are filtered by owner and name, and by object number too: a row that LogMiner cannot name must not be lost. Where
+    Rows are filtered by owner and name (the captured one, and the one that ``shown`` has for the table's rows), and by object
+    number too: a row that LogMiner cannot name must not be lost. Whose a row is, is decided by ``RowReader`` alone. Where
     redo is looked at again for what came late, most rows that were read before are left out here already; which of the
     others are new is decided by ``reading`` alone.
 
@@ -118,9 +121,11 @@ def mined_batches(
     """
     binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high}
     terms = []
-    for number, schema in enumerate(tables):
+    captured = [schema.table for schema in tables]
+    others = {name for name in (shown or {}).values() if name is not None} - set(captured)
+    for number, table in enumerate([*captured, *sorted(others)]):
         terms.append(f" OR SEG_OWNER = :o{number} AND TABLE_NAME = :n{number}")
-        binds |= {f"o{number}": schema.table.owner, f"n{number}": schema.table.name}
+        binds |= {f"o{number}": table.owner, f"n{number}": table.name}
     container = ""
     if session.is_cdb and session.container != ROOT:
         container = " AND SRC_CON_NAME = :container"

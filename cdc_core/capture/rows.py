@@ -5,7 +5,7 @@ All work is on whole columns; only statements that Oracle split over several row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.shown_names import ShownNames
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL, Operation
 from cdc_core.schema.table import TableSchema
 
@@ -90,10 +92,21 @@ def merged_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
 class RowReader:
     """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches."""
 
-    def __init__(self, ordinal: int, tables: Sequence[TableSchema], reading: Reading) -> None:
+    def __init__(
+        self,
+        ordinal: int,
+        tables: Sequence[TableSchema],
+        reading: Reading,
+        shown: ShownNames | None = None,
+    ) -> None:
         self._next = ordinal << ORDINAL_SHIFT
         self._reading = reading
-        self._names = {(one.table.owner, one.table.name): at for at, one in enumerate(tables)}
+        self._captured = {one.table: at for at, one in enumerate(tables)}
+        names = {one.table: one.table for one in tables} | dict(shown or {})
+        self._shown = {
+            name: self._captured[table] for table, name in names.items() if name is not None
+        }
+        self._tables = [one.table for one in tables]
         self._objects = {one.object_id: at for at, one in enumerate(tables) if one.object_id}
         self._owners = pa.array([one.table.owner for one in tables], pa.string())
         self._table_names = pa.array([one.table.name for one in tables], pa.string())
@@ -169,19 +182,20 @@ class RowReader:
             )
         ordinals = np.arange(self._next, self._next + rows.num_rows, dtype=np.int64)
         self._next += rows.num_rows
-        return MinedBatch(rows, ordinals, operations, self._tables_of(rows, operations))
+        tables = self._tables_of(rows, operations)
+        changes = np.where(operations == Operation.DDL, NO_TABLE, tables)
+        return MinedBatch(self._under_captured_names(rows, changes), ordinals, operations, tables)
 
     def _tables_of(
         self, rows: pa.RecordBatch, operations: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int32]:
-        """Position of each row's captured table, by name, else by object number."""
-        owners = _encoded(rows.column("seg_owner"))
-        names = _encoded(rows.column("table_name"))
-        known = np.full((len(owners[1]) + 1, len(names[1]) + 1), NO_TABLE, dtype=np.int32)
-        for row, owner in enumerate(owners[1]):
-            for column, name in enumerate(names[1]):
-                known[row, column] = self._names.get((owner, name), NO_TABLE)
-        found = known[owners[0], names[0]]
+        """Position of each row's captured table: of a DDL by the name that the table had then, of a change by the name that its
+        rows have now, else by object number."""
+        named = _Named.of(rows)
+        found = named.tables(self._shown)
+        is_ddl = operations == Operation.DDL
+        if self._shown != self._captured and is_ddl.any():
+            found = np.where(is_ddl, named.tables(self._captured), found)
         control = np.isin(operations, CONTROL)
         found[control] = NO_TABLE
         lost = (found == NO_TABLE) & ~control
@@ -189,13 +203,77 @@ class RowReader:
             numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
             for number, at in self._objects.items():
                 found[lost & (numbers == number)] = at
-        if (operations == Operation.DDL).any():
+        if is_ddl.any():
             # Recursive DDL, such as that of statistics and segment management, changes nothing that is captured.
             internal = pc.starts_with(rows.column("info"), "INTERNAL DDL").fill_null(False)
-            found[(operations == Operation.DDL) & internal.to_numpy(zero_copy_only=False)] = (
-                NO_TABLE
-            )
+            found[is_ddl & internal.to_numpy(zero_copy_only=False)] = NO_TABLE
         return found
+
+    def _under_captured_names(
+        self, rows: pa.RecordBatch, tables: npt.NDArray[np.int32]
+    ) -> pa.RecordBatch:
+        """Statements of tables that have another name now, as they were under the captured one. The name comes first in each."""
+        named = _Named.of(rows)
+        by_name = named.tables(self._captured)
+        for at in np.unique(tables[(tables != NO_TABLE) & (by_name != tables)]).tolist():
+            for owner, name in named.pairs(tables == at):
+                if TableId(owner, name) == self._tables[at]:
+                    continue
+                texts = rows.column("sql_redo")
+                renamed = pc.replace_substring(
+                    texts,
+                    TableId(owner, name).sql,
+                    self._tables[at].sql,
+                    max_replacements=1,
+                )
+                these = pa.array((tables == at) & named.is_pair(owner, name))
+                rows = rows.set_column(
+                    rows.schema.get_field_index("sql_redo"),
+                    "sql_redo",
+                    pc.if_else(these, renamed, texts),
+                )
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The names of a batch's rows: codes and distinct values of owners and of tables."""
+
+    owner_codes: npt.NDArray[np.int64]
+    owners: list[str]
+    table_codes: npt.NDArray[np.int64]
+    names: list[str]
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch) -> _Named:
+        return cls(*_encoded(rows.column("seg_owner")), *_encoded(rows.column("table_name")))
+
+    def tables(self, positions: Mapping[TableId, int]) -> npt.NDArray[np.int32]:
+        """Per row the position of the table that has its name, or -1."""
+        known = np.full((len(self.owners) + 1, len(self.names) + 1), NO_TABLE, dtype=np.int32)
+        for row, owner in enumerate(self.owners):
+            for column, name in enumerate(self.names):
+                known[row, column] = positions.get(TableId(owner, name), NO_TABLE)
+        found: npt.NDArray[np.int32] = known[self.owner_codes, self.table_codes]
+        return found
+
+    def pairs(self, rows: npt.NDArray[np.bool_]) -> list[tuple[str, str]]:
+        """The distinct names of some rows; those without a name have none."""
+        codes = set(
+            zip(self.owner_codes[rows].tolist(), self.table_codes[rows].tolist(), strict=True)
+        )
+        return sorted(
+            (self.owners[owner], self.names[name])
+            for owner, name in codes
+            if owner < len(self.owners) and name < len(self.names)
+        )
+
+    def is_pair(self, owner: str, name: str) -> npt.NDArray[np.bool_]:
+        """Per row: has it this name?"""
+        same: npt.NDArray[np.bool_] = (self.owner_codes == self.owners.index(owner)) & (
+            self.table_codes == self.names.index(name)
+        )
+        return same
 
 
 def _named(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -63,6 +63,7 @@ def answers(**more: Any) -> dict[str, Any]:
         "A.BLOCKS": [],
         "FROM V$THREAD": [(1, "OPEN", "PUBLIC", 1, 0, 0, 500)],
         "FROM V$LOGMNR_LOGS": [("/redo5", 0, None)],
+        "OBJECT_ID IN": [("HR", "EMP", 501), ("HR", "Dept", 502)],
         **more,
     }
 

@@ -11,6 +11,7 @@ import pytest
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import RowReader
+from cdc_core.capture.shown_names import shown_names
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import REDO_SCHEMA
 from cdc_core.model.identifiers import TableId
@@ -143,3 +144,40 @@ def test_internal_ddl_is_left_out_and_user_ddl_is_kept() -> None:
 
 def test_an_empty_batch_gives_nothing() -> None:
     assert landed(batch(), batch(row(1)))[0]["ordinal"] == 0
+
+
+ANOTHER = 900
+
+
+@pytest.mark.parametrize(
+    ("objects", "shown"),
+    [
+        pytest.param({"EMP": 501}, "EMP", id="as-it-was"),
+        pytest.param({"EMP_OLD": 501}, "EMP_OLD", id="renamed"),
+        pytest.param({"EMP_OLD": 501, "EMP": ANOTHER}, "EMP_OLD", id="swapped"),
+        pytest.param({"EMP": ANOTHER}, None, id="dropped-and-created-again"),
+        pytest.param({}, "EMP", id="dropped-or-not-visible"),
+    ],
+)
+def test_a_table_is_shown_under_its_objects_present_name(
+    objects: dict[str, int], shown: str | None
+) -> None:
+    there = {TableId("HR", name): number for name, number in objects.items()}
+    assert shown_names([EMP], there) == {EMP.table: TableId("HR", shown) if shown else None}
+
+
+def test_partitions_of_a_renamed_table_are_taken_by_its_new_name() -> None:
+    """Their rows have the partition's number; another table's rows have the captured name, and a DDL the name of its time."""
+    shown = shown_names([EMP], {TableId("HR", "EMP_OLD"): 501, EMP.table: ANOTHER})
+    reader = RowReader(0, [EMP], Reading(0, (), {}), shown)
+    rows = [
+        row(Operation.INSERT, table_name="EMP_OLD", data_obj=777, sql_redo='insert into "HR"."EMP_OLD"("ID") values (\'1\');'),
+        row(Operation.INSERT, data_obj=ANOTHER, sql_redo='insert into "HR"."EMP"("ID") values (\'2\');'),
+        row(Operation.DDL, data_obj=0, sql_redo="alter table emp rename to emp_old"),
+    ]  # fmt: skip
+    [taken] = reader.read(iter([batch(*rows)]))
+    assert taken.tables.tolist() == [0, -1, 0]
+    assert [one["sql_redo"] for one in reader.landing_rows(taken).to_pylist()] == [  # type: ignore[union-attr]
+        'insert into "HR"."EMP"("ID") values (\'1\');',
+        "alter table emp rename to emp_old",
+    ]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cdc_core.capture import logminer
 from cdc_core.capture.logminer import PASSES_MAX
+from cdc_core.capture.shown_names import ShownNames
 from cdc_core.errors import OracleError, RedoUnreadableError, SchemaMismatchError
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.table import TableSchema
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.capture.source import Source
@@ -83,6 +87,27 @@ def test_a_log_whose_file_is_gone_stops_with_its_name(
         source.window()
     assert caught.value.facts["file"] == name
     assert len(slept) == 1, "the list of logs is read once more"
+
+
+def test_a_rename_while_redo_is_read_counts_for_another_pass(
+    oracle: Oracle, tmp_path: Path, slept: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows were filtered by names that are not theirs any more."""
+    oracle.run("CREATE TABLE MOVED (ID NUMBER(10) PRIMARY KEY)")
+    source = Source.begin(oracle, tmp_path, "MOVED")
+    oracle.run("INSERT INTO MOVED VALUES (1)")
+    [record] = source.store.plan_windows("src", [ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
+    real, names = logminer.read_shown_names, []
+
+    def renamed_after_it(session: OracleSession, tables: Sequence[TableSchema]) -> ShownNames:
+        names.append(real(session, tables))
+        if len(names) == 1:
+            oracle.run("ALTER TABLE MOVED RENAME TO MOVED_AWAY")
+        return names[-1]
+
+    monkeypatch.setattr(logminer, "read_shown_names", renamed_after_it)
+    assert source.capture(record).rows_by_table == {"DEMO.MOVED": 1}
+    assert (len(names), len(slept)) == (4, 1)
 
 
 def test_the_past_of_a_table_that_was_altered_a_moment_ago_is_waited_for(
