@@ -13,29 +13,13 @@ Oracle checks unique keys at the end of a statement.)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cdc_core.lake.reduce import moved_sql
-from cdc_core.lake.spark import translated
-from cdc_core.lake.tables import COMMIT_SCN, delta, quote_name, string_literal
+from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import COMMIT_SCN
 
 _AT = "NAMED_STRUCT('cs', _cdc_commit_scn, 'o', _cdc_ordinal)"
-
-
-def carried_view(
-    session: Any,
-    changes: str,
-    schema: TableSchema,
-    absent: Sequence[str],
-    defaults: Mapping[str, str],
-    mirror: str,
-) -> str:
-    """A view like ``changes`` in which changes of key carry the columns of ``absent`` that can be proved."""
-    with translated("carrying columns over a change of key", table=schema.table):
-        sql = carried_sql(changes, schema, absent, defaults, _mirror_origin(mirror, schema, absent))
-        session.sql(sql).createOrReplaceTempView("carried")
-    return "carried"
 
 
 def carried_sql(
@@ -48,7 +32,7 @@ def carried_sql(
     """SELECT of the change log's columns.
 
     Args:
-        changes: A view of the change log.
+        changes: A relation of SQL with the change log's columns.
         schema: The table.
         absent: Columns that some change lacks.
         defaults: SQL of the defaults of columns that were added to the table.
@@ -148,7 +132,7 @@ def _fills(column: str, slot: str) -> str:
     return f"ARRAY_CONTAINS(c._cdc_absent, {string_literal(column)}) AND {slot} IS NOT NULL"
 
 
-def _mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> str:
+def mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> str:
     keys = ", ".join(f"{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key))
     values = ", ".join(
         f"NAMED_STRUCT('v', {quote_name(column)}) AS o{i}" for i, column in enumerate(absent)

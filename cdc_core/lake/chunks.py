@@ -24,20 +24,20 @@ its values changed. A list of keys that was asked for is different: the key deci
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
+import pyarrow as pa
+
 from cdc_core.errors import DuplicateKeyError
-from cdc_core.lake.defaults import default_values, sql_literal
+from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.evolution import known_schema, settle_schema
 from cdc_core.lake.history import read_commits, read_log
-from cdc_core.lake.merge import replace_sql
+from cdc_core.lake.merge import replaced
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
-    CHANGE_FIELDS,
-    CHUNK_ORDINAL,
-    COMMIT_SCN,
-    ORDINAL,
+    CHANGELOG_INDEXED,
     columns_of,
     delta,
     quote_name,
@@ -48,6 +48,11 @@ from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
+from cdc_core.stage.snapshot import ChunkRows, deletions
+
+MIRROR_INDEXED = 32
+"""So many of the mirror's first columns get statistics, as Delta's own writers do it."""
 
 GONE = "gone"
 """Stands for a chunk's number where the finished snapshot deletes what no chunk has."""
@@ -67,10 +72,9 @@ def apply_chunk(
     mirror = read_log(work.mirror)
     if mirror is not None and app in mirror.transactions:
         return TableApplied(table=work.table, skipped=True)
-    session = work.open_session()
-    work.create_tables(session, manifest.schema)
+    work.create_tables(manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
-    schema = settle_schema(work, session, manifest.schema)
+    schema = settle_schema(work, manifest.schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
     metadata = work.metadata(
@@ -81,43 +85,49 @@ def apply_chunk(
         chunk_scn=manifest.scn,
         rows=manifest.rows,
     )
-    _make_landed_rows(session, manifest, paths, schema)
-    _refuse_double_keys(work, session, schema, "landed_rows", f"chunk {manifest.number}")
+    landed = ChunkRows(paths, manifest.schema, schema)
+    if landed.have_double_keys():
+        raise _double_keys(work, schema, f"chunk {manifest.number}")
     # A list of keys that was read ahead of the position says nothing of rows that windows up to its SCN may still change.
     removes = bool(asked) and manifest.scn <= reached
-    session.sql(
-        _asked_sql(work, manifest, schema, asked or ())
-        if removes
-        else f"SELECT {_listed(schema.key)} FROM landed_rows WHERE FALSE"
-    ).createOrReplaceTempView("gone_keys")
+    name = f"{manifest.snapshot_id}/{manifest.number}"
     if changelog is None or app not in changelog.transactions:
-        name = f"{manifest.snapshot_id}/{manifest.number}"
-        changes = session.sql(_read_rows_sql(name, manifest.scn, schema))
+        changes = landed.as_changes(name, manifest.scn)
         if removes:
-            gone = session.sql(_gone_rows_sql(name, manifest.scn, schema))
-            changes = changes.unionByName(gone)
-        work.append(
-            changes, work.changelog, "appending a chunk to the change log", metadata, (app, 1)
+            gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
+            changes = chain(changes, deletions(gone, name, manifest.scn, schema))
+        doing = "appending a chunk to the change log"
+        columns = change_schema(schema)
+        work.append_rows(
+            work.changelog, columns, changes, doing, metadata, (app, 1), indexed=CHANGELOG_INDEXED
         )
     if _holds_alone(work, manifest.snapshot_id, manifest.scn):
-        frame = session.sql(
-            f"SELECT {_listed(schema.column_names)}, {manifest.scn}L AS {COMMIT_SCN}, "
-            f"{CHUNK_ORDINAL}L AS {ORDINAL} FROM landed_rows"
+        work.append_rows(
+            work.mirror,
+            mirror_schema(schema),
+            landed.as_mirror(manifest.scn),
+            "appending a chunk to the mirror",
+            metadata,
+            (app, 1),
+            indexed=mirror_schema(schema).names[:MIRROR_INDEXED],
         )
-        work.append(frame, work.mirror, "appending a chunk to the mirror", metadata, (app, 1))
         return TableApplied(
             table=work.table,
             changes=manifest.rows,
             rows_inserted=manifest.rows,
             seconds=time.monotonic() - started,
         )
+    session = work.open_session()
     with translated("reducing a chunk", **work.facts()):
-        session.sql(_replacing_sql(work.changelog, manifest.scn, schema)).createOrReplaceTempView(
-            "replacing"
-        )
-    sql = replace_sql(work.mirror, "replacing", schema)
-    with work.commit(session, "replacing a chunk's keys in the mirror", metadata, (app, 1)):
-        counts = session.sql(sql).collect()
+        replacing = session.sql(_replacing_sql(work.changelog, name, manifest.scn, schema))
+    counts = replaced(
+        work,
+        replacing,
+        schema,
+        doing="replacing a chunk's keys in the mirror",
+        metadata=metadata,
+        txn=(app, 1),
+    )
     return _report(work, counts, manifest.rows, started)
 
 
@@ -139,34 +149,58 @@ def remove_gone(
         return TableApplied(table=work.table, skipped=True)
     session = work.open_session()
     if _holds_alone(work, snapshot_id, scn_lowest):
-        _refuse_double_keys(work, session, schema, delta(work.mirror), "the mirror")
+        _refuse_double_keys(work, session, schema)
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
     metadata = work.metadata(
         "gone", max(reached, scn_lowest), snapshot=snapshot_id, chunk_scn=scn_lowest
     )
-    with translated("looking for keys that are gone", **work.facts()):
-        session.sql(_gone_sql(work, snapshot_id, scn_lowest, schema)).createOrReplaceTempView(
-            "gone_keys"
-        )
-        if app not in changelog.transactions and session.table("gone_keys").isEmpty():
-            return TableApplied(table=work.table, seconds=time.monotonic() - started)
     name = f"{snapshot_id}/{GONE}"
     if app not in changelog.transactions:
-        frame = session.sql(_gone_rows_sql(name, scn_lowest, schema))
-        doing = "appending deletions to the change log"
-        work.append(frame, work.changelog, doing, metadata, (app, 1))
-    session.sql(
-        f"SELECT {_keys(schema, 'before')}, 'del' AS _cdc_kind, {scn_lowest}L AS {COMMIT_SCN} "
-        f"FROM {delta(work.changelog)} WHERE _cdc_snapshot = {string_literal(name)}"
-    ).createOrReplaceTempView("deletions")
-    on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
-    with work.commit(session, "deleting what is gone", metadata, (app, 1)):
-        counts = session.sql(
-            f"MERGE INTO {delta(work.mirror)} t USING deletions s ON {on} "
-            f"WHEN MATCHED AND t.{COMMIT_SCN} <= s.{COMMIT_SCN} THEN DELETE"
-        ).collect()
+        with translated("looking for keys that are gone", **work.facts()):
+            keys = session.sql(_gone_sql(work, snapshot_id, scn_lowest, schema)).toArrow()
+        if keys.num_rows == 0:
+            return TableApplied(table=work.table, seconds=time.monotonic() - started)
+        work.append_rows(
+            work.changelog,
+            change_schema(schema),
+            deletions(keys, name, scn_lowest, schema),
+            "appending deletions to the change log",
+            metadata,
+            (app, 1),
+            indexed=CHANGELOG_INDEXED,
+        )
+    counts = _without(work, session, name, scn_lowest, schema, metadata, (app, 1))
     return _report(work, counts, counts[0]["num_deleted_rows"] if counts else 0, started)
+
+
+def _without(
+    work: TableWork,
+    session: Any,
+    name: str,
+    scn: int,
+    schema: TableSchema,
+    metadata: str,
+    txn: tuple[str, int],
+) -> list[Any]:
+    """Delete what the change log's ``d`` rows of a snapshot name from the mirror; MERGE's counts."""
+    on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
+    with work.commit(session, "deleting what is gone", metadata, txn):
+        return list(
+            session.sql(
+                f"MERGE INTO {delta(work.mirror)} t USING {_of_chunk(work.changelog, name, 'd', schema.key)} s "
+                f"ON {on} WHEN MATCHED AND t.{COMMIT_SCN} <= {scn} THEN DELETE"
+            ).collect()
+        )
+
+
+def _of_chunk(changelog: str, name: str, op: str, columns: Sequence[str]) -> str:
+    """What a chunk brought (``r``) or found gone (``d``), as the change log has it: a relation of SQL with some columns."""
+    image = "after" if op == "r" else "before"
+    listed = ", ".join(
+        f"{image}.{quote_name(column)} AS {quote_name(column)}" for column in columns
+    )
+    return f"(SELECT {listed} FROM {delta(changelog)} WHERE _cdc_snapshot = {string_literal(name)} AND _cdc_op = '{op}')"
 
 
 def _holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
@@ -187,25 +221,23 @@ def _holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
     )
 
 
-def _refuse_double_keys(
-    work: TableWork, session: Any, schema: TableSchema, rows: str, where: str
-) -> None:
-    """Stop where the key is none; the error names columns, never values.
-
-    Raises:
-        DuplicateKeyError: Two rows have one key.
-    """
-    keys = _listed(schema.key)
-    query = f"SELECT 1 FROM {rows} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
+def _refuse_double_keys(work: TableWork, session: Any, schema: TableSchema) -> None:
+    """Stop where the mirror has a key twice."""
+    query = f"SELECT 1 FROM {delta(work.mirror)} GROUP BY {_listed(schema.key)} HAVING COUNT(*) > 1 LIMIT 1"
     with translated("looking for double keys", **work.facts()):
         found = not session.sql(query).isEmpty()
     if found:
-        raise DuplicateKeyError(
-            "two rows have one key, so the key does not say which row a change is about",
-            hint="Name columns under the table's key that are unique, or make the key a validated PRIMARY KEY in Oracle; "
-            "then move the table's two Delta tables aside and take a new snapshot of it.",
-            **work.facts(key=", ".join(schema.key), rows=where),
-        )
+        raise _double_keys(work, schema, "the mirror")
+
+
+def _double_keys(work: TableWork, schema: TableSchema, where: str) -> DuplicateKeyError:
+    """The error where the key is none; it names columns, never values."""
+    return DuplicateKeyError(
+        "two rows have one key, so the key does not say which row a change is about",
+        hint="Name columns under the table's key that are unique, or make the key a validated PRIMARY KEY in Oracle; "
+        "then move the table's two Delta tables aside and take a new snapshot of it.",
+        **work.facts(key=", ".join(schema.key), rows=where),
+    )
 
 
 def _gone_sql(work: TableWork, snapshot_id: str, scn: int, schema: TableSchema) -> str:
@@ -222,25 +254,42 @@ def _gone_sql(work: TableWork, snapshot_id: str, scn: int, schema: TableSchema) 
     """
 
 
-def _asked_sql(
-    work: TableWork, manifest: ChunkManifest, schema: TableSchema, asked: Sequence[Sequence[Any]]
-) -> str:
+def _asked_keys(
+    work: TableWork,
+    manifest: ChunkManifest,
+    schema: TableSchema,
+    landed: pa.Table,
+    asked: Sequence[Sequence[Any]],
+) -> pa.Table:
     """Keys that were asked for, that the mirror has and the chunk lacks, and that nothing later has touched."""
+    found = [tuple(row.values()) for row in landed.to_pylist()]
+    sql = f"""
+        SELECT DISTINCT {_listed(schema.key, "m")} FROM {delta(work.mirror)} m
+        LEFT SEMI JOIN {_values_sql(asked, schema)} a ON {_same(schema, "m", "a")}
+        LEFT ANTI JOIN {_values_sql(found, schema)} r ON {_same(schema, "m", "r")}
+        LEFT ANTI JOIN ({_later_sql(work.changelog, manifest.scn, schema)}) l ON {_same(schema, "m", "l")}
+    """
+    with translated("looking for keys that are gone", **work.facts()):
+        return work.open_session().sql(sql).toArrow()
+
+
+def _values_sql(keys: Sequence[Sequence[Any]], schema: TableSchema) -> str:
+    """Keys as a relation of SQL."""
     kinds = dict(columns_of(schema))
+    if not keys:
+        nulls = ", ".join(
+            f"CAST(NULL AS {spark_type(kinds[key])}) AS {quote_name(key)}" for key in schema.key
+        )
+        return f"(SELECT {nulls} WHERE FALSE)"
     values = ", ".join(
         "("
         + ", ".join(
             sql_literal(value, kinds[key]) for key, value in zip(schema.key, row, strict=True)
         )
         + ")"
-        for row in asked
+        for row in keys
     )
-    return f"""
-        SELECT DISTINCT {_listed(schema.key, "m")} FROM {delta(work.mirror)} m
-        LEFT SEMI JOIN (SELECT * FROM VALUES {values} AS v({_listed(schema.key)})) a ON {_same(schema, "m", "a")}
-        LEFT ANTI JOIN landed_rows r ON {_same(schema, "m", "r")}
-        LEFT ANTI JOIN ({_later_sql(work.changelog, manifest.scn, schema)}) l ON {_same(schema, "m", "l")}
-    """
+    return f"(SELECT * FROM VALUES {values} AS v({_listed(schema.key)}))"
 
 
 def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
@@ -251,7 +300,7 @@ def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
     )
 
 
-def _replacing_sql(changelog: str, scn: int, schema: TableSchema) -> str:
+def _replacing_sql(changelog: str, name: str, scn: int, schema: TableSchema) -> str:
     """What :func:`cdc_core.lake.merge.replace_sql` needs: each key that the chunk decides once as ``del``, and its row."""
     columns = _listed(schema.column_names, "r")
     nothing = ", ".join(
@@ -266,15 +315,17 @@ def _replacing_sql(changelog: str, scn: int, schema: TableSchema) -> str:
         else f"CAST(NULL AS {spark_type(kind)}) AS {quote_name(column)}"
         for column, kind in columns_of(schema)
     )
+    landed = _of_chunk(changelog, name, "r", schema.column_names)
+    gone = _of_chunk(changelog, name, "d", schema.key)
     place = f"{scn}L AS {COMMIT_SCN}, {CHUNK_ORDINAL}L AS {ORDINAL}"
     return f"""
         WITH decided AS (
-          SELECT r.* FROM landed_rows r
+          SELECT r.* FROM {landed} r
           LEFT ANTI JOIN ({_later_sql(changelog, scn, schema)}) l ON {_same(schema, "r", "l")}
         )
         SELECT {columns}, {place}, 'row' AS _cdc_kind FROM decided r
         UNION ALL SELECT {nothing}, {place}, 'del' AS _cdc_kind FROM decided r
-        UNION ALL SELECT {keys_only}, {place}, 'del' AS _cdc_kind FROM gone_keys g
+        UNION ALL SELECT {keys_only}, {place}, 'del' AS _cdc_kind FROM {gone} g
     """
 
 
@@ -292,95 +343,6 @@ def _report(work: TableWork, counts: list[Any], changes: int, started: float) ->
         rows_deleted=deleted - updated,
         seconds=time.monotonic() - started,
     )
-
-
-def _make_landed_rows(
-    session: Any, manifest: ChunkManifest, paths: Sequence[str], schema: TableSchema
-) -> None:
-    """Make the view ``landed_rows`` of the chunk's files with all columns of ``schema``; columns that were added later have
-    their default, those that are left out now are NULL."""
-    own, kinds = dict(columns_of(manifest.schema)), dict(columns_of(schema))
-    ddl = ", ".join(f"{quote_name(column)} {spark_type(kind)}" for column, kind in own.items())
-    added = [column for column in schema.column_names if column not in own]
-    left_out = [column for column in added if column in manifest.schema.excluded]
-    defaults = default_values(schema, [column for column in added if column not in left_out])
-    defaults |= {column: f"CAST(NULL AS {spark_type(kinds[column])})" for column in left_out}
-    columns = ", ".join(
-        f"{defaults[column] if column in defaults else quote_name(column)} AS {quote_name(column)}"
-        for column in schema.column_names
-    )
-    with translated("reading a chunk's files", table=schema.table):
-        frame = (
-            session.read.schema(ddl).parquet(*paths) if paths else session.createDataFrame([], ddl)
-        )
-        frame.createOrReplaceTempView("landed")
-        session.sql(f"SELECT {columns} FROM landed").createOrReplaceTempView("landed_rows")
-
-
-def _change_columns(
-    op: str, name: str, scn: int, schema: TableSchema, *, before: str, after: str, absent: str
-) -> str:
-    """The change log's columns for a row of a snapshot; ``name`` is that of the chunk."""
-    values = {
-        "_cdc_op": string_literal(op),
-        COMMIT_SCN: f"{scn}L",
-        ORDINAL: f"{CHUNK_ORDINAL}L",
-        "_cdc_scn": f"{scn}L",
-        "_cdc_window": f"{scn}L",
-        "_cdc_snapshot": string_literal(name),
-        "_cdc_absent": absent,
-        "_cdc_before_absent": absent,
-        "_cdc_columns": str(len(schema.columns)),
-    }
-    plain = ", ".join(
-        f"CAST({values.get(column, 'NULL')} AS {spark_type(kind)}) AS {column}"
-        for column, kind in CHANGE_FIELDS
-    )
-    return f"{plain}, {before} AS before, {after} AS after"
-
-
-def _read_rows_sql(name: str, scn: int, schema: TableSchema) -> str:
-    """``r`` rows for the chunk's rows."""
-    columns = _change_columns(
-        "r",
-        name,
-        scn,
-        schema,
-        before=f"CAST(NULL AS {_image_type(schema)})",
-        after=_image({column: quote_name(column) for column in schema.column_names}, schema),
-        absent="ARRAY()",
-    )
-    return f"SELECT {columns} FROM landed_rows"
-
-
-def _gone_rows_sql(name: str, scn: int, schema: TableSchema) -> str:
-    """``d`` rows for the keys in ``gone_keys``; they carry the key alone."""
-    others = [column for column in schema.column_names if column not in schema.key]
-    columns = _change_columns(
-        "d",
-        name,
-        scn,
-        schema,
-        before=_image({key: quote_name(key) for key in schema.key}, schema),
-        after=f"CAST(NULL AS {_image_type(schema)})",
-        absent=f"ARRAY({', '.join(map(string_literal, others))})",
-    )
-    return f"SELECT {columns} FROM gone_keys"
-
-
-def _image(values: Mapping[str, str], schema: TableSchema) -> str:
-    fields = ", ".join(
-        f"{string_literal(column)}, {values.get(column, f'CAST(NULL AS {spark_type(kind)})')}"
-        for column, kind in columns_of(schema)
-    )
-    return f"NAMED_STRUCT({fields})"
-
-
-def _image_type(schema: TableSchema) -> str:
-    fields = ", ".join(
-        f"{quote_name(column)}: {spark_type(kind)}" for column, kind in columns_of(schema)
-    )
-    return f"STRUCT<{fields}>"
 
 
 def _keys(schema: TableSchema, image: str) -> str:

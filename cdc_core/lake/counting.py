@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.lake.history import _COMMIT, _actions, _filesystem, _newest_checkpoint
+from cdc_core.lake.history import _COMMIT, _actions, _newest_checkpoint, filesystem_of
 
 
 def count_rows(path: str) -> int | None:
     """Rows of the newest version of the table at ``path``; None if there is no table, or a file has no statistics."""
-    filesystem, root = _filesystem(path)
+    filesystem, root = filesystem_of(path)
     folder = f"{root}/_delta_log"
     try:
         infos = filesystem.get_file_info(pafs.FileSelector(folder))

@@ -13,74 +13,62 @@ from cdc_core.lake.changes import change_facts
 from cdc_core.lake.evolution import added_columns
 from cdc_core.lake.history import read_log
 from cdc_core.lake.reduce import reduced_sql
-from cdc_core.lake.spark import translated
-from cdc_core.lake.tables import COMMIT_SCN, ORDINAL, delta, quote_name, string_literal
+from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 
-def rederived_view(
+def rederived_sql(
     work: TableWork,
     session: Any,
-    view: str,
+    changes: str,
     schema: TableSchema,
     *,
     position: int,
     covered_scn: int,
     is_late: bool = False,
 ) -> tuple[str, tuple[str, ...]]:
-    """A view of the rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that the
-    changes in ``view`` touch; for a MERGE that takes it as the truth. The second result are the columns that some change lacks.
+    """SELECT of the rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that ``changes`` (a
+    relation of SQL) touch; for a MERGE that takes it as the truth. The second result are the columns that some change lacks.
 
     Where changes came to light late (``is_late``), later changes of key may have carried a column along that a late one set. All
     keys are then looked at if any change of key lacks a column.
     """
     keys = " UNION ".join(
-        f"SELECT {_keys(schema, image)} FROM {view} WHERE {image} IS NOT NULL"
+        f"SELECT {_keys(schema, image)} FROM {changes} WHERE {image} IS NOT NULL"
         for image in ("before", "after")
     )
-    with translated("deriving a window's keys", **work.facts()):
-        session.sql(keys).createOrReplaceTempView("wanted")
-        wanted = None if is_late and _carries(work, session, schema, position) else "wanted"
-        missing = derive(work, session, schema, position, wanted=wanted)
-        session.sql(_different_sql(work, schema, covered_scn)).createOrReplaceTempView("reduced")
-    return "reduced", missing
+    wanted = None if is_late and _carries(work, session, schema, position) else f"({keys})"
+    derived, missing = derived_sql(work, session, schema, position, wanted=wanted)
+    return _different_sql(work, derived, schema, covered_scn), missing
 
 
-def derive(
+def derived_sql(
     work: TableWork, session: Any, schema: TableSchema, position: int, *, wanted: str | None
-) -> tuple[str, ...]:
-    """Make the view ``derived`` (columns of ``reduce.reduced_sql``) from the change log up to ``position``.
-
-    Returns the columns that some change lacks. ``wanted`` is a view of keys, None for all.
-    """
-    history = _history_sql(work, schema, position)
-    session.sql(history).createOrReplaceTempView("whole_history")
-    near = "whole_history"
-    if wanted is not None:
-        session.sql(_near_sql(schema, near, wanted)).createOrReplaceTempView("near_history")
-        near = "near_history"
+) -> tuple[str, tuple[str, ...]]:
+    """SELECT with the columns of ``reduce.reduced_sql`` from the change log up to ``position``, and the columns that some change
+    lacks. ``wanted`` is a relation of keys, None for all."""
+    whole = f"({_history_sql(work, schema, position)})"
+    near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
     facts = change_facts(session, near, schema)
     defaults = added_columns(read_log(work.changelog))
     if facts.moved_absent:
         # Following rows over their changes of key may lead to keys outside the window.
-        facts = change_facts(session, "whole_history", schema)
-        origin = history_origin("whole_history", schema, facts.absent)
-        carried = carried_sql("whole_history", schema, facts.absent, defaults, origin)
-        session.sql(carried).createOrReplaceTempView("carried_history")
-        near = "carried_history"
+        facts = change_facts(session, whole, schema)
+        origin = history_origin(whole, schema, facts.absent)
+        near = f"({carried_sql(whole, schema, facts.absent, defaults, origin)})"
     reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults)
     if wanted is not None:
         same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
         reduced = f"SELECT d.* FROM ({reduced}) d LEFT SEMI JOIN {wanted} w ON {same}"
-    session.sql(reduced).createOrReplaceTempView("derived")
-    return facts.absent
+    return reduced, facts.absent
 
 
 def _carries(work: TableWork, session: Any, schema: TableSchema, position: int) -> bool:
     """Has the table a change of key that does not carry all columns?"""
-    session.sql(_history_sql(work, schema, position)).createOrReplaceTempView("whole_history")
-    return change_facts(session, "whole_history", schema).moved_absent > 0
+    whole = f"({_history_sql(work, schema, position)})"
+    return change_facts(session, whole, schema).moved_absent > 0
 
 
 def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
@@ -118,7 +106,7 @@ def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
     """
 
 
-def _different_sql(work: TableWork, schema: TableSchema, covered_scn: int) -> str:
+def _different_sql(work: TableWork, derived: str, schema: TableSchema, covered_scn: int) -> str:
     """Derived rows that the mirror has otherwise, compared with NULL equal to NULL and NaN equal to NaN."""
     same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
     equal = " AND ".join(
@@ -128,7 +116,7 @@ def _different_sql(work: TableWork, schema: TableSchema, covered_scn: int) -> st
     )
     there = f"m.{COMMIT_SCN} IS NOT NULL"
     return f"""
-        SELECT d.* FROM derived d LEFT JOIN {delta(work.mirror)} m ON {same}
+        SELECT d.* FROM ({derived}) d LEFT JOIN {delta(work.mirror)} m ON {same}
         WHERE (d._cdc_kind = 'del' AND {there})
            OR (d._cdc_kind = 'row' AND {there} AND NOT ({equal}))
            OR (d._cdc_kind = 'row' AND NOT {there} AND d.{COMMIT_SCN} > {covered_scn})

@@ -9,14 +9,14 @@ before any later change is merged.
 from __future__ import annotations
 
 import json
-from typing import Any
+
+import pyarrow as pa
 
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake.defaults import default_values
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
-    CHANGE_FIELDS,
     SCHEMA_PROPERTY,
     check_names,
     column_ddl,
@@ -30,6 +30,10 @@ from cdc_core.lake.tables import (
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.evolution import Evolution, judge
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import CHANGE_FIELDS
+
+TIMESTAMPS = "'delta.feature.timestampNtz'"
+"""The table feature of columns without a time zone. Delta adds it by itself when a table is made, and not for a later column."""
 
 
 def known_schema(log: DeltaLog | None) -> TableSchema | None:
@@ -66,7 +70,7 @@ def _column_app(work: TableWork, column: str) -> str:
     return f"redolake/{work.source}/{work.table.path}/column/{column}"
 
 
-def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSchema:
+def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version.
 
     A column that was left out after the tables were made stays in them, and is in the version that is returned.
@@ -79,7 +83,7 @@ def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSc
     if log is None or known is None:
         return schema
     schema = schema.keeping(known)
-    _add_own_columns(work, session, log)
+    _add_own_columns(work, log)
     evolution = _judged(known, schema)
     newest = known if evolution is None else schema
     added = added_columns(log)
@@ -89,13 +93,12 @@ def settle_schema(work: TableWork, session: Any, schema: TableSchema) -> TableSc
         added = {**added, **default_values(newest, fresh)}
         _alter(
             work,
-            session,
             work.changelog,
             f"SET TBLPROPERTIES ({string_literal(SCHEMA_PROPERTY)} = {string_literal(json.dumps(newest.as_json()))}, "
             f"{string_literal(ADDED_PROPERTY)} = {string_literal(json.dumps(added))})",
         )
     if added:
-        _reach(work, session, newest, added)
+        _reach(work, newest, added)
     return newest
 
 
@@ -117,39 +120,43 @@ def _judged(known: TableSchema, other: TableSchema) -> Evolution | None:
     return evolution if evolution.is_new_version else None
 
 
-def _add_own_columns(work: TableWork, session: Any, log: DeltaLog) -> None:
+def _add_own_columns(work: TableWork, log: DeltaLog) -> None:
     """Give a change log that an earlier release made the columns of ours that it lacks; NULL in them says that nobody knows."""
     missing = [(column, kind) for column, kind in CHANGE_FIELDS if column not in log.columns]
     if missing:
         ddl = ", ".join(f"{column} {spark_type(kind)}" for column, kind in missing)
-        _alter(work, session, work.changelog, f"ADD COLUMNS ({ddl})")
+        _alter(work, work.changelog, f"ADD COLUMNS ({ddl})")
 
 
-def _reach(work: TableWork, session: Any, schema: TableSchema, added: dict[str, str]) -> None:
+def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
     """Bring both tables to ``schema``, each step only if it is not done yet."""
     mirror = work.require_mirror()
+    kinds = dict(columns_of(schema))
     missing = [column for column in added if column not in mirror.columns]
-    _reach_changelog(work, session, schema, added, missing)
+    _reach_changelog(work, schema, added, missing)
     if missing:
+        if any(kinds[column] == pa.timestamp("us") for column in missing):
+            _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
         ddl = ", ".join(column_ddl(schema, schema.column(column)) for column in missing)
-        _alter(work, session, work.mirror, f"ADD COLUMNS ({ddl})")
+        _alter(work, work.mirror, f"ADD COLUMNS ({ddl})")
     for column, default in added.items():
         app = _column_app(work, column)
         if app in mirror.transactions or default.startswith("CAST(NULL "):
             continue
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
+        session = work.open_session()
         with work.commit(session, "filling a new column's default", metadata, (app, 1)):
             session.sql(f"UPDATE {delta(work.mirror)} SET {quote_name(column)} = {default}")
 
 
 def _reach_changelog(
-    work: TableWork, session: Any, schema: TableSchema, added: dict[str, str], missing: list[str]
+    work: TableWork, schema: TableSchema, added: dict[str, str], missing: list[str]
 ) -> None:
     """The change log's structs get their fields before the mirror gets its columns, and are looked at only until then."""
     if not missing:
         return
     kinds = dict(columns_of(schema))
-    frame = session.sql(f"SELECT after FROM {delta(work.changelog)} LIMIT 0")
+    frame = work.open_session().sql(f"SELECT after FROM {delta(work.changelog)} LIMIT 0")
     there = set(frame.schema["after"].dataType.names)
     fields = [
         f"{image}.{quote_name(column)} {spark_type(kinds[column])}"
@@ -158,11 +165,12 @@ def _reach_changelog(
         for image in ("before", "after")
     ]
     if fields:
-        _alter(work, session, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
+        _alter(work, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
 
 
-def _alter(work: TableWork, session: Any, path: str, change: str) -> None:
+def _alter(work: TableWork, path: str, change: str) -> None:
     metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "schema"})
+    session = work.open_session()
     with work.commit(session, "altering a Delta table", metadata):
         session.sql(f"ALTER TABLE {delta(path)} {change}")
 

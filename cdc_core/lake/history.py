@@ -50,7 +50,7 @@ def read_log(path: str) -> DeltaLog | None:
     Raises:
         LakeError: The log has a gap or cannot be read.
     """
-    filesystem, root = _filesystem(path)
+    filesystem, root = filesystem_of(path)
     names = _names(filesystem, root)
     commits = _commit_names(names)
     if not commits:
@@ -84,7 +84,7 @@ def move_aside(path: str, suffix: str) -> str:
     Raises:
         LakeError: The place cannot rename folders in one step, or something stands there already.
     """
-    filesystem, root = _filesystem(path)
+    filesystem, root = filesystem_of(path)
     target = root + suffix
     taken = filesystem.get_file_info(target).type != pafs.FileType.NotFound
     if taken or not isinstance(filesystem, pafs.LocalFileSystem | pafs.HadoopFileSystem):
@@ -104,7 +104,7 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
 
     Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest state tells.
     """
-    filesystem, root = _filesystem(path)
+    filesystem, root = filesystem_of(path)
     commits = _commit_names(_names(filesystem, root))
     return tuple(
         _commit(version, list(_actions(filesystem, f"{root}/_delta_log/{name}")))
@@ -207,7 +207,7 @@ def _commit(version: int, actions: list[dict[str, Any]]) -> DeltaCommit:
     )
 
 
-def _filesystem(path: str) -> tuple[pafs.FileSystem, str]:
+def filesystem_of(path: str) -> tuple[pafs.FileSystem, str]:
     if "://" not in path:
         return pafs.LocalFileSystem(), path.rstrip("/")
     filesystem, root = pafs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", path))

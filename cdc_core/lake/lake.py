@@ -8,6 +8,7 @@ call works in a Spark session of its own. Work on one table must not overlap; ca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +253,7 @@ class Lake:
         schema = change.schema if isinstance(change, SchemaChange) else change
         work = self._work(schema.table, generation, fence)
         if read_log(work.changelog) is not None and not is_settled(work, schema):
-            settle_schema(work, work.open_session(), schema)
+            settle_schema(work, schema)
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
         """What compares rows of Oracle, landed as Parquet, with a version of the mirror.
@@ -291,7 +292,7 @@ class Lake:
     def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
         root = self._config.path
         root = root if "://" in root else str(Path(root).absolute())
-        return TableWork(root, self._source, table, generation, fence, self._open_session)
+        return TableWork(root, self._source, table, generation, fence, cache(self._open_session))
 
     def _open_session(self) -> Any:
         return start_session(self._config, runtime=self._runtime, spark=self._spark)

@@ -6,14 +6,78 @@ row's own. A window or chunk that is applied twice therefore changes nothing the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import Any
 
 from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
 from cdc_core.lake.spark import packed_error
-from cdc_core.lake.tables import COMMIT_SCN, ORDINAL, delta, quote_name, string_literal
+from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.work import TableWork
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 NEWER = f"(s.{COMMIT_SCN} > t.{COMMIT_SCN} OR (s.{COMMIT_SCN} = t.{COMMIT_SCN} AND s.{ORDINAL} > t.{ORDINAL}))"
+
+
+_SOURCE = "merge_source"
+"""What the source of a MERGE is called in its session; nobody but the function that runs the MERGE knows it."""
+
+
+def merged(
+    work: TableWork,
+    source: Any,
+    schema: TableSchema,
+    *,
+    doing: str,
+    metadata: str,
+    txn: tuple[str, int] | None = None,
+    absent: Sequence[str] = (),
+    covered_scn: int = 0,
+    force: bool = False,
+) -> list[Any]:
+    """Merge a DataFrame into the mirror by :func:`merge_sql`, in one commit; returns MERGE's own counts, none if Delta skipped a
+    repeated transaction."""
+    source.createOrReplaceTempView(_SOURCE)
+    sql = merge_sql(
+        work.mirror, _SOURCE, schema, absent=absent, covered_scn=covered_scn, force=force
+    )
+    with work.commit(source.sparkSession, doing, metadata, txn):
+        return list(source.sparkSession.sql(sql).collect())
+
+
+def replaced(
+    work: TableWork,
+    source: Any,
+    schema: TableSchema,
+    *,
+    doing: str,
+    metadata: str,
+    txn: tuple[str, int],
+) -> list[Any]:
+    """Put the rows of a DataFrame in the place of what the mirror has of their keys by :func:`replace_sql`, in one commit; returns
+    MERGE's own counts, none if Delta skipped a repeated transaction."""
+    source.createOrReplaceTempView(_SOURCE)
+    with work.commit(source.sparkSession, doing, metadata, txn):
+        sql = replace_sql(work.mirror, _SOURCE, schema)
+        return list(source.sparkSession.sql(sql).collect())
+
+
+def merge_report(table: TableId, counts: list[Any], changes: int, started: float) -> TableApplied:
+    """A report from MERGE's own counts."""
+    if not counts:
+        return TableApplied(table=table, skipped=True)
+    row = counts[0]
+    return TableApplied(
+        table=table,
+        rows_inserted=row["num_inserted_rows"],
+        rows_updated=row["num_updated_rows"],
+        rows_deleted=row["num_deleted_rows"],
+        changes=changes,
+        seconds=time.monotonic() - started,
+    )
 
 
 def merge_sql(
@@ -25,7 +89,7 @@ def merge_sql(
     covered_scn: int = 0,
     force: bool = False,
 ) -> str:
-    """MERGE of ``source`` (columns as ``reduce.reduced_sql`` gives them) into the Delta table at ``mirror``.
+    """MERGE of ``source`` (columns as ``stage.reducing.merge_source`` gives them) into the Delta table at ``mirror``.
 
     Args:
         mirror: The mirror's folder.

@@ -1,4 +1,7 @@
-"""Which state do a table's changes leave for each key? Generated Spark SQL from change log rows to one row per key.
+"""Which state does a whole change log leave for each key? Generated Spark SQL from its rows to one row per key.
+
+It is the rule of ``stage.reducing``, which has a window's changes, for what is derived from everything that the change log has, the
+rows of chunks and the defaults of columns that were added included.
 
 **Events.** An insert or snapshot row *puts* its key, an update *sets* its key, a delete *deletes* its key; an update that
 changes the key deletes the old key and puts the new one. The order is (commit SCN, ordinal); rows of a chunk stand behind
@@ -22,8 +25,9 @@ from collections.abc import Mapping, Sequence
 
 from cdc_core.errors import DecodeError
 from cdc_core.lake.spark import packed_error
-from cdc_core.lake.tables import CHUNK_ORDINAL, quote_name, string_literal
+from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import CHUNK_ORDINAL
 
 SNAPSHOT_HINT = "Take a new snapshot of the table."
 
@@ -96,55 +100,6 @@ keyed AS (
 {_final_select(schema, absent, defaults)}
 FROM grouped
 """
-
-
-def shared_keys_sql(changes: str, schema: TableSchema) -> str:
-    """SELECT of one row if a key belonged to several ROW_IDs inside one transaction, of none otherwise.
-
-    Oracle checks a DEFERRABLE key at COMMIT, and moves rows between partitions and blocks as an insert and a delete: the new
-    row of a key may be inserted before the old one is deleted, and then the last change of the key is not its state.
-    """
-    keys = ", ".join(_either_image(column) for column in schema.key)
-    return f"""
-SELECT 1 FROM {changes} GROUP BY {keys}, _cdc_commit_scn, _cdc_xid
-HAVING MIN(_cdc_row_id) <> MAX(_cdc_row_id) LIMIT 1
-"""
-
-
-def last_change_sql(changes: str, schema: TableSchema) -> str:
-    """:func:`reduced_sql` for changes of which none moves a key and none lacks a column, and in which a key has one ROW_ID
-    per transaction (:func:`shared_keys_sql`): the last change of a key counts.
-
-    The changes of a key inside a transaction are then those of one row, and in its order. It saves most of the planning,
-    which for a small window is most of the time.
-    """
-    key_images = ", ".join(
-        f"{_either_image(column)} AS key{i}" for i, column in enumerate(schema.key)
-    )
-    keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
-    columns = ", ".join(
-        f"key{schema.key.index(column)} AS {quote_name(column)}"
-        if column in schema.key
-        else f"last.img.{quote_name(column)} AS {quote_name(column)}"
-        for column in schema.column_names
-    )
-    return f"""
-SELECT {columns}, pos.cs AS _cdc_commit_scn, pos.o AS _cdc_ordinal,
-  IF(last.op = 'd', 'del', 'row') AS _cdc_kind, CAST(ARRAY() AS ARRAY<STRING>) AS _cdc_missing, FALSE AS _cdc_lost,
-  new AS _cdc_new
-FROM (
-  SELECT {keys}, MAX(pos) AS pos, BOOL_OR(op = 'c') AND NOT BOOL_OR(op = 'd') AS new, MAX_BY(NAMED_STRUCT('op', op, 'img', img), pos) AS last
-  FROM (
-    SELECT {key_images}, _cdc_op AS op, COALESCE(after, before) AS img,
-      NAMED_STRUCT('cs', _cdc_commit_scn, 'o', _cdc_ordinal) AS pos
-    FROM {changes}
-  ) GROUP BY {keys}
-)
-"""
-
-
-def _either_image(column: str) -> str:
-    return f"COALESCE(after.{quote_name(column)}, before.{quote_name(column)})"
 
 
 def events_sql(changes: str, schema: TableSchema) -> str:

@@ -9,25 +9,18 @@ from __future__ import annotations
 import time
 
 from cdc_core.errors import LakeError, NotYetError
-from cdc_core.lake.changes import change_facts, window_view
-from cdc_core.lake.deriving import derive, rederived_view
+from cdc_core.lake.changes import change_facts, window_sql
+from cdc_core.lake.deriving import derived_sql, rederived_sql
 from cdc_core.lake.evolution import settle_schema
 from cdc_core.lake.history import read_commits, read_log
-from cdc_core.lake.merge import merge_sql
+from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.spark import translated
-from cdc_core.lake.tables import (
-    COMMIT_SCN,
-    ORDINAL,
-    create_sql,
-    mirror_ddl,
-    mirror_properties,
-    quote_name,
-)
-from cdc_core.lake.windows import report
+from cdc_core.lake.tables import quote_name
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 
 def replay_window(
@@ -46,26 +39,32 @@ def replay_window(
             hint="Apply it first: `redolake run`.",
             **work.facts(window=manifest.window.key, mirror_scn=position),
         )
+    schema = settle_schema(work, schema)
     session = work.open_session()
-    schema = settle_schema(work, session, schema)
-    view = window_view(session, work.changelog, manifest.window.scn_high)
-    changes = change_facts(session, view, schema).changes
-    if changes == 0:
+    changes = window_sql(work.changelog, manifest.window.scn_high)
+    count = change_facts(session, changes, schema).changes
+    if count == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started, skipped=True)
-    reduced, missing = rederived_view(
-        work, session, view, schema, position=position, covered_scn=covered_scn
+    sql, missing = rederived_sql(
+        work, session, changes, schema, position=position, covered_scn=covered_scn
     )
     with translated("deriving a window's keys", **work.facts()):
-        same = session.table(reduced).isEmpty()
+        # It is looked at twice, and derived once.
+        different = session.sql(sql).localCheckpoint()
+        same = different.isEmpty()
+    seconds = time.monotonic() - started
     if same:
-        return TableApplied(
-            table=work.table, changes=changes, seconds=time.monotonic() - started, skipped=True
-        )
-    sql = merge_sql(work.mirror, reduced, schema, absent=missing, force=True)
-    metadata = work.metadata("replay", position, window=manifest.window.key)
-    with work.commit(session, "mending the mirror", metadata):
-        counts = session.sql(sql).collect()
-    return report(work.table, counts, changes, started)
+        return TableApplied(table=work.table, changes=count, seconds=seconds, skipped=True)
+    counts = merged(
+        work,
+        different,
+        schema,
+        doing="mending the mirror",
+        metadata=work.metadata("replay", position, window=manifest.window.key),
+        absent=missing,
+        force=True,
+    )
+    return merge_report(work.table, counts, count, started)
 
 
 def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
@@ -82,21 +81,17 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
         )
     version, session = log.version, work.open_session()
     if read_log(work.mirror) is None:
-        work.fence()
-        properties = mirror_properties(work.source, schema, work.generation)
-        with translated("creating a Delta table", **work.facts(path=work.mirror)):
-            session.sql(create_sql(work.mirror, mirror_ddl(schema), properties))
-    schema = settle_schema(work, session, schema)
+        work.create_table(work.mirror, schema)
+    schema = settle_schema(work, schema)
     done = work.position()
     position = max(done.changelog_scn or 0, done.mirror_scn or 0)
     with translated("deriving the mirror", **work.facts()):
-        derive(work, session, schema, position, wanted=None)
-        columns = ", ".join(
-            quote_name(column) for column in (*schema.column_names, COMMIT_SCN, ORDINAL)
-        )
-        rows = session.sql(f"SELECT {columns} FROM derived WHERE _cdc_kind = 'row'")
-        counts = session.sql(
-            "SELECT COUNT_IF(_cdc_kind = 'row') AS n, COUNT_IF(SIZE(_cdc_missing) > 0) AS missing FROM derived"
+        sql, _ = derived_sql(work, session, schema, position, wanted=None)
+        derived = session.sql(sql)
+        columns = [quote_name(column) for column in (*schema.column_names, COMMIT_SCN, ORDINAL)]
+        rows = derived.where("_cdc_kind = 'row'").select(*columns)
+        counts = derived.selectExpr(
+            "COUNT_IF(_cdc_kind = 'row') AS n", "COUNT_IF(SIZE(_cdc_missing) > 0) AS missing"
         ).collect()[0]
     if counts["missing"]:
         raise LakeError(

@@ -64,9 +64,11 @@ _starting = threading.Lock()
 logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
-INTERPRETED = {
+SMALL_WORK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
 }
 
 
@@ -122,18 +124,11 @@ def _require_delta(session: Any) -> None:
         )
 
 
-@contextmanager
-def interpreted(session: Any, *, small: bool) -> Iterator[None]:
-    """Let Spark interpret its plans for the block, if the work is small: compiling them would take longer than the work."""
-    if small:
-        for name, value in INTERPRETED.items():
-            session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if not _has_ended():
-            for name in INTERPRETED:
-                session.conf.unset(name)
+def expect_small_work(session: Any) -> None:
+    """From now on the session's plans are interpreted and taken as they are: for little work, compiling and adapting them would take
+    longer than the work."""
+    for name, value in SMALL_WORK.items():
+        session.conf.set(name, value)
 
 
 def stop_spark() -> None:

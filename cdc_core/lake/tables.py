@@ -12,35 +12,7 @@ from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
-
-COMMIT_SCN = "_cdc_commit_scn"
-ORDINAL = "_cdc_ordinal"
-CHUNK_ORDINAL = 2**63 - 1
-"""Ordinal of rows that a chunk brought: behind every change of the same SCN, since the chunk has seen them."""
-
-CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
-    ("_cdc_op", pa.string()),
-    (COMMIT_SCN, pa.int64()),
-    (ORDINAL, pa.int64()),
-    ("_cdc_scn", pa.int64()),
-    ("_cdc_xid", pa.string()),
-    ("_cdc_window", pa.int64()),
-    ("_cdc_timestamp", pa.timestamp("us")),
-    ("_cdc_commit_timestamp", pa.timestamp("us")),
-    ("_cdc_username", pa.string()),
-    ("_cdc_rs_id", pa.string()),
-    ("_cdc_thread", pa.int32()),
-    ("_cdc_row_id", pa.string()),
-    ("_cdc_snapshot", pa.string()),
-    ("_cdc_absent", pa.list_(pa.string())),
-    ("_cdc_before_absent", pa.list_(pa.string())),
-    ("_cdc_columns", pa.int32()),
-)
-"""Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
-
-``_cdc_absent`` and ``_cdc_before_absent`` name the columns that ``after`` and ``before`` do not carry, which is not the same as
-NULL. ``_cdc_columns`` is the number of user columns that the table had when the row was written: columns that were added later are
-not in the row, and Oracle gives them their default; a column that was there and that an insert does not list is NULL."""
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 
 SCHEMA_PROPERTY = "redolake.schema"
 """Change log property: the newest version of the table that both Delta tables have, or are being given."""
@@ -50,6 +22,9 @@ ADDED_PROPERTY = "redolake.added"
 
 GENERATION_PROPERTY = "redolake.generation"
 """Which generation of the table this is: an older one is moved aside when a newer one begins."""
+
+CHANGELOG_INDEXED = ("_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_window", "_cdc_snapshot")
+"""Columns of the change log with statistics in Delta's log: what windows, chunks and replays look for."""
 
 _REFUSED = re.compile(r"[ ,;{}()\n\t=.]")
 
@@ -93,27 +68,19 @@ def spark_type(kind: pa.DataType) -> str:
         pa.float32(): "FLOAT",
         pa.timestamp("us"): "TIMESTAMP_NTZ",
         pa.binary(): "BINARY",
+        pa.bool_(): "BOOLEAN",
     }[kind]
 
 
-def change_schema(schema: TableSchema) -> pa.Schema:
-    """Arrow schema of the change log: :data:`CHANGE_FIELDS`, then the structs ``before`` and ``after``."""
-    row = pa.struct(list(arrow_schema(schema)))
-    fields = [pa.field(name_, kind) for name_, kind in CHANGE_FIELDS]
-    return pa.schema([*fields, pa.field("before", row), pa.field("after", row)])
-
-
-def change_ddl(schema: TableSchema) -> str:
-    """The change log's columns as Spark writes a schema."""
-    fields = ", ".join(f"{quote_name(n)}: {spark_type(kind)}" for n, kind in columns_of(schema))
-    plain = ", ".join(f"{quote_name(n)} {spark_type(kind)}" for n, kind in CHANGE_FIELDS)
-    return f"{plain}, before STRUCT<{fields}>, after STRUCT<{fields}>"
-
-
-def mirror_ddl(schema: TableSchema) -> str:
+def mirror_columns(schema: TableSchema) -> pa.Schema:
     """The mirror's columns with Oracle's types as comments."""
-    user = [column_ddl(schema, column) for column in schema.columns]
-    return ", ".join([*user, f"{quote_name(COMMIT_SCN)} BIGINT", f"{quote_name(ORDINAL)} BIGINT"])
+    kinds = {column.name: oracle_type(column) for column in schema.columns}
+    return pa.schema(
+        [
+            field.with_metadata({"comment": kinds[field.name]}) if field.name in kinds else field
+            for field in mirror_schema(schema)
+        ]
+    )
 
 
 def column_ddl(schema: TableSchema, column: Column) -> str:
@@ -156,7 +123,7 @@ def changelog_properties(source: str, schema: TableSchema, generation: int) -> d
     return {
         **_properties(source, schema, "changelog", generation),
         SCHEMA_PROPERTY: json.dumps(schema.as_json()),
-        "delta.dataSkippingStatsColumns": f"_cdc_op,{COMMIT_SCN},{ORDINAL},_cdc_window,_cdc_snapshot",
+        "delta.dataSkippingStatsColumns": ",".join(CHANGELOG_INDEXED),
     }
 
 
@@ -168,14 +135,6 @@ def _properties(source: str, schema: TableSchema, role: str, generation: int) ->
         "redolake.role": role,
         GENERATION_PROPERTY: str(generation),
     }
-
-
-def create_sql(path: str, ddl: str, properties: dict[str, str]) -> str:
-    """The statement that creates a Delta table if it is not there."""
-    listed = ", ".join(
-        f"{string_literal(key)} = {string_literal(value)}" for key, value in properties.items()
-    )
-    return f"CREATE TABLE IF NOT EXISTS {delta(path)} ({ddl}) USING delta TBLPROPERTIES ({listed})"
 
 
 def check_names(schema: TableSchema) -> None:

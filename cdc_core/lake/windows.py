@@ -6,32 +6,31 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from cdc_core.errors import LakeError, NotYetError, WindowConflictError
-from cdc_core.lake.carry import carried_view
-from cdc_core.lake.changes import (
-    ChangeFacts,
-    ObservedFacts,
-    change_facts,
-    decoded_changes,
-    window_view,
-)
-from cdc_core.lake.committed import read_committed
-from cdc_core.lake.deriving import rederived_view
+from cdc_core.lake.carry import carried_sql, mirror_origin
+from cdc_core.lake.changes import window_sql
+from cdc_core.lake.deriving import rederived_sql
 from cdc_core.lake.evolution import added_columns, check_mirror, settle_schema
-from cdc_core.lake.history import read_log
-from cdc_core.lake.merge import merge_sql
-from cdc_core.lake.reduce import last_change_sql, reduced_sql, shared_keys_sql
-from cdc_core.lake.spark import interpreted, translated
-from cdc_core.lake.tables import delta
+from cdc_core.lake.history import filesystem_of, read_log
+from cdc_core.lake.merge import merge_report, merged
+from cdc_core.lake.reduce import reduced_sql
+from cdc_core.lake.spark import translated
+from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
-
-ONE_TASK_CHANGES_MAX = 20_000
-"""Up to so many changes are reduced in one task: the reduction's steps then need no shuffle between them, each of which costs
-more than the work."""
+from cdc_core.stage.changes import WindowChanges
+from cdc_core.stage.committed import CommittedTransactions, read_committed
+from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.layout import change_schema
+from cdc_core.stage.reducing import merge_sources
+from cdc_core.stage.window import staged_changes
 
 
 def apply_window(
@@ -53,7 +52,7 @@ def apply_window(
     have deleted them: the window's keys are then derived from the whole change log, as when a window is replayed.
 
     Repeating it at any point gives the same tables: each of the two commits carries the window in its transaction
-    identifier, and the MERGE reads its changes back from the change log.
+    identifier, and what is merged is read back from the change log's files.
     """
     started = time.monotonic()
     window = manifest.window
@@ -62,112 +61,99 @@ def apply_window(
     if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
         return TableApplied(table=work.table, skipped=True)
     _check_order(where, done.mirror_scn, position, window.scn_low)
-    committed = read_committed(
-        transactions_paths, work.table, window, ordinal=manifest.ordinal, late_above=late_above
-    )
+    committed = read_committed(transactions_paths, work.table, window, late_above=late_above)
     if committed.count == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
     _check_store(where, position, window.scn_high)
-    session = work.open_session()
     if position is None:
-        work.create_tables(session, schema)
+        work.create_tables(schema)
     excluded = schema.excluded
-    check_mirror(work, schema := settle_schema(work, session, schema), work.require_mirror())
-    metadata = {"scn_low": window.scn_low, "window": window.key}
-    small = (
-        committed.earlier == ()
-        and manifest.rows_by_table.get(str(work.table), 0) <= ONE_TASK_CHANGES_MAX
+    check_mirror(work, schema := settle_schema(work, schema), work.require_mirror())
+    files = _files_of(work, schema, window.scn_high, done.changelog_scn)
+    if not files:
+        decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), excluded)
+        files = _append_changes(work, window, committed, redo_paths, decoder)
+    if not files:  # everything was taken back
+        return TableApplied(table=work.table, seconds=time.monotonic() - started)
+    filesystem, root = filesystem_of(work.changelog)
+    changes = WindowChanges(
+        filesystem, [f"{root}/{file}" for file in files], schema, window.scn_high
     )
-    with interpreted(session, small=small):
-        facts: ChangeFacts | None = None
-        if not _has_window(work, session, window.scn_high, done.changelog_scn):
-            changes = decoded_changes(
-                session,
-                manifest,
-                schema,
-                committed,
-                redo_paths,
-                transactions_paths,
-                decode,
-                earlier,
-                excluded,
-            )
-            observed = ObservedFacts(changes, schema)
-            work.append(
-                observed.frame,
-                work.changelog,
-                "appending a window to the change log",
-                work.metadata("window", window.scn_high, **metadata),
-                (work.window_app, window.scn_high),
-            )
-            facts = observed.get()
-        view = window_view(session, work.changelog, window.scn_high)
-        facts = facts or change_facts(session, view, schema)
-        if committed.late:
-            source, absent = rederived_view(
-                work, session, view, schema,
-                position=window.scn_high, covered_scn=covered_scn, is_late=True,
-            )  # fmt: skip
-        else:
-            if facts.changes <= ONE_TASK_CHANGES_MAX:
-                session.table(view).coalesce(1).createOrReplaceTempView(view)
-            source, absent = reduced_view(work, session, view, schema, facts), facts.absent
-    text = merge_sql(
-        work.mirror,
-        source,
-        schema,
-        absent=absent,
-        covered_scn=covered_scn,
-        force=committed.late > 0,
-    )
-    with work.commit(
-        session,
-        "merging a window into the mirror",
-        work.metadata("window", window.scn_high, changes=facts.changes, **metadata),
+    try:
+        counts, count = _merge(work, window, schema, changes, covered_scn, committed.late > 0)
+    finally:
+        changes.close()
+    return merge_report(work.table, counts, count, started)
+
+
+def _append_changes(
+    work: TableWork,
+    window: ScnWindow,
+    committed: CommittedTransactions,
+    redo_paths: Sequence[str],
+    decoder: ChangeDecoder,
+) -> list[str]:
+    """Append the window to the change log; returns the names of the files that it has there."""
+    file = work.append_rows(
+        work.changelog,
+        change_schema(decoder.schema),
+        staged_changes(committed, work.table, window, redo_paths, decoder),
+        "appending a window to the change log",
+        _metadata(work, window),
         (work.window_app, window.scn_high),
-    ):
-        counts = session.sql(text).collect()
-    return report(work.table, counts, facts.changes, started)
-
-
-def reduced_view(
-    work: TableWork, session: Any, view: str, schema: TableSchema, facts: ChangeFacts
-) -> str:
-    """A view with one row per key of a window's changes."""
-    defaults = added_columns(read_log(work.changelog))
-    if facts.moved_absent:
-        view = carried_view(session, view, schema, facts.absent, defaults, work.mirror)
-    with translated("reducing a window", **work.facts()):
-        if facts.moved or facts.absent or _shares_keys(session, view, schema, facts):
-            reduced = reduced_sql(view, schema, absent=facts.absent, defaults=defaults)
-        else:
-            reduced = last_change_sql(view, schema)
-        # MERGE looks at its source several times; it shall plan and compute the reduction once.
-        session.sql(reduced).localCheckpoint().createOrReplaceTempView("reduced")
-    return "reduced"
-
-
-def _shares_keys(session: Any, view: str, schema: TableSchema, facts: ChangeFacts) -> bool:
-    """Did a key belong to several rows inside a transaction? Only a window with inserts and deletes is asked."""
-    if not (facts.inserts and facts.deletes):
-        return False
-    return not session.sql(shared_keys_sql(view, schema)).isEmpty()
-
-
-def report(table: TableId, counts: list[Any], changes: int, started: float) -> TableApplied:
-    """A report from MERGE's own metrics; Delta gives none when it skipped a repeated transaction."""
-    if not counts:
-        return TableApplied(table=table, skipped=True)
-    row = counts[0]
-    return TableApplied(
-        table=table,
-        rows_inserted=row["num_inserted_rows"],
-        rows_updated=row["num_updated_rows"],
-        rows_deleted=row["num_deleted_rows"],
-        changes=changes,
-        seconds=time.monotonic() - started,
-        skipped=False,
+        indexed=CHANGELOG_INDEXED,
     )
+    return [] if file is None else [file.name]
+
+
+def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
+    facts = {"scn_low": window.scn_low, "window": window.key, **more}
+    return work.metadata("window", window.scn_high, **facts)
+
+
+def _merge(
+    work: TableWork,
+    window: ScnWindow,
+    schema: TableSchema,
+    changes: WindowChanges,
+    covered_scn: int,
+    is_late: bool,
+) -> tuple[list[Any], int]:
+    """Merge the window's changes into the mirror; returns MERGE's counts, and the number of changes."""
+    facts = changes.facts()
+    count, absent = facts.changes, facts.absent
+    session = work.open_session()
+    commit: dict[str, Any] = {
+        "doing": "merging a window into the mirror",
+        "metadata": _metadata(work, window, changes=count),
+        "txn": (work.window_app, window.scn_high),
+        "covered_scn": covered_scn,
+        "force": is_late,
+    }
+    if is_late:
+        sql, absent = rederived_sql(
+            work, session, window_sql(work.changelog, window.scn_high), schema,
+            position=window.scn_high, covered_scn=covered_scn, is_late=True,
+        )  # fmt: skip
+    elif facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog))):
+        # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key; rows
+        # from before a column was added have its default.
+        sql = _carried_sql(work, window.scn_high, schema, absent)
+    else:
+        with staged_frame(work, session, merge_sources(changes, schema, absent)) as frame:
+            return merged(work, frame, schema, absent=absent, **commit), count
+    with translated("reducing a window", **work.facts()):
+        # MERGE looks at its source several times; it shall plan and compute the reduction once.
+        frame = session.sql(sql).localCheckpoint()
+    return merged(work, frame, schema, absent=absent, **commit), count
+
+
+def _carried_sql(work: TableWork, scn_high: int, schema: TableSchema, absent: Sequence[str]) -> str:
+    """One row per key, in which changes of key carry the columns that can be proved."""
+    defaults = added_columns(read_log(work.changelog))
+    origin = mirror_origin(work.mirror, schema, absent)
+    rows = carried_sql(window_sql(work.changelog, scn_high), schema, absent, defaults, origin)
+    return reduced_sql(f"({rows})", schema, absent=absent, defaults=defaults)
 
 
 def _check_order(
@@ -201,22 +187,29 @@ def _check_store(where: Mapping[str, object], position: int | None, scn_high: in
         )
 
 
-def _has_window(work: TableWork, session: Any, scn_high: int, changelog_scn: int | None) -> bool:
-    """Is the window in the change log already, perhaps under an older generation's identifier?"""
-    if changelog_scn is not None and changelog_scn >= scn_high:
-        return True
+def _files_of(
+    work: TableWork, schema: TableSchema, scn_high: int, changelog_scn: int | None
+) -> list[str]:
+    """The change log's files that hold the window, if it is there already, perhaps under an older generation's identifier; none
+    if it is not."""
+    from deltalake import DeltaTable
+
     log = read_log(work.changelog)
     prefix = work.window_app.rsplit("/", 1)[0] + "/"
-    older = [
+    reached = [
         version
         for app, version in (log.transactions.items() if log else ())
         if app.startswith(prefix) and app.removeprefix(prefix).isdigit()
     ]
-    if not any(version >= scn_high for version in older):
-        return False
-    with translated("reading the change log", **work.facts()):
-        found = session.sql(
-            f"SELECT 1 FROM {delta(work.changelog)} "
-            f"WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL LIMIT 1"
-        ).collect()
-    return bool(found)
+    if max(changelog_scn or -1, *reached, -1) < scn_high:
+        return []
+    found = pa.table(DeltaTable(work.changelog).get_add_actions(flatten=True))
+    least, most = found["min._cdc_window"], found["max._cdc_window"]
+    inside = pc.and_(pc.less_equal(least, scn_high), pc.greater_equal(most, scn_high))
+    names: list[str] = found["path"].filter(pc.fill_null(inside, True)).to_pylist()
+    filesystem, root = filesystem_of(work.changelog)
+    changes = WindowChanges(filesystem, [f"{root}/{name}" for name in names], schema, scn_high)
+    try:
+        return names if changes.facts().changes else []
+    finally:
+        changes.close()

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from cdc_core.errors import LakeError
+from cdc_core.lake.appending import NewFile, commit_files, create_table, write_file
 from cdc_core.lake.history import DeltaLog, move_aside, read_log
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
     GENERATION_PROPERTY,
-    change_ddl,
     changelog_path,
     changelog_properties,
     check_names,
-    create_sql,
-    mirror_ddl,
+    mirror_columns,
     mirror_path,
     mirror_properties,
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import change_schema
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
@@ -47,7 +49,7 @@ class DeltaPosition:
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """One table's tools. ``session`` starts Spark when it is first asked for; each work has a session of its own."""
+    """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work."""
 
     root: str
     source: str
@@ -65,6 +67,11 @@ class TableWork:
     def changelog(self) -> str:
         """The change log's folder."""
         return changelog_path(self.root, self.source, self.table)
+
+    @property
+    def staging(self) -> str:
+        """The folder for rows on their way into the mirror."""
+        return f"{self.root.rstrip('/')}/{self.source}/staging/{self.table.path}"
 
     @property
     def window_app(self) -> str:
@@ -100,18 +107,14 @@ class TableWork:
             )
         return log
 
-    def create_tables(self, session: Any, schema: TableSchema) -> None:
+    def create_tables(self, schema: TableSchema) -> None:
         """Create both Delta tables unless they are there; those of an older generation are moved aside.
 
         Raises:
             LakeError: A newer generation has begun.
         """
         check_names(schema)
-        facts = (self.source, schema, self.generation)
-        for path, ddl, properties in (
-            (self.changelog, change_ddl(schema), changelog_properties(*facts)),
-            (self.mirror, mirror_ddl(schema), mirror_properties(*facts)),
-        ):
+        for path in (self.changelog, self.mirror):
             log = read_log(path)
             found = (
                 self.generation if log is None else int(log.properties.get(GENERATION_PROPERTY, 1))
@@ -127,9 +130,19 @@ class TableWork:
                 move_aside(path, f".g{found}")
                 log = None
             if log is None:
-                self.fence()
-                with translated("creating a Delta table", **self.facts(path=path)):
-                    session.sql(create_sql(path, ddl, properties))
+                self.create_table(path, schema)
+
+    def create_table(self, path: str, schema: TableSchema) -> None:
+        """Create the change log or the mirror, without rows; it needs no Spark."""
+        facts = (self.source, schema, self.generation)
+        columns, properties = (
+            (mirror_columns(schema), mirror_properties(*facts))
+            if path == self.mirror
+            else (change_schema(schema), changelog_properties(*facts))
+        )
+        self.fence()
+        doing = "creating a Delta table"
+        create_table(path, columns, properties, doing=doing, facts=self.facts(path=path))
 
     def metadata(self, kind: str, scn_high: int, **more: object) -> str:
         """User metadata of a commit: which state of Oracle the table has from here on."""
@@ -144,15 +157,38 @@ class TableWork:
         settings: Mapping[str, str] = {_METADATA: metadata}
         if txn is not None:
             settings = {**settings, _APP_ID: txn[0], _VERSION: str(txn[1])}
-        for setting, value in settings.items():
-            session.conf.set(setting, value)
-        try:
-            self.fence()
-            with translated(doing, **self.facts()):
+        with translated(doing, **self.facts()):
+            for setting, value in settings.items():
+                session.conf.set(setting, value)
+            try:
+                self.fence()
                 yield
-        finally:
-            for setting in (_METADATA, _APP_ID, _VERSION):
-                session.conf.unset(setting)
+            finally:
+                for setting in settings:
+                    session.conf.unset(setting)
+
+    def append_rows(
+        self,
+        path: str,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        doing: str,
+        metadata: str,
+        txn: tuple[str, int],
+        *,
+        indexed: Sequence[str],
+    ) -> NewFile | None:
+        """Append rows to a Delta table without Spark, in one commit; None, and no commit, if there are none.
+
+        ``indexed`` are the columns of which the commit gets statistics.
+        """
+        file = write_file(path, schema, batches, indexed)
+        if file is not None:
+            self.fence()
+            commit_files(
+                path, schema, [file], metadata=metadata, txn=txn, doing=doing, facts=self.facts()
+            )
+        return file
 
     def append(
         self, frame: Any, path: str, doing: str, metadata: str, txn: tuple[str, int]

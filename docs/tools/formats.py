@@ -10,9 +10,10 @@ from dataclasses import fields
 
 import pyarrow as pa
 
-from cdc_core.lake.tables import CHANGE_FIELDS, spark_type
+from cdc_core.lake.tables import spark_type
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, WindowManifest
+from cdc_core.stage.layout import CHANGE_FIELDS
 from docs.tools.markdown import code, table
 
 REDO: Mapping[str, str] = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.lake.rollback import RedoRow, surviving
 from cdc_core.landing.manifest import WindowManifest
+from cdc_core.stage.rollback import RedoRow, surviving
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
 from tests.capture.source import Source

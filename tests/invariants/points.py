@@ -126,17 +126,17 @@ def _before_statement(reached: Callable[[], None]) -> None:
 def _between_deltas(reached: Callable[[], None]) -> None:
     from cdc_core.lake import windows
 
-    _before(windows, "window_view", reached)
+    _before(windows, "_merge", reached)
 
 
 def _in_merge(reached: Callable[[], None]) -> None:
     """When a MERGE has written a file of the mirror and not committed it."""
     from cdc_core.lake import windows
 
-    original = windows.merge_sql
+    original = windows.merged
 
-    def wrapped(mirror: str, *args: Any, **kwargs: Any) -> str:
-        folder = Path(mirror)
+    def wrapped(work: Any, *args: Any, **kwargs: Any) -> Any:
+        folder = Path(work.mirror)
         before = _files(folder)
         commits = len(list((folder / "_delta_log").glob("*.json")))
 
@@ -148,9 +148,9 @@ def _in_merge(reached: Callable[[], None]) -> None:
                 time.sleep(POLL_SECONDS)
 
         threading.Thread(target=watch, daemon=True).start()
-        return original(mirror, *args, **kwargs)
+        return original(work, *args, **kwargs)
 
-    windows.merge_sql = wrapped
+    windows.merged = wrapped
 
 
 def _files(folder: Path) -> set[Path]:

@@ -9,14 +9,9 @@ from typing import Any
 
 def _absent_as_null() -> None:
     """Rule 7 broken: every change is taken to carry every column, so an unchanged LOB becomes NULL in the mirror."""
-    from cdc_core.lake import changes
+    from cdc_core.stage.changes import LightChanges
 
-    original = changes._facts
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return replace(original(*args, **kwargs), absent=(), moved_absent=0)
-
-    changes._facts = wrapped
+    LightChanges.absent = lambda *_: ()  # type: ignore[method-assign, assignment]
 
 
 def _mining_from_the_snapshot() -> None:
@@ -34,12 +29,13 @@ def _mining_from_the_snapshot() -> None:
 
 def _rollbacks_ignored() -> None:
     """Rule 1 broken: what ROLLBACK TO SAVEPOINT undid stays."""
-    from cdc_core.lake import changes
+    from cdc_core.stage import rollback
 
-    def wrapped(_committed: Any) -> str:
-        return "SELECT *, CAST(NULL AS STRING) AS problem FROM committed WHERE NOT rollback"
+    def wrapped(rows: Any) -> rollback.Undone:
+        undo = rows.filter(rows["rollback"])
+        return rollback.Undone(undo["ordinal"].to_numpy(), {})
 
-    changes._without_undone = wrapped
+    rollback.find_undone = wrapped
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_core.errors import ConfigError, SchemaMismatchError
 from cdc_core.landing.manifest import SchemaChange
+from cdc_core.schema.table import Column
 
 pytestmark = pytest.mark.spark
 
@@ -39,14 +40,16 @@ def test_added_columns_are_followed(
         columns.varchar("STATE", default="'it''s new'"),
         columns.number("WEIGHT", 8, 3),
         columns.number("COUNT", 9, 0, default="0"),
+        # The first column of its kind: Delta wants the feature named before it.
+        Column("SEEN", "DATE", 7, 0, None, None, nullable=True),
     )
     ddl_scn, ddl_ordinal = source.tick(), source.next_ordinal()
     source.schema = dataclasses.replace(_with(source.schema, *added), scn_from=ddl_scn)
     for rid in source.rows:
-        source.rows[rid] |= {"STATE": "it's new", "WEIGHT": None, "COUNT": 0}
+        source.rows[rid] |= {"STATE": "it's new", "WEIGHT": None, "COUNT": 0, "SEEN": None}
     for state in source.states.values():
         for known in state.values():
-            known |= {"STATE": "it's new", "WEIGHT": None, "COUNT": 0}
+            known |= {"STATE": "it's new", "WEIGHT": None, "COUNT": 0, "SEEN": None}
     tx = source.begin()
     tx.update(ids[2], {"STATE": "changed", "WEIGHT": Decimal("1.250")})
     tx.update(before_ddl, {"COUNT": 7})

@@ -14,7 +14,9 @@ from deltalake import DeltaTable, QueryBuilder
 from cdc_core.config import LakeConfig
 from cdc_core.errors import CdcError
 from cdc_core.lake import deriving, windows
+from cdc_core.lake.changes import change_facts
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.reduce import reduced_sql
 
 pytestmark = pytest.mark.spark
 READ_AT = 100
@@ -87,7 +89,7 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
     assert rows(tmp_path / "lake", source.schema) != source.state(second.scn_high), "nothing hidden"
     assert image("right", again=True) == true
     broken: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-        "the newest change of the window counts": (windows, "rederived_view", _as_they_come),
+        "the newest change of the window counts": (windows, "rederived_sql", _as_they_come),
         "keys are derived one by one": (deriving, "_carries", lambda *_: False),
     }
     for name, (where, attribute, wrong) in broken.items():
@@ -96,6 +98,6 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
             assert image(name) != true, name
 
 
-def _as_they_come(work: Any, session: Any, view: str, schema: Any, **_more: Any) -> Any:
-    facts = windows.change_facts(session, view, schema)
-    return windows.reduced_view(work, session, view, schema, facts), facts.absent
+def _as_they_come(work: Any, session: Any, changes: str, schema: Any, **_more: Any) -> Any:
+    absent = change_facts(session, changes, schema).absent
+    return reduced_sql(changes, schema, absent=absent, defaults={}), absent

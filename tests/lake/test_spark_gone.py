@@ -26,10 +26,12 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     tx.insert(row(2))
     tx.commit()
     window = source.cut()
-    ended = []
+    ended: list[int] = []
+    commits: list[str] = []
 
     def fence() -> None:
-        if not ended:
+        commits.append("the change log's" if not commits else "the mirror's")
+        if len(commits) == 2:
             process = SparkContext._gateway.proc
             process.kill()
             process.wait()

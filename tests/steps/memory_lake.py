@@ -1,6 +1,6 @@
 """A lake in memory: what the steps ask of :class:`cdc_core.lake.lake.Lake`, without a JVM.
 
-It decodes landed redo with the same pure functions that run inside Spark, keeps change logs and mirrors as Python values, and
+It decodes landed redo with the same pure functions as the lake, keeps change logs and mirrors as Python values, and
 is as strict about order and repetition as Delta is. ``fail`` makes the next calls for a table raise; ``calls`` is what was
 asked, in order.
 """
@@ -17,10 +17,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import CdcError, LakeError, NotYetError
-from cdc_core.lake import spark
-from cdc_core.lake.decoding import ChangeDecoder
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
 from cdc_core.lake.taken import Taken
 from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
@@ -28,6 +25,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
 
 Key = tuple[Any, ...]
 CHUNK_ORDINAL = 2**63 - 1
@@ -302,23 +301,16 @@ def _decoded(
 ) -> list[dict[str, Any]]:
     if not rows:
         return []
-    batch = pa.RecordBatch.from_pylist(rows)
-    codes = batch["operation_code"].cast(pa.int32())
-    batch = batch.set_column(
-        batch.schema.get_field_index("operation_code"), "operation_code", codes
-    )
-    problem = pa.nulls(batch.num_rows, pa.string())
-    batch = batch.set_column(batch.schema.get_field_index("problem"), "problem", problem)
-    try:
-        decoded = list(
-            ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier), excluded=excluded)(
-                iter([batch])
-            )
-        )
-    except RuntimeError as error:
-        ours = spark._unpacked_error(str(error))
-        raise error if ours is None else ours from None
-    return [row for batch in decoded for row in batch.to_pylist()]
+    kinds = {
+        "operation_code": pa.int32(),
+        "status": pa.int32(),
+        "thread": pa.int32(),
+        "problem": pa.string(),
+    }
+    columns = {name: pa.array([row[name] for row in rows], kinds.get(name)) for name in rows[0]}
+    decoder = ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier), excluded=excluded)
+    found: list[dict[str, Any]] = decoder(pa.table(columns)).to_pylist()
+    return found
 
 
 def _read_row(values: dict[str, Any] | None, scn: int) -> dict[str, Any]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.lake.rollback import (
+from cdc_core.model.operations import Operation
+from cdc_core.stage.rollback import (
+    COLUMNS,
     UNKNOWN_ROW_ID,
     NotUnderstoodError,
     RedoRow,
+    find_undone,
     surviving,
-    surviving_sql,
 )
-from cdc_core.model.operations import Operation
 
 INSERT, DELETE, UPDATE = Operation.INSERT, Operation.DELETE, Operation.UPDATE
 LOB_WRITE = Operation.LOB_WRITE
@@ -156,34 +157,37 @@ def test_undo_by_statement(text: str, left: str | None) -> None:
         assert [text.split()[place] for place in surviving(rows)] == left.split()
 
 
-@pytest.mark.spark
-def test_the_sql_form_is_the_same_rule(open_lake: Any) -> None:
-    """Legal transactions and rows thrown together, each as a transaction of its own, in one query."""
-    session = open_lake()._open_session()
+def test_the_form_by_columns_is_the_same_rule() -> None:
+    """Legal transactions and rows thrown together, each as a transaction of its own, all in one table."""
     cases = [transaction(seed).rows for seed in range(1500)]
     rng = random.Random(5)
     words = ["i1", "u1", "d1", "-d1", "-u1", "-i1", "i?", "w?", "u?", "u2", "-u2", "-d2", "-d?"]
     cases += [[row(rng.choice(words)) for _ in range(rng.randint(1, 8))] for _ in range(6000)]
-    rows, expected = [], set()
-    for number, case in enumerate(cases):
-        xid = f"x{number}"
-        rows += [
-            (xid, one.row_id or UNKNOWN_ROW_ID, place, int(one.operation), one.is_undo)
+    shuffled = list(enumerate(cases))
+    rng.shuffle(shuffled)
+    redo, expected, refused = [], set(), set()
+    for number, case in shuffled:
+        at = number << 8
+        redo += [
+            (
+                at + place,
+                f"x{number}",
+                int(one.operation),
+                one.row_id or UNKNOWN_ROW_ID,
+                one.is_undo,
+                True,
+            )
             for place, one in enumerate(case)
         ]
         try:
-            expected |= {(xid, place) for place in surviving(case)}
+            expected |= {at + place for place in surviving(case)}
         except NotUnderstoodError:
-            expected.add((xid, -1))
-    frame = session.createDataFrame(
-        rows,
-        "xid string, row_id string, ordinal bigint, operation_code int, rollback boolean",
-    )
-    frame.createOrReplaceTempView("redo_rows")
-    found = session.sql(surviving_sql("redo_rows")).collect()
-    refused = {one["xid"] for one in found if one["problem"]}
-    kept = {(one["xid"], one["ordinal"]) for one in found if one["xid"] not in refused}
-    wrong = (kept | {(xid, -1) for xid in refused}) ^ expected
-    assert not wrong, [(x, cases[int(x[1:])]) for x, _ in sorted(wrong)[:3]]
+            refused.add(number)
+    table = pa.table(dict(zip(COLUMNS, map(list, zip(*redo, strict=True)), strict=True)))
+    undone = find_undone(table)
+    assert {ordinal >> 8 for ordinal in undone.problems} == refused
+    left = undone.left_of(table)["ordinal"].to_pylist()
+    assert {ordinal for ordinal in left if ordinal >> 8 not in refused} == expected
+    assert set(undone.problems) <= set(left), "a row with a problem reaches whoever stops the table"
     assert len(refused) > 1000
-    assert len(kept) > 1000
+    assert len(expected) > 1000

@@ -1,12 +1,12 @@
 """How do redo rows of one table become rows of its change log?
 
-Runs inside Spark's Python workers (``mapInArrow``), batch by batch. What cannot become a change without guessing stops the
-window with an error that says table, operation, SCN and the way out.
+Batch by batch. What cannot become a change without guessing stops the table with an error that says table, operation, SCN and
+the way out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from cdc_core.decode.dml import decode_dml
 from cdc_core.decode.plan import plan_table
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
-from cdc_core.lake.rollback import UNKNOWN_ROW_ID
-from cdc_core.lake.spark import packed_error
-from cdc_core.lake.tables import change_schema
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import change_schema
+from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNKNOWN_ROW_ID, UNMATCHED
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = pa.array([None, *(_OPS[code] for code in sorted(_OPS))])
@@ -31,19 +30,14 @@ _NOT_EXECUTABLE = pa.array([_INVALID, _NOT_GUARANTEED], pa.int32())
 
 _WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
 _PROBLEMS = {
-    "undo-unmatched": "a partial rollback undoes a row that the transaction's redo does not have",
-    "undo-row-id-unknown": "a partial rollback undoes a row whose address LogMiner does not know",
+    UNMATCHED: "a partial rollback undoes a row that the transaction's redo does not have",
+    ROW_ID_UNKNOWN: "a partial rollback undoes a row whose address LogMiner does not know",
 }
-COLUMNS_READ = (
-    "ordinal, scn, xid, operation_code, row_id, sql_redo, status, `timestamp`, thread, rs_id, commit_scn, "
-    "commit_timestamp, username, problem"
-)
-"""What :meth:`ChangeDecoder.__call__` reads of a redo row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeDecoder:
-    """Turns batches of redo rows into batches of ``tables.change_schema``; one per (table, window), sent to the workers.
+    """Turns redo rows into rows of ``layout.change_schema``; one per table and window, and safe to call from many threads.
 
     A row is decoded by the version of the table in which it was written. DDL waits for transactions that changed the table, so
     all rows of a transaction have one layout, and a row's own SCN says which: the newest version from before it, or the
@@ -62,18 +56,15 @@ class ChangeDecoder:
     earlier: tuple[TableSchema, ...] = ()
     excluded: tuple[str, ...] = ()
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode batch by batch; our errors cross into Spark as text that ``spark.translated`` understands."""
-        target = change_schema(self.schema)
-        for batch in batches:
-            if batch.num_rows == 0:
-                continue
-            try:
-                yield self._changes(batch, target)
-            except CdcError as error:
-                raise RuntimeError(packed_error(error)) from None
+    def __call__(self, rows: pa.Table) -> pa.RecordBatch:
+        """The changes of redo rows (columns of ``committed.CommittedRows`` and ``problem``), one per row, in their order per version.
 
-    def _changes(self, batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+        Raises:
+            DecodeError: A row cannot become a change without guessing.
+            SchemaMismatchError: The table was truncated, or a statement names a column that it does not have.
+        """
+        target = change_schema(self.schema)
+        [batch] = rows.combine_chunks().to_batches()
         versions = self._versions()
         if len(versions) == 1:
             return self._decoded(batch, versions[0], target)

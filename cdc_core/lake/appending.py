@@ -1,0 +1,225 @@
+"""How do rows get into a Delta table without Spark? A Parquet file in its folder, then one commit through delta-rs that names it.
+
+The commit is put only where its version is not there yet, and is not tried again behind another writer's: that one wins, and the
+step is repeated. A crash before the commit leaves a file that nothing names, and VACUUM removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cdc_core.errors import CommitConflictError, LakeError
+from cdc_core.lake.history import filesystem_of
+
+ROW_GROUP_ROWS = 50_000
+TEXT_MAX = 32
+"""Longer texts get no minimum and maximum: Delta's statistics are for skipping files."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A Parquet file in a Delta table's folder that no commit names yet. ``statistics`` are Delta's, as JSON."""
+
+    name: str
+    rows: int
+    bytes: int
+    statistics: str
+
+
+class _Statistics:
+    """Minimum, maximum and number of NULLs of some top-level columns."""
+
+    def __init__(self, schema: pa.Schema, columns: Sequence[str]) -> None:
+        self._columns = [
+            column for column in columns if not pa.types.is_nested(schema.field(column).type)
+        ]
+        self._least: dict[str, Any] = {}
+        self._most: dict[str, Any] = {}
+        self._nulls = dict.fromkeys(self._columns, 0)
+        self._without: set[str] = set()
+        self.rows = 0
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        for column in self._columns:
+            values = batch[column]
+            self._nulls[column] += values.null_count
+            if not _has_bounds(values.type) or column in self._without:
+                continue
+            found = pc.min_max(values).as_py()
+            least, most = found["min"], found["max"]
+            if least is None:
+                continue
+            if isinstance(most, str) and max(len(least), len(most)) > TEXT_MAX:
+                self._without.add(column)
+                continue
+            self._least[column] = min(least, self._least.get(column, least))
+            self._most[column] = max(most, self._most.get(column, most))
+
+    def as_json(self) -> str:
+        least, most = (
+            {column: value for column, value in found.items() if column not in self._without}
+            for found in (self._least, self._most)
+        )
+        return json.dumps(
+            {
+                "numRecords": self.rows,
+                "minValues": least,
+                "maxValues": most,
+                "nullCount": self._nulls,
+            }
+        )
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
+
+
+def write_file(
+    table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], indexed: Sequence[str]
+) -> NewFile | None:
+    """Write rows into a new file in the folder of a Delta table; None if there are none.
+
+    Args:
+        table: The table's folder.
+        schema: The columns of the batches and of the file.
+        batches: The rows.
+        indexed: Columns of which the commit shall have statistics.
+    """
+    filesystem, root = filesystem_of(table)
+    name = f"part-{uuid.uuid4()}.zstd.parquet"
+    statistics = _Statistics(schema, indexed)
+    path = f"{root}/{name}"
+    writer: pq.ParquetWriter | None = None
+    try:
+        for rows in _in_groups(schema, batches):
+            writer = writer or pq.ParquetWriter(
+                path, schema, filesystem=filesystem, compression="zstd"
+            )
+            for batch in rows.to_batches():
+                statistics.take(batch)
+            writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+    except BaseException:
+        if writer is not None:
+            writer.close()
+            filesystem.delete_file(path)
+        raise
+    if writer is None:
+        return None
+    writer.close()
+    _make_durable(filesystem, path)
+    size = filesystem.get_file_info(path).size
+    return NewFile(name, statistics.rows, size, statistics.as_json())
+
+
+def _in_groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.Table]:
+    """The rows in tables of about one row group."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= ROW_GROUP_ROWS:
+            yield pa.Table.from_batches(held, schema)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+def _make_durable(filesystem: pafs.FileSystem, path: str) -> None:
+    """What a commit names must be on the disk before it."""
+    if isinstance(filesystem, pafs.LocalFileSystem):
+        with open(path, "rb") as file:  # noqa: PTH123
+            os.fsync(file.fileno())
+
+
+def create_table(
+    table: str,
+    schema: pa.Schema,
+    properties: Mapping[str, str],
+    *,
+    doing: str,
+    facts: dict[str, object],
+) -> None:
+    """Create a Delta table without rows, unless it is there; the metadata of the schema's fields become those of the columns.
+
+    Raises:
+        LakeError: delta-rs refused.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        DeltaTable.create(
+            table,
+            schema,
+            mode="ignore",
+            configuration=dict(properties),
+            raise_if_key_not_exists=False,
+        )
+    except (DeltaError, OSError) as error:
+        raise _refused(doing, facts) from error
+
+
+def commit_files(
+    table: str,
+    schema: pa.Schema,
+    files: Sequence[NewFile],
+    *,
+    metadata: str,
+    txn: tuple[str, int],
+    doing: str,
+    facts: dict[str, object],
+) -> None:
+    """Append files to a Delta table in one commit with our user metadata and transaction identifier.
+
+    Raises:
+        CommitConflictError: Another writer committed at the same time.
+        LakeError: delta-rs refused.
+    """
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+    from deltalake.exceptions import CommitFailedError, DeltaError
+    from deltalake.transaction import AddAction
+
+    now = int(time.time() * 1000)
+    actions = [AddAction(file.name, file.bytes, {}, now, True, file.statistics) for file in files]
+    try:
+        DeltaTable(table).create_write_transaction(
+            actions,
+            "append",
+            schema,
+            commit_properties=CommitProperties(
+                custom_metadata={"userMetadata": metadata},
+                max_commit_retries=0,
+                app_transactions=[Transaction(*txn)],
+            ),
+            post_commithook_properties=PostCommitHookProperties(
+                create_checkpoint=True, cleanup_expired_logs=False
+            ),
+        )
+    except CommitFailedError as error:
+        raise CommitConflictError(
+            f"{doing}: another writer committed to the same Delta table",
+            hint="Try again; a source must have one writer.",
+            **facts,
+        ) from error
+    except (DeltaError, OSError) as error:
+        raise _refused(doing, facts) from error
+
+
+def _refused(doing: str, facts: dict[str, object]) -> LakeError:
+    return LakeError(
+        f"{doing}: delta-rs refused", hint="The chained exception has its own words.", **facts
+    )

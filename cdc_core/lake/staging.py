@@ -1,0 +1,62 @@
+"""How does a MERGE get rows that were staged in Arrow? Few as a local relation, many as Parquet files beside the tables.
+
+Either can be read again and gives the same rows, so that Delta need not materialize the source of the MERGE once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cdc_core.lake.history import filesystem_of
+from cdc_core.lake.spark import expect_small_work, translated
+from cdc_core.lake.tables import quote_name, spark_type
+from cdc_core.lake.work import TableWork
+
+LOCAL_ROWS_MAX = 20_000
+"""Up to so many rows go to Spark as they are, and their plan is interpreted."""
+
+_MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
+
+
+@contextmanager
+def staged_frame(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> Iterator[Any]:
+    """A DataFrame of the tables' rows, of which there is at least one, for as long as the block lasts.
+
+    A MERGE in the block reads them as they are. Two tables are held at most.
+    """
+    first = next(tables)
+    second = next(tables, None)
+    ddl = ", ".join(f"{quote_name(field.name)} {spark_type(field.type)}" for field in first.schema)
+    session.conf.set(_MATERIALIZE, "none")
+    if second is None and first.num_rows <= LOCAL_ROWS_MAX:
+        expect_small_work(session)
+        with translated("handing rows to Spark", **work.facts()):
+            frame = session.createDataFrame(first, ddl)
+        yield frame
+        return
+    filesystem, folder = filesystem_of(work.staging)
+    _clear(filesystem, folder)
+    filesystem.create_dir(folder, recursive=True)
+    try:
+        rest = [] if second is None else [second]
+        for number, rows in enumerate(chain([first], rest, tables)):
+            path = f"{folder}/{number:05d}.parquet"
+            pq.write_table(rows, path, filesystem=filesystem, compression="lz4")
+        with translated("handing rows to Spark", **work.facts()):
+            frame = session.read.schema(ddl).parquet(work.staging)
+        yield frame
+    finally:
+        _clear(filesystem, folder)
+
+
+def _clear(filesystem: pafs.FileSystem, folder: str) -> None:
+    """Remove what this work, or one that ended by a crash, staged for the table: its lease says that nobody else does."""
+    if filesystem.get_file_info(folder).type == pafs.FileType.Directory:
+        filesystem.delete_dir(folder)

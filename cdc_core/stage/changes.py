@@ -1,0 +1,243 @@
+"""How are staged changes read back from the Parquet files of a change log: some columns of all, all columns of some?
+
+Nothing but the committed files is asked, so that a window is reduced alike whether it was staged a moment ago or before a crash.
+A big window is read in parts, each with all changes of some keys, so that no process holds the whole of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+PART_CHANGES_MAX = 1_000_000
+"""So many changes are reduced at once; it takes some hundred bytes for each."""
+
+_LIGHT = ["_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_xid", "_cdc_row_id", "_cdc_absent"]
+
+
+@dataclass(frozen=True, slots=True)
+class LightChanges:
+    """What decides which changes count, of all changes of a window.
+
+    Attributes:
+        table: The columns ``_cdc_op, _cdc_commit_scn, _cdc_ordinal, _cdc_xid, _cdc_row_id, _cdc_absent``, and ``row``, the
+            change's number by which :meth:`WindowChanges.take` finds it.
+        before: The key columns of the old image, NULL where there is none.
+        after: Those of the new one.
+        own_before: Does the old key belong to this part of the window?
+        own_after: Does the new one?
+    """
+
+    table: pa.Table
+    before: tuple[pa.Array, ...]
+    after: tuple[pa.Array, ...]
+    own_before: Flags
+    own_after: Flags
+
+    def moved(self) -> Flags:
+        """Does the change give its row another key?"""
+        same = np.ones(self.table.num_rows, dtype=np.bool_)
+        for old, new in zip(self.before, self.after, strict=True):
+            equal = pc.fill_null(pc.equal(old, new), False)
+            if pa.types.is_floating(old.type):
+                equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
+            same &= equal.to_numpy(zero_copy_only=False)
+        update = pc.equal(self.table["_cdc_op"], "u").to_numpy()
+        moved: Flags = update & ~same
+        return moved
+
+    def lacking(self, column: str) -> Flags:
+        """Does the change not carry the column?"""
+        absent = self.table["_cdc_absent"].combine_chunks()
+        found = np.zeros(self.table.num_rows, dtype=np.bool_)
+        where = pc.equal(pc.list_flatten(absent), column)
+        found[pc.list_parent_indices(absent).filter(where).to_numpy()] = True
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """What kinds of changes a window has.
+
+    Attributes:
+        changes: Number of changes.
+        absent: The columns that some insert or update does not carry, in the table's order.
+        moved_absent: Some change of key does not carry all columns.
+    """
+
+    changes: int
+    absent: tuple[str, ...]
+    moved_absent: bool
+
+
+class WindowChanges:
+    """One window's changes in files of the change log."""
+
+    def __init__(
+        self,
+        filesystem: pafs.FileSystem,
+        paths: Sequence[str],
+        schema: TableSchema,
+        scn_high: int,
+    ) -> None:
+        self._files = [pq.ParquetFile(path, filesystem=filesystem) for path in paths]
+        self._schema = schema
+        self._scn_high = scn_high
+        self._groups = [
+            (file, group) for file in self._files for group in range(file.num_row_groups)
+        ]
+        counts = [file.metadata.row_group(group).num_rows for file, group in self._groups]
+        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files:
+            file.close()
+
+    @property
+    def parts(self) -> int:
+        """In how many parts the window is to be read."""
+        return max(1, -(-int(self._starts[-1]) // PART_CHANGES_MAX))
+
+    def facts(self) -> WindowFacts:
+        """Look through all changes, row group by row group."""
+        count, named, moved_absent = 0, set(), False
+        for group in range(len(self._groups)):
+            light = self._light_of(group, 0, 1)
+            count += light.table.num_rows
+            carried = light.table.filter(pc.not_equal(light.table["_cdc_op"], "d"))
+            absent = pc.unique(pc.list_flatten(carried["_cdc_absent"])).to_pylist()
+            named |= set(absent)
+            if absent:
+                moved = light.moved()
+                moved_absent |= any((moved & light.lacking(column)).any() for column in absent)
+        columns = tuple(column for column in self._schema.column_names if column in named)
+        return WindowFacts(count, columns, moved_absent)
+
+    def light(self, part: int = 0, parts: int = 1) -> LightChanges:
+        """What decides which changes count: all changes that touch a key of the part."""
+        found = [self._light_of(group, part, parts) for group in range(len(self._groups))]
+        return LightChanges(
+            pa.concat_tables([one.table for one in found]).combine_chunks(),
+            tuple(map(pa.concat_arrays, zip(*(one.before for one in found), strict=True))),
+            tuple(map(pa.concat_arrays, zip(*(one.after for one in found), strict=True))),
+            np.concatenate([one.own_before for one in found]),
+            np.concatenate([one.own_after for one in found]),
+        )
+
+    def _light_of(self, group: int, part: int, parts: int) -> LightChanges:
+        """Rows of other windows and of chunks in the same file are left out."""
+        file, number = self._groups[group]
+        keys = [f"{image}.{key}" for image in ("before", "after") for key in self._schema.key]
+        rows = file.read_row_group(number, columns=[*_LIGHT, "_cdc_window", "_cdc_snapshot", *keys])
+        start = int(self._starts[group])
+        rows = rows.append_column("row", pa.array(np.arange(start, start + rows.num_rows)))
+        own = pc.and_(
+            pc.equal(rows["_cdc_window"], self._scn_high), pc.is_null(rows["_cdc_snapshot"])
+        )
+        rows = rows.filter(own).combine_chunks()
+        images = [rows[image].combine_chunks() for image in ("before", "after")]
+        columns = [
+            tuple(pc.struct_field(image, key) for key in self._schema.key) for image in images
+        ]
+        owned = [
+            image.is_valid().to_numpy(zero_copy_only=False) & (part_of(keys_, parts) == part)
+            for image, keys_ in zip(images, columns, strict=True)
+        ]
+        light = LightChanges(
+            rows.select([*_LIGHT, "row"]), columns[0], columns[1], owned[0], owned[1]
+        )
+        wanted = owned[0] | owned[1]
+        if wanted.all():
+            return light
+        picked = pa.array(np.flatnonzero(wanted))
+        return LightChanges(
+            light.table.take(picked),
+            tuple(column.take(picked) for column in light.before),
+            tuple(column.take(picked) for column in light.after),
+            light.own_before[wanted],
+            light.own_after[wanted],
+        )
+
+    def take(self, image: str, column: str, rows: Rows) -> pa.Array:
+        """A column of an image (``before`` or ``after``) of the changes with these numbers, in their order; NULL for -1."""
+        kind = arrow_schema(self._schema).field(column).type
+        order = np.argsort(rows, kind="stable")
+        numbers = rows[order]
+        at = int(np.searchsorted(numbers, 0))
+        parts = [pa.nulls(at, kind)]
+        while at < len(numbers):
+            group = int(np.searchsorted(self._starts, numbers[at], side="right")) - 1
+            end = int(np.searchsorted(numbers, self._starts[group + 1]))
+            values = self._column(group, image, column, kind)
+            parts.append(values.take(pa.array(numbers[at:end] - self._starts[group])))
+            at = end
+        back = np.empty(len(order), dtype=np.int64)
+        back[order] = np.arange(len(order))
+        return pa.concat_arrays(parts).take(pa.array(back))
+
+    def _column(self, group: int, image: str, column: str, kind: pa.DataType) -> pa.Array:
+        file, number = self._groups[group]
+        rows = file.read_row_group(number, columns=[f"{image}.{column}"])
+        if image not in rows.column_names:  # the file is older than the column
+            return pa.nulls(file.metadata.row_group(number).num_rows, kind)
+        return pc.struct_field(rows[image].combine_chunks(), column).cast(kind)
+
+
+def part_of(key: Sequence[pa.Array], parts: int) -> Rows:
+    """Which of so many parts the keys belong to; equal keys belong to one part, whichever file they come from."""
+    rows = len(key[0])
+    if parts == 1:
+        return np.zeros(rows, dtype=np.int64)
+    mixed = np.zeros(rows, dtype=np.uint64)
+    for column in key:
+        mixed = (mixed ^ _digest(column)) * _ODD
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed % np.uint64(parts)).astype(np.int64)
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_WEIGHTS = np.power(_ODD, np.arange(1, 257, dtype=np.uint64))
+
+
+def _digest(column: pa.Array) -> npt.NDArray[np.uint64]:
+    """A number per value, the same for equal values."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        column = pc.add(column.cast(pa.float64()), 0.0)
+        bits: npt.NDArray[np.uint64] = pc.fill_null(column, 0.0).to_numpy().view(np.uint64)
+        return bits
+    if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+        numbers: npt.NDArray[np.uint64] = (
+            pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)
+        )
+        return numbers
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.string())
+    texts = column.cast(pa.large_binary())
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    found = np.zeros(len(texts), dtype=np.uint64)
+    if data is None or ends[-1] == ends[0]:
+        return found
+    octets = np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]].astype(np.uint64)
+    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+    within = np.arange(len(octets)) - np.repeat(starts, lengths)
+    sums = (octets + np.uint64(1)) * _WEIGHTS[within % len(_WEIGHTS)]
+    there = lengths > 0
+    found[there] = np.add.reduceat(sums, starts[there])
+    return found

@@ -1,0 +1,204 @@
+"""Which redo rows belong to the transactions that a window commits?
+
+A window's landing files hold every captured row whose own SCN is in its mining range, whether its transaction has ended or
+not. A transaction appears whole in the window of its commit: its earlier rows are read from the files of earlier windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_core.errors import LandingDamagedError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import ScnWindow
+
+_LEDGER_COLUMNS = [
+    "xid", "state", "commit_scn", "commit_ordinal", "commit_timestamp", "username", "first_ordinal", "has_rollback",
+    "tables", "late",
+]  # fmt: skip
+_CARRIED = ["commit_scn", "commit_timestamp", "username", "has_rollback"]
+"""What a redo row gets from its transaction."""
+_FOUND_BY = ["xid", "ordinal", "seg_owner", "table_name", "operation_code"]
+"""What decides whether a redo row is taken; the other columns are read only of row groups that have such rows."""
+_READ = [
+    "ordinal", "scn", "xid", "operation_code", "rollback", "row_id", "sql_redo", "status", "timestamp", "thread", "rs_id",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedTransactions:
+    """What a window's transactions file says of one table: the transactions that touched it and commit in the window.
+
+    ``late`` of the ``count`` committed at or below the window's lower end.
+    """
+
+    ledger: pa.Table
+    late: int
+
+    @property
+    def count(self) -> int:
+        """Number of transactions."""
+        return int(self.ledger.num_rows)
+
+    @property
+    def has_rollback(self) -> bool:
+        """Has one of them taken rows back itself?"""
+        return bool(pc.any(self.ledger["has_rollback"]).as_py())
+
+
+def read_committed(
+    paths: Sequence[str],
+    table: TableId,
+    window: ScnWindow,
+    *,
+    late_above: int | None = None,
+) -> CommittedTransactions:
+    """Read the ledger files of a window.
+
+    Args:
+        paths: The window's transactions file.
+        table: Whose transactions.
+        window: The part of the window that the table takes.
+        late_above: Also take commits at or below the window's lower end that came to light with it, above this SCN, at which the
+            table was read; None where there are none.
+
+    Raises:
+        LandingDamagedError: A file is missing or not Parquet.
+    """
+    try:
+        ledgers = [pq.ParquetFile(path).read(_LEDGER_COLUMNS) for path in paths]
+    except (OSError, ValueError) as error:
+        raise _damaged("a transactions file", window) from error
+    ledger = pa.concat_tables(ledgers).combine_chunks()
+    scns = ledger["commit_scn"]
+    inside = pc.and_(
+        pc.greater(scns, int(window.scn_low)), pc.less_equal(scns, int(window.scn_high))
+    )
+    if late_above is not None:
+        is_late = pc.and_(pc.fill_null(ledger["late"], False), pc.greater(scns, late_above))
+        inside = pc.or_(inside, is_late)
+    taken = pc.and_(pc.equal(ledger["state"], "commit"), pc.fill_null(inside, False))
+    ledger = ledger.filter(taken)
+    ledger = ledger.filter(_touching(ledger["tables"].combine_chunks(), table))
+    late = pc.sum(pc.less_equal(ledger["commit_scn"], int(window.scn_low))).as_py() or 0
+    return CommittedTransactions(ledger.drop_columns(["state", "tables", "late"]), late)
+
+
+def _touching(tables: pa.ListArray, table: TableId) -> pa.Array:
+    """Per transaction: is the table among those that it touched?"""
+    names, of = pc.list_flatten(tables), pc.list_parent_indices(tables)
+    there = np.zeros(len(tables), dtype=np.bool_)
+    there[of.filter(pc.equal(names, str(table))).to_numpy()] = True
+    return pa.array(there)
+
+
+class CommittedRows:
+    """A table's redo rows of a window's transactions, file by file.
+
+    A row belongs to a transaction if it has its XID and lies between its first row and its COMMIT, so that a re-used XID of an
+    old window is never taken. DDL rows are left out, since schema changes go their own way, but for TRUNCATE, which changes
+    rows and is refused by whoever decodes.
+    """
+
+    def __init__(
+        self,
+        committed: CommittedTransactions,
+        table: TableId,
+        window: ScnWindow,
+        paths: Sequence[str],
+    ) -> None:
+        ledger = committed.ledger.sort_by([("xid", "ascending"), ("first_ordinal", "ascending")])
+        self._ledger = ledger.combine_chunks()
+        self._table = table
+        self._window = window
+        self._paths = paths
+        self._firsts = ledger["first_ordinal"].to_numpy()
+        self._commits = ledger["commit_ordinal"].to_numpy()
+        xids = ledger["xid"].combine_chunks()
+        self._xids = xids.unique()
+        at = pc.index_in(xids, value_set=self._xids).to_numpy()
+        self._starts = np.flatnonzero(np.diff(at, prepend=-1))
+        self._ends = np.append(self._starts[1:], len(at))
+
+    def batches(self, columns: Sequence[str] = _READ) -> Iterator[pa.Table]:
+        """The rows, with ``columns`` of ``REDO_SCHEMA`` and ``commit_scn, commit_timestamp, username, has_rollback``.
+
+        One table per row group that has some, in the order of the paths.
+
+        Raises:
+            LandingDamagedError: A file is missing or not Parquet.
+        """
+        try:
+            for path in self._paths:
+                with pq.ParquetFile(path) as file:
+                    for group in range(file.num_row_groups):
+                        found = self._of_group(file, group, columns)
+                        if found is not None:
+                            yield found
+        except (OSError, ValueError) as error:
+            raise _damaged("a redo file", self._window) from error
+
+    def _of_group(
+        self, file: pq.ParquetFile, group: int, columns: Sequence[str]
+    ) -> pa.Table | None:
+        keys = file.read_row_group(group, columns=_FOUND_BY).combine_chunks()
+        transactions = self._transactions(keys)
+        wanted = transactions >= 0
+        if not wanted.any():
+            return None
+        rows = file.read_row_group(group, columns=[*columns])
+        ddl = pc.equal(keys["operation_code"], int(Operation.DDL)).to_numpy()
+        if (ddl & wanted).any():
+            wanted &= ~(ddl & ~_truncates(file.read_row_group(group, columns=["sql_redo"])))
+        picked = np.flatnonzero(wanted)
+        carried = self._ledger.select(_CARRIED).take(transactions[picked])
+        rows = rows if len(picked) == len(wanted) else rows.take(picked)
+        for name in _CARRIED:
+            rows = rows.append_column(name, carried[name])
+        return rows if rows.num_rows else None
+
+    def _transactions(self, keys: pa.Table) -> npt.NDArray[np.int64]:
+        """Per row, the place of its transaction in the ledger; -1 if it has none or is another table's."""
+        known = pc.fill_null(pc.index_in(keys["xid"], value_set=self._xids), -1)
+        own = pc.and_(
+            pc.equal(keys["seg_owner"], self._table.owner),
+            pc.equal(keys["table_name"], self._table.name),
+        )
+        places = np.where(
+            pc.fill_null(own, False).to_numpy(), known.to_numpy().astype(np.int64), -1
+        )
+        rows = np.flatnonzero(places >= 0)
+        if len(rows) == 0:
+            return places
+        xid, ordinals = places[rows], keys["ordinal"].to_numpy()[rows]
+        at, ends = self._starts[xid], self._ends[xid]
+        while True:  # as often as one XID committed in the window: a slot is used again
+            further = (at + 1 < ends) & (self._firsts[np.minimum(at + 1, ends - 1)] <= ordinals)
+            if not further.any():
+                break
+            at = at + further
+        inside = (self._firsts[at] <= ordinals) & (ordinals < self._commits[at])
+        places[rows] = np.where(inside, at, -1)
+        return places
+
+
+def _truncates(rows: pa.Table) -> npt.NDArray[np.bool_]:
+    text = pc.utf8_upper(pc.utf8_ltrim_whitespace(rows["sql_redo"]))
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.starts_with(text, "TRUNCATE"), False).to_numpy()
+    return found
+
+
+def _damaged(what: str, window: ScnWindow) -> LandingDamagedError:
+    return LandingDamagedError(
+        f"{what} is missing or cannot be read",
+        hint="Check the folder; capture the window again if its files are damaged.",
+        window=window.key,
+    )

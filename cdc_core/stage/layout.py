@@ -1,0 +1,50 @@
+"""Which columns does a staged change have? They are those of the change log."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_schema
+
+COMMIT_SCN = "_cdc_commit_scn"
+ORDINAL = "_cdc_ordinal"
+CHUNK_ORDINAL = 2**63 - 1
+"""Ordinal of rows that a chunk brought: behind every change of the same SCN, since the chunk has seen them."""
+
+CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
+    ("_cdc_op", pa.string()),
+    (COMMIT_SCN, pa.int64()),
+    (ORDINAL, pa.int64()),
+    ("_cdc_scn", pa.int64()),
+    ("_cdc_xid", pa.string()),
+    ("_cdc_window", pa.int64()),
+    ("_cdc_timestamp", pa.timestamp("us")),
+    ("_cdc_commit_timestamp", pa.timestamp("us")),
+    ("_cdc_username", pa.string()),
+    ("_cdc_rs_id", pa.string()),
+    ("_cdc_thread", pa.int32()),
+    ("_cdc_row_id", pa.string()),
+    ("_cdc_snapshot", pa.string()),
+    ("_cdc_absent", pa.list_(pa.string())),
+    ("_cdc_before_absent", pa.list_(pa.string())),
+    ("_cdc_columns", pa.int32()),
+)
+"""Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
+
+``_cdc_absent`` and ``_cdc_before_absent`` name the columns that ``after`` and ``before`` do not carry, which is not the same as
+NULL. ``_cdc_columns`` is the number of user columns that the table had when the row was written: columns that were added later are
+not in the row, and Oracle gives them their default; a column that was there and that an insert does not list is NULL."""
+
+
+def change_schema(schema: TableSchema) -> pa.Schema:
+    """Arrow schema of the change log: :data:`CHANGE_FIELDS`, then the structs ``before`` and ``after``."""
+    row = pa.struct(list(arrow_schema(schema)))
+    fields = [pa.field(name, kind) for name, kind in CHANGE_FIELDS]
+    return pa.schema([*fields, pa.field("before", row), pa.field("after", row)])
+
+
+def mirror_schema(schema: TableSchema) -> pa.Schema:
+    """Arrow schema of the mirror: the table's columns, then the position of each row's last change."""
+    place = [pa.field(COMMIT_SCN, pa.int64()), pa.field(ORDINAL, pa.int64())]
+    return pa.schema([*arrow_schema(schema), *place])

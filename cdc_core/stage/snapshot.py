@@ -1,0 +1,149 @@
+"""How do a chunk's landed rows become rows of change log and mirror?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdc_core.decode.defaults import default_scalar
+from cdc_core.errors import LandingDamagedError
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
+
+BATCH_ROWS = 50_000
+
+
+class ChunkRows:
+    """The rows of a chunk with all columns of ``schema``: columns that were added after it was read (as ``own``) have their default,
+    those that are left out now are NULL."""
+
+    def __init__(self, paths: Sequence[str], own: TableSchema, schema: TableSchema) -> None:
+        self._paths = paths
+        self._own = own
+        self._schema = schema
+
+    def have_double_keys(self) -> bool:
+        """Do two rows have one key?
+
+        Raises:
+            LandingDamagedError: A file is missing or cannot be read.
+        """
+        keys = self.keys()
+        if keys.num_rows == 0:
+            return False
+        counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
+        return bool(counts.num_rows < keys.num_rows)
+
+    def keys(self) -> pa.Table:
+        """The key columns of all rows.
+
+        Raises:
+            LandingDamagedError: A file is missing or cannot be read.
+        """
+        names = list(self._schema.key)
+        kinds = pa.schema([arrow_schema(self._schema).field(name) for name in names])
+        return pa.Table.from_batches((batch.select(names) for batch in self.batches(names)), kinds)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, or some of their columns.
+
+        Raises:
+            LandingDamagedError: A file is missing or cannot be read.
+            SchemaMismatchError: A default is not a literal, so nobody knows the value of a row that does not carry it.
+        """
+        wanted = arrow_schema(self._schema)
+        if columns is not None:
+            wanted = pa.schema([wanted.field(name) for name in columns])
+        own = [name for name in wanted.names if name in self._own.column_names]
+        try:
+            for path in self._paths:
+                with pq.ParquetFile(path) as file:
+                    for batch in file.iter_batches(BATCH_ROWS, columns=own):
+                        arrays = [self._values(batch, field) for field in wanted]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+        except (OSError, pa.ArrowInvalid, KeyError) as error:
+            raise LandingDamagedError(
+                "a chunk's file is missing or cannot be read",
+                hint="Check the folder; capture the chunk again if its files are damaged.",
+                table=self._schema.table,
+            ) from error
+
+    def _values(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        if field.name in self._own.column_names:
+            return batch[field.name].cast(field.type)
+        default = None
+        if field.name not in self._own.excluded:
+            default = default_scalar(self._schema.column(field.name))
+        if default is None:
+            return pa.nulls(batch.num_rows, field.type)
+        return pa.repeat(default.cast(field.type), batch.num_rows)
+
+    def as_changes(self, name: str, scn: int) -> Iterator[pa.RecordBatch]:
+        """``r`` rows of the change log; ``name`` is the chunk's, ``scn`` the one as of which it was read."""
+        for batch in self.batches():
+            image = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+            yield _snapshot_rows("r", name, scn, self._schema, before=None, after=image)
+
+    def as_mirror(self, scn: int) -> Iterator[pa.RecordBatch]:
+        """Rows of the mirror."""
+        columns = mirror_schema(self._schema)
+        for batch in self.batches():
+            place = [
+                pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows)
+                for value in (scn, CHUNK_ORDINAL)
+            ]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *place], schema=columns)
+
+
+def deletions(keys: pa.Table, name: str, scn: int, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+    """``d`` rows of the change log for keys that a snapshot found gone; they carry the key alone."""
+    fields = list(arrow_schema(schema))
+    for batch in keys.combine_chunks().to_batches():
+        columns = [
+            batch[field.name].cast(field.type)
+            if field.name in schema.key
+            else pa.nulls(batch.num_rows, field.type)
+            for field in fields
+        ]
+        image = pa.StructArray.from_arrays(columns, fields=fields)
+        yield _snapshot_rows("d", name, scn, schema, before=image, after=None)
+
+
+def _snapshot_rows(
+    op: str,
+    name: str,
+    scn: int,
+    schema: TableSchema,
+    *,
+    before: pa.StructArray | None,
+    after: pa.StructArray | None,
+) -> pa.RecordBatch:
+    image = before if before is not None else after
+    assert image is not None
+    rows = len(image)
+    absent = [] if op == "r" else [c for c in schema.column_names if c not in schema.key]
+    values = {
+        "_cdc_op": op,
+        COMMIT_SCN: scn,
+        ORDINAL: CHUNK_ORDINAL,
+        "_cdc_scn": scn,
+        "_cdc_window": scn,
+        "_cdc_snapshot": name,
+        "_cdc_absent": absent,
+        "_cdc_before_absent": absent,
+        "_cdc_columns": len(schema.columns),
+    }
+    target = change_schema(schema)
+    images = {"before": before, "after": after}
+    arrays = []
+    for field in target:
+        if field.name in images:
+            found = images[field.name]
+            arrays.append(pa.nulls(rows, field.type) if found is None else found.cast(field.type))
+        else:
+            value = pa.scalar(values.get(field.name), field.type)
+            arrays.append(pa.repeat(value, rows))
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
