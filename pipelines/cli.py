@@ -74,6 +74,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     host.ui: "Open Dagster's web page on a source.",
     data.snapshot: "Read existing rows, all or some tables.",
     data.capture: "Read redo up to the present.",
+    data.recapture: "Read windows again that landing lost.",
     data.apply: "Put captured windows into the tables.",
     data.run: "Do all pending work once, or keep running.",
     inspect.status: "Show the status of a source and its tables.",

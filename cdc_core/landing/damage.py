@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from cdc_core.errors import LandingDamagedError
 
-_RESTORE = "Restore the file, or move the whole folder aside and capture the window or chunk again."
+_RESTORE = (
+    "Restore the file from backup, or read it again: `redolake recapture` reads lost windows from Oracle, as long as it has their "
+    "redo; of a chunk that is not applied, move the folder aside and run `redolake snapshot`."
+)
 
 
 def missing_file(where: str) -> LandingDamagedError:

@@ -263,6 +263,7 @@ def damaged(where: str, what: str) -> LandingDamagedError:
     """The error for a manifest that is not one."""
     return LandingDamagedError(
         f"the manifest cannot be trusted: {what}",
-        hint="Move the folder aside and capture the window or chunk again.",
+        hint="Restore the folder from backup. `redolake recapture` reads a window again; `redolake snapshot` a chunk that is not "
+        "applied, after you moved its folder aside.",
         manifest=where,
     )

@@ -44,8 +44,10 @@ from cdc_core.steps.state.rebuild import rebuild_state
 from cdc_core.steps.windows import apply as window_apply
 from cdc_core.steps.windows import capture as window_capture
 from cdc_core.steps.windows import plan as window_plan
+from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
+from cdc_core.steps.windows.recapture import Recapture
 
 
 class Pipeline:
@@ -203,6 +205,19 @@ class Pipeline:
         """Move over windows without anything for the captured tables (:func:`window_retire.pass_idle_windows`)."""
         with self._kept():
             return window_retire.pass_idle_windows(self._ctx)
+
+    def plan_recapture(self, *, needed_only: bool = True) -> Recapture:
+        """Windows that landing has lost, and those to read again (:func:`window_recapture.plan_recapture`)."""
+        return window_recapture.plan_recapture(self._ctx, needed_only=needed_only)
+
+    def recapture(self, *, needed_only: bool = True) -> Iterator[StepReport]:
+        """Read windows again that landing has lost, yielding each (:func:`window_recapture.begin_recapture`)."""
+        with self._kept():
+            again = self.plan_recapture(needed_only=needed_only).again
+            if again:
+                window_recapture.begin_recapture(self._ctx, again)
+        for record in again:
+            yield self.capture_window(record.window)
 
     def retire_windows(self) -> list[WindowRecord]:
         """Forget windows that are not needed any more (:func:`window_retire.retire_windows`)."""

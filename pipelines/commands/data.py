@@ -75,6 +75,37 @@ def capture(
         exit_if_tables_failed(pipeline)
 
 
+def recapture(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show which windows are lost.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also windows that no table needs any more.")
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Read windows again whose landing is lost or damaged, as long as Oracle has their redo.
+
+    Every later window is read again too, since the rows of open transactions are found by their numbers. Tables that have a window
+    already do not take it twice. --all also reads windows again that every table has: for replays, and so that the metadata store
+    can be rebuilt.
+    """
+    with opened(config, oracle=not dry_run) as pipeline:
+        found = pipeline.plan_recapture(needed_only=not everything)
+        for record in found.lost:
+            needed = "needed" if record in found.again else "every table has it: harmless"
+            out().print(f"{record.key} is lost; {needed}", soft_wrap=True)
+        if not found.again:
+            out().print("No window has to be read again.")
+        elif dry_run:
+            out().print(
+                f"{len(found.again)} windows would be read again, from {found.again[0].key} on."
+            )
+        else:
+            read = list(pipeline.recapture(needed_only=not everything))
+            out().print(f"{len(read)} windows read again; `redolake run` applies what waits.")
+
+
 def apply(config: ConfigOption = None) -> None:
     """Put captured windows into change logs and mirrors, in order. Needs no Oracle."""
     with opened(config, oracle=False) as pipeline:

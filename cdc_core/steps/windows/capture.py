@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
@@ -11,6 +12,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow, WindowManife
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context, seconds_since
@@ -70,13 +72,24 @@ def _work(ctx: Context, record: WindowRecord) -> WindowWork:
             window=record.window.key,
             before=before[0].window.key,
         )
+    ledger = ctx.store.open_transactions(ctx.source)
+    return window_work(ctx, record, before[0] if before else None, ledger)
+
+
+def window_work(
+    ctx: Context,
+    record: WindowRecord,
+    before: WindowRecord | None,
+    ledger: Sequence[OpenTransaction],
+) -> WindowWork:
+    """What a window is read with, given the window before it and the transactions that were open then."""
     streams = [table for table in ctx.store.tables(ctx.source) if _belongs(ctx, table, record)]
     return WindowWork(
         source=ctx.source_record(),
         record=record,
         tables=[_schema(ctx, table, record) for table in streams],
-        ledger=ctx.store.open_transactions(ctx.source),
-        positions=before[0].positions if before else (),
+        ledger=ledger,
+        positions=before.positions if before else (),
         joins={
             table.table: table.mining_low or record.mining_low
             for table in streams
@@ -87,15 +100,18 @@ def _work(ctx: Context, record: WindowRecord) -> WindowWork:
             created=record.created.isoformat(),
             ended=record.ended.isoformat() if record.ended else None,
             idle_from=ctx.store.idle_from(ctx.source, record.ordinal),
-            before_sha256=before[0].manifest_sha256 if before else None,
+            before_sha256=before.manifest_sha256 if before else None,
         ),
     )
 
 
 def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:
-    """Does the window hold the table's redo?"""
+    """Does the window hold the table's redo? One that is read again also holds that of a table whose stream ended later."""
     configured = any(config.table == table.table for config in ctx.config.tables)
-    return configured and table.is_captured and table.first_ordinal <= record.ordinal
+    ended_later = (table.stopped_scn or 0) > record.window.scn_low
+    return (
+        configured and (table.is_captured or ended_later) and table.first_ordinal <= record.ordinal
+    )
 
 
 def _schema(ctx: Context, table: TableRecord, record: WindowRecord) -> TableSchema:

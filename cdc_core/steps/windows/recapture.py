@@ -1,0 +1,143 @@
+"""How does a window get back into landing whose folder was lost, as long as Oracle has its redo?
+
+A window that every table has taken, and in which no transaction began that a table still waits for, is not needed any more.
+
+The rows of a window are numbered as they are read, and the ledger of open transactions names them by their numbers. A window that is
+read again may number them otherwise: a table may have left since. So everything from the lost window on is read again, in order,
+each with the ledger of the one before. The windows keep their bounds, so tables that have them already take nothing
+twice. If something ends the process in between, the same command goes on: nothing is forgotten before the redo
+of the first of these windows has landed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cdc_core.errors import LandingDamagedError, RedoUnavailableError
+from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
+from cdc_core.landing.ledger import ledger_from_landing
+from cdc_core.landing.manifest import MANIFEST_NAME
+from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.scn import SCN_MAX
+from cdc_core.model.transactions import OpenTransaction
+from cdc_core.steps.context import Context
+from cdc_core.steps.windows.capture import verify_files, window_work
+
+
+@dataclass(frozen=True, slots=True)
+class Recapture:
+    """Windows whose landing is ``lost``, and ``again``: those that are read again, from the first lost one that is needed on."""
+
+    lost: tuple[WindowRecord, ...]
+    again: tuple[WindowRecord, ...]
+
+
+def plan_recapture(ctx: Context, *, needed_only: bool = True) -> Recapture:
+    """Which windows are lost from landing, and which must be read again? Nothing is changed.
+
+    Args:
+        ctx: The source.
+        needed_only: Leave those out that no table needs any more.
+    """
+    records = ctx.store.windows(ctx.source, states=("captured", "applied"))
+    lost = {record.ordinal for record in records if not _is_whole(ctx, record)}
+    needed = _first_needed(ctx, records, lost) if needed_only else 0
+    first = min((ordinal for ordinal in lost if ordinal >= needed), default=None)
+    if first is not None:
+        first = _with_ledger_before(records, lost, first)
+    return Recapture(
+        tuple(record for record in records if record.ordinal in lost),
+        tuple(record for record in records if first is not None and record.ordinal >= first),
+    )
+
+
+def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
+    """Read the first window again, and let it and the later ones be planned windows that are not captured.
+
+    Raises:
+        RedoUnavailableError: Its redo is gone; nothing was changed.
+    """
+    first = again[0]
+    with ctx.lease("window-plan", wait_seconds=30), ctx.lease("capture", wait_seconds=120):
+        earlier = [
+            record
+            for record in ctx.store.windows(ctx.source, states=("captured", "applied"))
+            if record.ordinal < first.ordinal
+        ]
+        before = earlier[-1] if earlier else None
+        if before is None and first.ordinal > 0:
+            raise RedoUnavailableError(
+                "the windows before the lost one were retired, and with them the transactions that were open at its beginning",
+                hint="Restore the folder from backup, or read the tables again with `redolake table resnapshot`.",
+                window=first.window.key,
+            )
+        ledger = [] if before is None else _ledger_after(ctx, before)
+        if not _has_landed_anew(ctx, first):
+            ctx.landing.remove(window_folder(ctx.source, first.window))
+            ctx.changes.capture_window(window_work(ctx, first, before, ledger), ctx.landing)
+        for record in again[1:]:
+            ctx.landing.remove(window_folder(ctx.source, record.window))
+        ctx.store.unrecord_captured(ctx.source, first.ordinal, ledger)
+
+
+def _is_whole(ctx: Context, record: WindowRecord) -> bool:
+    """Is the window's landing there as it was recorded?"""
+    if not ctx.landing.exists(window_folder(ctx.source, record.window), MANIFEST_NAME):
+        return False
+    try:
+        manifest, sha256 = ctx.window_manifest(record.window)
+        verify_files(ctx, manifest)
+    except LandingDamagedError:
+        return False
+    return sha256 == record.manifest_sha256
+
+
+def _has_landed_anew(ctx: Context, record: WindowRecord) -> bool:
+    """Did an earlier attempt read the window again, and end before that was recorded?"""
+    try:
+        manifest, _ = ctx.window_manifest(record.window)
+        verify_files(ctx, manifest)
+    except LandingDamagedError:
+        return False
+    return True
+
+
+def _first_needed(ctx: Context, records: Sequence[WindowRecord], lost: set[int]) -> int:
+    """The ordinal from which on windows are needed: the first that a table wants, or in which a transaction has rows that may
+    commit in such a window."""
+    tables = ctx.store.tables(ctx.source)
+    wanted = next(
+        (at for at, record in enumerate(records) if any(_wants(one, record) for one in tables)),
+        len(records),
+    )
+    if wanted == len(records):
+        ledger = ctx.store.open_transactions(ctx.source)
+    else:
+        whole = [record for record in records[:wanted] if record.ordinal not in lost]
+        ledger = _ledger_after(ctx, whole[-1]) if whole else []
+    first = records[wanted].ordinal if wanted < len(records) else SCN_MAX
+    return min([first, *(one.first_ordinal >> ORDINAL_SHIFT for one in ledger)])
+
+
+def _wants(table: TableRecord, record: WindowRecord) -> bool:
+    if table.first_ordinal > record.ordinal:
+        return False
+    end = min(record.window.scn_high, table.stopped_scn or SCN_MAX)
+    return table.needs_above < end
+
+
+def _with_ledger_before(records: Sequence[WindowRecord], lost: set[int], first: int) -> int:
+    """The lost window, or an earlier one: that before it must be there, since it has the ledger with which it is read."""
+    for record in reversed(records):
+        if record.ordinal >= first:
+            continue
+        if record.ordinal not in lost:
+            break
+        first = record.ordinal
+    return first
+
+
+def _ledger_after(ctx: Context, record: WindowRecord) -> list[OpenTransaction]:
+    manifest, _ = ctx.window_manifest(record.window)
+    return ledger_from_landing(ctx.landing, manifest)

@@ -1,0 +1,206 @@
+"""Landing folders that are lost behind the position: harmless where every table has the window, else read again from Oracle."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.errors import LandingDamagedError, RedoUnavailableError
+from cdc_core.model.scn import ScnWindow
+from oracle_embedded.database import ADMIN
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+            "INSERT INTO ONE VALUES (1, 'first')",
+            "INSERT INTO TWO VALUES (1, 'first')",
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
+        yield source
+
+
+def change(source: Source, number: int) -> ScnWindow:
+    """A change of both tables, captured and applied with a window of its own."""
+    source.oracle.run(
+        f"INSERT INTO ONE VALUES ({number}, 'new')",
+        f"UPDATE ONE SET NOTE = 'seen {number}' WHERE ID = 1",
+        f"INSERT INTO TWO VALUES ({number}, 'new')",
+    )
+    source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    windows = source.pipeline.plan_windows()
+    for window in windows:
+        source.pipeline.capture_window(window)
+    return windows[-1]
+
+
+def apply_all(source: Source) -> None:
+    for window in source.pipeline.pending_windows():
+        source.pipeline.apply_window(window)
+
+
+def folder(source: Source, window: ScnWindow) -> Path:
+    return source.path / "landing" / "src" / "windows" / window.folder
+
+
+def check(source: Source) -> None:
+    source.run()
+    source.check_current("ONE", "TWO")
+    for name in ("ONE", "TWO"):
+        changes = source.lake.tables[table_id(name)].changes
+        places = [(one["_cdc_commit_scn"], one["_cdc_ordinal"]) for one in changes]
+        assert len(set(places)) == len(places), "nothing is doubled"
+
+
+def test_windows_that_every_table_has_are_harmless(source: Source) -> None:
+    source.run()
+    windows = [change(source, number) for number in (10, 11, 12)]
+    apply_all(source)
+    for window in windows[:-1]:
+        shutil.rmtree(folder(source, window))
+    plan = source.pipeline.plan_recapture()
+    assert [record.window for record in plan.lost] == windows[:-1]
+    assert plan.again == ()
+    assert list(source.pipeline.recapture()) == []
+    change(source, 13)
+    check(source)
+    with pytest.raises(LandingDamagedError, match="redolake recapture"):
+        source.pipeline.replay_window(windows[0])
+    assert len(list(source.pipeline.recapture(needed_only=False))) >= len(windows)
+    check(source)
+    source.pipeline.replay_window(windows[0])
+
+
+@pytest.mark.parametrize("lost", [[0], [1], [2], [0, 2], [0, 1, 2]])
+def test_windows_that_are_needed_are_read_again(source: Source, lost: list[int]) -> None:
+    source.run()
+    windows = [change(source, number) for number in (10, 11, 12)]
+    source.pipeline.pause_tables([table_id("TWO")])
+    source.pipeline.apply_window(windows[0])
+    source.pipeline.apply_window(windows[1])
+    source.pipeline.resume_tables([table_id("TWO")])
+    for number in lost:
+        shutil.rmtree(folder(source, windows[number]))
+    with pytest.raises(LandingDamagedError, match="redolake recapture"):
+        apply_all(source)
+    again = source.pipeline.plan_recapture().again
+    assert [record.window for record in again] == windows[min(lost) :]
+    list(source.pipeline.recapture())
+    check(source)
+
+
+def test_a_file_that_was_changed_is_read_again(source: Source) -> None:
+    source.run()
+    window = change(source, 10)
+    path = folder(source, window) / "transactions.parquet"
+    path.write_bytes(b"cut")
+    with pytest.raises(LandingDamagedError):
+        apply_all(source)
+    list(source.pipeline.recapture())
+    check(source)
+
+
+@pytest.mark.parametrize("lost", [[0], [1], [0, 1]])
+def test_what_holds_rows_of_an_open_transaction_is_needed(source: Source, lost: list[int]) -> None:
+    """Every table has the windows, and a transaction that began in them commits later."""
+    source.run()
+    with source.oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO ONE VALUES (100, 'open')")
+        windows = [change(source, 10)]
+        cursor.execute("INSERT INTO TWO VALUES (100, 'open')")
+        windows.append(change(source, 11))
+        apply_all(source)
+        for number in lost:
+            shutil.rmtree(folder(source, windows[number]))
+        assert source.pipeline.plan_recapture().again
+        list(source.pipeline.recapture())
+        connection.commit()
+    change(source, 12)
+    check(source)
+
+
+def test_a_table_that_left_since_is_read_again_as_far_as_its_stream_goes(source: Source) -> None:
+    source.run()
+    source.pipeline.pause_tables([table_id("TWO")])
+    windows = [change(source, 10), change(source, 11)]
+    source.pipeline.apply_window(windows[0])
+    source.pipeline.resume_tables([table_id("TWO")])
+    source.pipeline.remove_tables([table_id("TWO")])
+    shutil.rmtree(folder(source, windows[0]))
+    list(source.pipeline.recapture())
+    change(source, 12)
+    source.run()
+    source.check_current("ONE")
+    assert source.record("TWO").mirror_scn == windows[1].scn_high
+    source.check_exact("TWO")
+
+
+def test_a_recapture_that_was_cut_short_goes_on(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.run()
+    windows = [change(source, number) for number in (10, 11, 12)]
+    shutil.rmtree(folder(source, windows[0]))
+
+    class CrashError(BaseException):
+        pass
+
+    def crash(*_arguments: object) -> None:
+        raise CrashError
+
+    for method in ("unrecord_captured", "record_captured"):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(source.pipeline._ctx.store), method, crash)
+            with pytest.raises(CrashError):
+                list(source.pipeline.recapture())
+        source.close()
+    list(source.pipeline.recapture())
+    check(source)
+
+
+def test_without_its_redo_nothing_is_changed(source: Source, oracle: Oracle) -> None:
+    source.run()
+    windows = [change(source, number) for number in (10, 11)]
+    for _ in range(5):  # so that the log is in no online group any more
+        oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    manifest, _ = source.pipeline._ctx.window_manifest(windows[0])
+    oracle.database.redo.delete_archived_log(manifest.logs[0].sequence)
+    shutil.rmtree(folder(source, windows[0]))
+    before = source.pipeline._ctx.store.image("src")
+    with pytest.raises(RedoUnavailableError):
+        list(source.pipeline.recapture())
+    assert source.pipeline._ctx.store.image("src")["windows"] == before["windows"]
+    assert folder(source, windows[1]).exists()
+
+
+def test_a_window_read_again_with_fewer_tables_numbers_its_rows_anew(source: Source) -> None:
+    """Why later windows are read again too: their ledgers name rows of open transactions by their numbers."""
+    source.run()
+    with source.oracle.owner() as connection:
+        source.oracle.run(*(f"INSERT INTO TWO VALUES ({number}, 'x')" for number in range(50, 60)))
+        connection.cursor().execute("INSERT INTO ONE VALUES (100, 'open')")
+        windows = [change(source, 10), change(source, 11)]
+        apply_all(source)
+        source.configure("ONE")
+        source.pipeline.plan_windows()
+        shutil.rmtree(folder(source, windows[0]))
+        list(source.pipeline.recapture())
+        connection.commit()
+    source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    source.run()
+    source.check_current("ONE")
+    assert (100, "open") in source.lake.image(table_id("ONE"))
