@@ -357,15 +357,15 @@ class WindowQueries:
             return found
 
     def unrecord_captured(
-        self, source: str, ordinal: int, ledger: Sequence[OpenTransaction]
+        self, source: str, ordinal: int, before: Sequence[OpenTransaction]
     ) -> None:
-        """Let the windows from ``ordinal`` on be planned ones that are not captured. ``ledger`` are the transactions that were open
+        """Let the windows from ``ordinal`` on be planned ones that are not captured. ``before`` are the transactions that were open
         at the beginning of the first of them. What tables have taken stays as it is."""
         with self._database.writing() as connection:
             again = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal >= ordinal)
             values = {"state": "planned", "manifest_sha256": None, "is_idle": False}
             connection.execute(update(WINDOWS).where(again).values(values))
-            replace_ledger(connection, source, ledger)
+            replace_ledger(connection, source, before)
 
     def restore_window(self, record: WindowRecord) -> None:
         """Write a planned window with its own number into a store that is made anew."""
