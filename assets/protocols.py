@@ -77,6 +77,9 @@ class SourcePipeline(Protocol):
     def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         """Take every waiting signal, exactly once, and plan its chunks."""
 
+    def take_policies(self) -> list[ChunkKey]:
+        """Let stopped tables join again whose policies say so, and plan the chunks of tables that have joined."""
+
     def reconcile(
         self, tables: list[TableId] | None = None, *, scn: int | None = None
     ) -> Reconciliation:

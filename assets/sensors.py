@@ -128,7 +128,8 @@ def snapshots_sensor(
         minimum_interval_seconds=options.interval_seconds,
         default_status=_status(enabled=options.enabled),
         description="Takes execute-snapshot signals (of `redolake signal` and of the signal table in Oracle), each exactly "
-        "once, plans their chunks, and requests a run for each table with chunks to do. Change capture continues.",
+        "once, lets stopped tables join again whose policies say so, plans the chunks of both, and requests a run for each "
+        "table with chunks to do. Change capture continues.",
     )
     def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline:
@@ -136,10 +137,13 @@ def snapshots_sensor(
             before = _rejected(pipeline)
             try:
                 taken = pipeline.take_signals()
+                planned = pipeline.take_policies()
             except TransientError as error:
                 return dg.SkipReason(str(error))
             for signal, chunks in taken:
                 context.log.info(f"signal {signal.id} taken: {len(chunks)} chunks")
+            for table in sorted({chunk.table for chunk in planned}):
+                context.log.info(f"{table} is read again, as its policy says")
             refused = [
                 f"signal {name} was rejected: {reason}"
                 for name, reason in _rejected(pipeline).items()

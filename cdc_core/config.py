@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import TablePattern
+from cdc_core.model.streams import Trouble
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
@@ -86,6 +87,29 @@ class OracleConfig(ConfigModel):
         return dsn
 
 
+class PolicyConfig(ConfigModel):
+    """What becomes of a table that meets what cannot be followed. ``stop``: the table stops with reason and way out, until you bring
+    it back. ``resnapshot``: the table leaves and joins again by itself, with a new snapshot of it alone. ``remove``: the table is
+    taken out quietly; its Delta tables stay. The other tables go on in any case. Each table may have policies of its own."""
+
+    on_truncate: Literal["stop", "resnapshot"] = "stop"
+    """The rows went without redo for each: TRUNCATE, or a partition dropped or exchanged."""
+
+    on_drop: Literal["stop", "remove"] = "stop"
+    """The table was dropped, renamed, or dropped and created again. (A table that is gone cannot be read again.)"""
+
+    on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
+    """Another DDL that cannot be followed, such as a dropped column or another key. The new snapshot begins new Delta tables, and
+    moves the old ones aside, where these cannot hold the new definition."""
+
+    on_undecodable: Literal["stop", "resnapshot"] = "stop"
+    """A redo row cannot be turned into a change without guessing."""
+
+    resnapshot_hours_min: Annotated[float, Field(gt=0)] = 12
+    """A table that meets the same trouble again within so many hours after a policy had it read again, or before its new snapshot is
+    complete, stops, so that no table is read for ever."""
+
+
 class TableConfig(ConfigModel):
     """One captured table, or a pattern for many."""
 
@@ -104,6 +128,18 @@ class TableConfig(ConfigModel):
     key: tuple[str, ...] = ()
     """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a
     pattern."""
+
+    on_truncate: Literal["stop", "resnapshot"] | None = None
+    """As ``policies.on_truncate``, for this table; by default that of the source."""
+
+    on_drop: Literal["stop", "remove"] | None = None
+    """As ``policies.on_drop``, for this table; by default that of the source."""
+
+    on_unsupported_ddl: Literal["stop", "resnapshot"] | None = None
+    """As ``policies.on_unsupported_ddl``, for this table; by default that of the source."""
+
+    on_undecodable: Literal["stop", "resnapshot"] | None = None
+    """As ``policies.on_undecodable``, for this table; by default that of the source."""
 
     @field_validator("name")
     @classmethod
@@ -156,6 +192,8 @@ def _checked(text: str, parse: Callable[[str], object]) -> str:
         raise ValueError(str(error)) from error  # what pydantic gathers with the other problems
     return text
 
+
+Policy = Literal["stop", "resnapshot", "remove"]
 
 CloseAt = Literal["completed_logs", "online"]
 
@@ -319,6 +357,7 @@ class SourceConfig(ConfigModel):
 
     oracle: OracleConfig
     tables: Annotated[tuple[TableConfig, ...], Field(min_length=1)]
+    policies: PolicyConfig = PolicyConfig()
     capture: LogMinerConfig = LogMinerConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     landing: Annotated[LocalLandingConfig | S3LandingConfig, Field(discriminator="type")]
@@ -339,6 +378,12 @@ class SourceConfig(ConfigModel):
     def has_patterns(self) -> bool:
         """Must Oracle be asked which tables there are?"""
         return any(config.is_pattern for config in self.tables)
+
+    def policy(self, table: TableId, trouble: Trouble) -> Policy:
+        """What becomes of a captured table that met a trouble; KeyError if it is not captured."""
+        own: Policy | None = getattr(self.table(table), f"on_{trouble}")
+        default: Policy = getattr(self.policies, f"on_{trouble}")
+        return own or default
 
     def table(self, table: TableId) -> TableConfig:
         """The configuration of a captured table; KeyError if it is not captured."""

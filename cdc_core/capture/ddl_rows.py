@@ -13,11 +13,11 @@ from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError, Un
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.model.streams import StreamEnd
+from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.schema.evolution import judge, removes_rows
+from cdc_core.schema.evolution import judge, removes_rows, removes_table
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -53,10 +53,9 @@ def follow_ddl(
         old = history.latest(row.table)
         if row.table in ends or (row.scn is not None and row.scn <= old.scn_from):
             continue
-        try:
-            new = _followed(session, row, old, configs)
-        except SchemaMismatchError as error:
-            ends[row.table] = _end(row, error)
+        new = _followed(session, row, old, configs)
+        if isinstance(new, StreamEnd):
+            ends[row.table] = new
             continue
         if new is not None:
             history.add(new)
@@ -66,40 +65,41 @@ def follow_ddl(
 
 def _followed(
     session: OracleSession, row: DdlRow, old: TableSchema, configs: Sequence[TableConfig]
-) -> TableSchema | None:
-    """The version that the DDL made; None if what is captured stayed as it was."""
+) -> TableSchema | StreamEnd | None:
+    """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was."""
     if removes_rows(row.text):
-        raise _refused(row, "rows were removed without redo for each")
-    # A column that was left out so far joins with a snapshot only: nothing else knows its values.
-    new = _read(session, row, configs).without(old.excluded)
-    evolution = judge(old, new)
-    if evolution.refusal is not None:
-        raise _refused(row, evolution.refusal)
-    return new if evolution.is_new_version else None
-
-
-def _end(row: DdlRow, error: SchemaMismatchError) -> StreamEnd:
-    scn = row.scn if row.scn is not None else row.row_scn
-    return StreamEnd(row.table, scn - 1, error.what_happened, error.hint)
-
-
-def _read(session: OracleSession, row: DdlRow, configs: Sequence[TableConfig]) -> TableSchema:
+        return _end(row, "truncate", "rows were removed without redo for each")
     config = next(config for config in configs if config.table == row.table)
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
     try:
-        schema = read_table_schema(session, config, scn=at)
-        arrow_schema(schema)
+        new = read_table_schema(session, config, scn=at)
+        arrow_schema(new)
+    except SchemaMismatchError as error:
+        return StreamEnd(
+            row.table, _scn(row) - 1, error.what_happened, error.hint, "unsupported_ddl"
+        )
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
-        raise _refused(row, error.message) from error
-    return replace(schema, scn_from=Scn(row.scn if row.scn is not None else row.row_scn))
+        trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
+        return _end(row, trouble, error.message)
+    # A column that was left out so far joins with a snapshot only: nothing else knows its values.
+    new = replace(new, scn_from=_scn(row)).without(old.excluded)
+    evolution = judge(old, new)
+    if evolution.refusal is not None:
+        return _end(row, evolution.trouble, evolution.refusal)
+    return new if evolution.is_new_version else None
 
 
-def _refused(row: DdlRow, reason: str) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"a DDL of a captured table cannot be followed: {reason}",
-        hint=f"`redolake table resnapshot {row.table}` takes the table in again as it is now.",
-        table=row.table,
-        scn=row.scn or row.row_scn,
-        ddl=" ".join(row.text.split())[:_TEXT_MAX],
+def _end(row: DdlRow, trouble: Trouble | None, reason: str) -> StreamEnd:
+    ddl = " ".join(row.text.split())[:_TEXT_MAX]
+    return StreamEnd(
+        row.table,
+        _scn(row) - 1,
+        f"a DDL of a captured table cannot be followed: {reason} (table={row.table}, scn={_scn(row)}, ddl={ddl})",
+        f"`redolake table resnapshot {row.table}` takes the table in again as it is now.",
+        trouble,
     )
+
+
+def _scn(row: DdlRow) -> Scn:
+    return Scn(row.scn if row.scn is not None else row.row_scn)

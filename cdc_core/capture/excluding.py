@@ -84,6 +84,7 @@ class ExcludedValues:
                 f"{reason} (scn={scn}); it did not land",
                 f"`redolake table resnapshot {table.table}` takes the table in again; if it happens again, exclude "
                 "the table, and report the statement's form with Oracle's version.",
+                "undecodable",
             )
         )
 

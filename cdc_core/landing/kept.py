@@ -22,6 +22,7 @@ from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.model.scn import Scn
+from cdc_core.model.streams import ReadAgain
 from cdc_core.schema.table import TableSchema
 
 _PLAN_FILE = "plan.parquet"
@@ -76,7 +77,11 @@ def keep_table(landing: LandingStore, kept: KeptTable) -> None:
     """Keep a table's present revision, and forget older ones. Repeatable."""
     record = kept.record
     data = {
-        "record": {**asdict(record), "since": record.since.isoformat() if record.since else None},
+        "record": {
+            **asdict(record),
+            "since": record.since.isoformat() if record.since else None,
+            "read_again": [one.as_json() for one in record.read_again],
+        },
         "versions": [{"schema": schema.as_json(), "ddl": ddl} for schema, ddl in kept.versions],
     }
     folder = kept_folder(record.source, "tables", record.table.path)
@@ -196,6 +201,7 @@ def _table(data: dict[str, Any]) -> KeptTable:
                 **values,
                 "table": TableId(**values["table"]),
                 "since": None if since is None else datetime.fromisoformat(since),
+                "read_again": tuple(map(ReadAgain.from_json, values.get("read_again", ()))),
             }
         ),
         tuple((TableSchema.from_json(one["schema"]), one["ddl"]) for one in data["versions"]),

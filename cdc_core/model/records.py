@@ -9,9 +9,10 @@ from typing import Any, Literal
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
+from cdc_core.model.streams import ReadAgain, Trouble
 
 TableState = Literal["new", "snapshotting", "ready", "paused", "failed", "removed"]
-AskedBy = Literal["command", "configuration"]
+AskedBy = Literal["command", "configuration", "policy"]
 WindowState = Literal["planned", "captured", "applied"]
 ChunkState = Literal["planned", "landed", "applied"]
 
@@ -36,7 +37,9 @@ class TableRecord:
     Its stream: ``first_ordinal`` is the first window that holds its redo; that window reads the table's redo again from above
     ``mining_low`` where this is not None. ``stopped_scn`` is where the stream ended: later changes are not taken until the
     table comes back. ``reason``, ``way_out`` and ``since`` say why and when it was stopped; ``asked_by`` who asked for that,
-    None where nobody did.
+    None where nobody did; of a failed table, ``policy`` says that a policy brings it back. ``trouble`` is what it met, as long as a
+    policy may answer that; ``read_again`` the last time that a policy answered, for each trouble. ``rest_waits`` says why a
+    table whose stream has ended does not take the rest that belongs to it.
 
     Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk
     was read, ``mirror_scn`` the SCN of which its mirror is an image (None until the snapshot is complete). ``generation``
@@ -60,6 +63,9 @@ class TableRecord:
     way_out: str | None = None
     since: datetime | None = None
     asked_by: AskedBy | None = None
+    trouble: Trouble | None = None
+    read_again: tuple[ReadAgain, ...] = ()
+    rest_waits: str | None = None
     revision: int = field(default=0, compare=False)
 
     @property
@@ -71,7 +77,9 @@ class TableRecord:
     def takes_windows(self) -> bool:
         """Does the table take windows by itself: as long as it is ready, or until the end of its stream?"""
         if self.stopped_scn is not None:
-            return (self.mirror_scn or self.stopped_scn) < self.stopped_scn
+            return (
+                self.rest_waits is None and (self.mirror_scn or self.stopped_scn) < self.stopped_scn
+            )
         return self.state == "ready"
 
     @property

@@ -55,6 +55,15 @@ class StepReport:
 Reporter = Callable[[StepReport], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The last time that ``policy`` (its option's name) had a table read again: when (ISO 8601), and what had stopped the table."""
+
+    policy: str
+    at: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRebuilt:
     """A metadata store that was made anew: how many ``rows`` its tables have, and had before (None where it held nothing of the
@@ -73,7 +82,9 @@ class TableStatus:
     """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None before the snapshot is done,
     ``position_time`` its time in UTC (ISO 8601) where that is known; ``consistent_from`` the SCN that the position must reach
     after an ad hoc snapshot before that is true again. ``reason``, ``way_out`` and ``since`` (ISO 8601) say why and since when
-    it does not go on by itself; ``stopped_scn`` is where its stream ended."""
+    it does not go on by itself; ``stopped_scn`` is where its stream ended; ``asked_by`` who asked for that (``command``,
+    ``configuration``, ``policy``), None where nobody did; ``read_again`` what policies had it read again for;
+    ``rest_waits`` why a table that has left does not take what belongs to it still."""
 
     table: str
     state: str
@@ -90,6 +101,9 @@ class TableStatus:
     since: str | None = None
     stopped_scn: int | None = None
     position_time: str | None = None
+    asked_by: str | None = None
+    read_again: tuple[Answered, ...] = ()
+    rest_waits: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

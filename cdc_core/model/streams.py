@@ -6,9 +6,15 @@ table meets something that cannot be followed; it may begin again later. The str
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
 
 from cdc_core.model.identifiers import TableId
+
+Trouble = Literal["truncate", "drop", "unsupported_ddl", "undecodable"]
+"""What a table may meet that cannot be followed and that the configuration has a policy for: ``on_truncate`` and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +30,30 @@ class StreamBegin:
 class StreamEnd:
     """A table leaves: what committed at or below ``scn`` belongs to its stream, later changes do not.
 
-    ``reason`` says why, ``way_out`` what to do; neither holds row values.
+    ``reason`` says why, ``way_out`` what to do; neither holds row values. ``trouble`` is what kind of thing the table met; None
+    for what no policy is about.
     """
 
     table: TableId
     scn: int
     reason: str
     way_out: str
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """A policy had a table read again: after which trouble, when, and why the table was stopped."""
+
+    trouble: Trouble
+    at: datetime
+    reason: str
+
+    def as_json(self) -> dict[str, str]:
+        """A JSON form; :meth:`from_json` is its inverse."""
+        return {"trouble": self.trouble, "at": self.at.isoformat(), "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ReadAgain:
+        """Read what :meth:`as_json` wrote."""
+        return cls(data["trouble"], datetime.fromisoformat(data["at"]), data["reason"])

@@ -8,9 +8,11 @@ dictionary cannot say: whether rows went without redo.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from cdc_core.model.streams import Trouble
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 
@@ -18,6 +20,8 @@ _NO_CODE = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL
 _ROWS_LOST = re.compile(
     r"^\s*TRUNCATE\b|\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
 )
+
+_TABLE_LOST = re.compile(r"^\s*(?:DROP\s+TABLE|RENAME)\b|\bRENAME\s+TO\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,15 @@ Step: TypeAlias = AddColumn | RedefineColumn
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How a table got from one version to the next: steps in order, or in ``refusal`` why they cannot be followed.
+    """How a table got from one version to the next: steps in order, or in ``refusal`` why they cannot be followed, and in
+    ``trouble`` which kind of trouble that is.
 
     ``is_new_version``: rows written from now on must be decoded by the new version, even where no step follows.
     """
 
     steps: tuple[Step, ...] = ()
     refusal: str | None = None
+    trouble: Trouble | None = None
     is_new_version: bool = False
 
     @property
@@ -65,9 +71,11 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     Raises:
         UnsupportedTypeError: A column of the new version has a type that is not captured.
     """
+    if old.object_id and new.object_id and old.object_id != new.object_id:
+        return Evolution(refusal="the table was dropped and created again", trouble="drop")
     refusal = _refusal(old, new)
     if refusal is not None:
-        return Evolution(refusal=refusal)
+        return Evolution(refusal=refusal, trouble="unsupported_ddl")
     redefined = tuple(
         RedefineColumn(column, new.column(column.name))
         for column in old.columns
@@ -78,9 +86,19 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     return Evolution(steps, is_new_version=bool(steps) or _layout(old) != _layout(new))
 
 
+def held_by(versions: Sequence[TableSchema]) -> TableSchema | None:
+    """What Delta tables hold that have followed a table's versions, oldest first; None without versions.
+
+    They keep columns that were left out later. A version that they could not follow has begun new ones.
+    """
+    held: TableSchema | None = None
+    for version in versions:
+        kept = version if held is None else version.keeping(held)
+        held = version if held is None or judge(held, kept).refusal is not None else kept
+    return held
+
+
 def _refusal(old: TableSchema, new: TableSchema) -> str | None:
-    if old.object_id and new.object_id and old.object_id != new.object_id:
-        return "the table was dropped and created again"
     if old.key != new.key:
         return f"the key changed from ({', '.join(old.key)}) to ({', '.join(new.key)})"
     names = new.column_names
@@ -114,3 +132,8 @@ def removes_rows(ddl: str) -> bool:
     The dictionary cannot tell, so here the text must: comments, strings and quoted names are left out.
     """
     return bool(_ROWS_LOST.search(_NO_CODE.sub(" ", ddl)))
+
+
+def removes_table(ddl: str) -> bool:
+    """Does the statement drop or rename a table? A table that the dictionary does not show may also have lost its grants."""
+    return bool(_TABLE_LOST.search(_NO_CODE.sub(" ", ddl)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, insert, or_, select, update
 
-from cdc_core.errors import LandingDamagedError, TerminalError
+from cdc_core.errors import LandingDamagedError, NotYetError, TerminalError
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
@@ -69,7 +69,7 @@ class ChunkQueries:
 
         Raises:
             LandingDamagedError: It was recorded with another manifest.
-            TerminalError: The chunk was never planned.
+            NotYetError: The chunk is not planned, or not any more.
         """
         with self._database.writing() as connection:
             place = (
@@ -163,9 +163,9 @@ def _known(
 ) -> ChunkRecord:
     record = _chunk(connection, source, table, snapshot_id, number)
     if record is None:
-        raise TerminalError(
-            "this chunk was never planned",
-            hint="List the chunks with redolake status.",
+        raise NotYetError(
+            "this chunk is not planned; its table may have joined anew since, with a snapshot of its own",
+            hint="`redolake snapshot` reads and applies the chunks that are planned now.",
             source=source,
             table=table,
             snapshot_id=snapshot_id,

@@ -10,7 +10,9 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord
 from cdc_core.model.scn import ScnWindow
+from cdc_core.model.streams import ReadAgain
 from cdc_core.state.database import Database, moment
+from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.tables import CHUNKS, SOURCES, TABLES, WINDOWS
 
 
@@ -105,7 +107,12 @@ def table_row(connection: Connection, source: str, table: TableId) -> TableRecor
 def _table_from_row(row: Any) -> TableRecord:
     values = dict(row)
     table = TableId(values.pop("owner"), values.pop("name"))
-    return TableRecord(table=table, **{**values, "since": moment(values["since"])})
+    values |= {"since": moment(values["since"]), "read_again": _read_again(values["read_again"])}
+    return TableRecord(table=table, **values)
+
+
+def _read_again(text: str | None) -> tuple[ReadAgain, ...]:
+    return tuple(map(ReadAgain.from_json, json_from_text(text or "[]")))
 
 
 def put_table(connection: Connection, record: TableRecord) -> None:
@@ -124,4 +131,5 @@ def write_table(connection: Connection, record: TableRecord) -> None:
     }
     values |= {"owner": record.table.owner, "name": record.table.name}
     values["since"] = None if record.since is None else record.since.timestamp()
+    values["read_again"] = text_from_json([one.as_json() for one in record.read_again])
     connection.execute(insert(TABLES).values(values))

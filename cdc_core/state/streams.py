@@ -12,7 +12,7 @@ from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import AskedBy, ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
-from cdc_core.model.streams import StreamEnd
+from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks
 from cdc_core.state.database import Database, moment
@@ -39,7 +39,8 @@ class StreamQueries:
                 connection,
                 replace(
                     record, state="snapshotting", mirror_scn=None, stopped_scn=None, reason=None,
-                    way_out=None, since=moment(self._database.now()), asked_by=None,
+                    way_out=None, since=moment(self._database.now()), asked_by=None, rest_waits=None,
+                    trouble=None,
                 ),
             )  # fmt: skip
 
@@ -62,15 +63,33 @@ class StreamQueries:
         scn: Scn | None = None,
         state: Literal["failed", "removed"] = "failed",
         asked_by: AskedBy | None = None,
+        trouble: Trouble | None = None,
     ) -> None:
         """Stop a table: at ``scn`` its stream ends; without it, its redo is still captured, and it can be resumed.
 
-        Does nothing for a table that has left already.
+        A stream that has ended keeps its end. If its table fails on what still belongs to it, that waits, until it is resumed.
         """
         with self._database.writing() as connection:
             record = table_row(connection, source, table)
-            if record is not None and (record.is_captured or state == "removed"):
-                self._stop(connection, record, reason, way_out, scn, state, asked_by)
+            if record is None:
+                return
+            if record.is_captured:
+                self._stop(connection, record, reason, way_out, scn, state, asked_by, trouble)
+            elif state == "removed":
+                end = record.stopped_scn if scn is None else min(scn, record.stopped_scn or scn)
+                self._stop(connection, record, reason, way_out, Scn(end), state, asked_by)
+            elif scn is None and record.takes_windows:
+                waiting = replace(
+                    record, state="failed", rest_waits=reason, trouble=trouble, asked_by=None
+                )
+                put_table(connection, waiting)
+
+    def answer(self, record: TableRecord, *, before: TableRecord) -> None:
+        """Write what a policy answers to a table, unless something else has become of it since it stood as ``before``."""
+        with self._database.writing() as connection:
+            found = table_row(connection, record.source, record.table)
+            if found == before:
+                put_table(connection, record)
 
     def refuse_table(self, record: TableRecord, *, reason: str, way_out: str, scn: Scn) -> None:
         """Note that a table could not join: it has no stream."""
@@ -87,22 +106,27 @@ class StreamQueries:
             record = _captured(connection, source, table, "paused")
             paused = replace(
                 record, state="paused", reason=reason, way_out=way_out, asked_by="command",
-                since=moment(self._database.now()),
+                since=moment(self._database.now()), trouble=None,
             )  # fmt: skip
             put_table(connection, paused)
             return paused
 
     def resume_table(self, source: str, table: TableId) -> TableRecord:
-        """Let a paused or failed table go on where its mirror or its snapshot stands.
+        """Let a paused or failed table go on where its mirror or its snapshot stands; one whose stream has ended takes the rest.
 
         Raises:
             ConfigError: The table's stream has ended, so there is nothing that it could go on with.
         """
         with self._database.writing() as connection:
+            found = table_row(connection, source, table)
+            if found is not None and found.rest_waits is not None:
+                rest = replace(found, rest_waits=None, trouble=None, asked_by=None)
+                put_table(connection, rest)
+                return rest
             record = _captured(connection, source, table, "resumed")
             resumed = replace(
                 record, state="snapshotting" if record.mirror_scn is None else "ready", reason=None,
-                way_out=None, asked_by=None, since=moment(self._database.now()),
+                way_out=None, asked_by=None, trouble=None, since=moment(self._database.now()),
             )  # fmt: skip
             put_table(connection, resumed)
             return resumed
@@ -150,12 +174,13 @@ class StreamQueries:
         scn: Scn | None,
         state: Literal["failed", "removed"],
         asked_by: AskedBy | None,
+        trouble: Trouble | None = None,
     ) -> None:
         put_table(
             connection,
             replace(
                 record, state=state, reason=reason, way_out=way_out, stopped_scn=scn,
-                since=moment(self._database.now()), asked_by=asked_by,
+                since=moment(self._database.now()), asked_by=asked_by, trouble=trouble,
             ),
         )  # fmt: skip
 
@@ -163,14 +188,20 @@ class StreamQueries:
 def end_stream(
     connection: Connection, source: str, ordinal: int, end: StreamEnd, now: float
 ) -> None:
-    """Note inside the caller's transaction that a table left with a window of its present stream."""
+    """Note inside the caller's transaction that a table left with a window of its present stream.
+
+    One that was paused, or had failed, still takes nothing of what belongs to it before it is resumed.
+    """
     record = table_row(connection, source, end.table)
     if record is not None and record.is_captured and record.first_ordinal <= ordinal:
+        waits = record.state in {"paused", "failed"}
         put_table(
             connection,
             replace(
                 record, state="failed", reason=end.reason, way_out=end.way_out,
                 stopped_scn=Scn(end.scn), since=moment(now), asked_by=None,
+                rest_waits=record.reason if waits else None,
+                trouble=record.trouble if waits else end.trouble,
             ),
         )  # fmt: skip
 

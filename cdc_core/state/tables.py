@@ -50,6 +50,9 @@ TABLES = Table(
     Column("way_out", Text),
     Column("since", Float),
     Column("asked_by", String(20)),
+    Column("trouble", String(20)),
+    Column("read_again", Text),
+    Column("rest_waits", Text),
     Column("revision", BigInteger, nullable=False),
 )
 

@@ -48,7 +48,13 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
         pattern = None if one.left_out else pattern_of(config, one.table)
         if pattern is not None:
             excluded = dict.fromkeys([*pattern.columns_exclude, *one.columns_exclude])
-            named.append(MatchedTable(name=one.table.sql, columns_exclude=tuple(excluded)))
+            own = {
+                **dict(pattern),
+                "name": one.table.sql,
+                "exclude": (),
+                "columns_exclude": tuple(excluded),
+            }
+            named.append(MatchedTable(**own))
     return config.model_copy(update={"tables": tuple(named)})
 
 

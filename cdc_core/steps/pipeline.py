@@ -29,7 +29,7 @@ from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
 from cdc_core.source import OpenSource
 from cdc_core.steps import holders as work_holders
-from cdc_core.steps import rebuilding, reconciling, signals
+from cdc_core.steps import policies, rebuilding, reconciling, signals
 from cdc_core.steps import status as source_status
 from cdc_core.steps import tables as table_fates
 from cdc_core.steps.context import Context, OpenLake
@@ -153,6 +153,7 @@ class Pipeline:
         """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
         with self._kept():
             table_fates.follow_configuration(self._ctx)
+            policies.follow_policies(self._ctx)
             limited = [] if condition is None else self._ctx.configured(tables)
             return snapshot_plan.start_snapshot(
                 self._ctx,
@@ -181,6 +182,7 @@ class Pipeline:
         """Cut windows up to the present (:func:`window_plan.plan_windows`)."""
         with self._kept():
             table_fates.follow_configuration(self._ctx)
+            policies.follow_policies(self._ctx)
             return window_plan.plan_windows(self._ctx, until=until)
 
     def pending_windows(self) -> list[ScnWindow]:
@@ -229,6 +231,16 @@ class Pipeline:
     def find_tables(self) -> list[FoundTable]:
         """Look the patterns of the configuration up in Oracle (:meth:`Context.look_up_patterns`)."""
         return self._ctx.look_up_patterns()
+
+    def follow_policies(self) -> list[TableId]:
+        """Let stopped tables join again whose policies say so (:func:`policies.follow_policies`)."""
+        with self._kept():
+            return policies.follow_policies(self._ctx)
+
+    def take_policies(self) -> list[ChunkKey]:
+        """The same, and plan the chunks of tables that have joined (:func:`policies.take_policies`)."""
+        with self._kept():
+            return policies.take_policies(self._ctx)
 
     def add_tables(self, tables: list[TableId]) -> list[ChunkKey]:
         """Take tables in (:func:`tables.add_tables`)."""
@@ -329,8 +341,13 @@ class Pipeline:
         self.retire_windows()
 
     def run_once(self) -> Iterator[StepReport]:
-        """Everything that there is to do now: the first snapshot, waiting signals, windows to the present."""
+        """Everything that there is to do now: the first snapshot, waiting signals, windows to the present; then the tables that
+        policies let join again."""
         yield from self.run_snapshot()
         self.take_signals()
         yield from self.run_snapshot()
         yield from self.run_windows()
+        self.follow_policies()
+        if any(record.state == "snapshotting" for record in self.records.tables()):
+            yield from self.run_snapshot()
+            yield from self.run_windows()

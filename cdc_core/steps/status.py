@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.model.reports import SourceStatus, TableStatus
+from cdc_core.model.reports import Answered, SourceStatus, TableStatus
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps.context import Context
 
@@ -57,6 +57,12 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 if record and record.since
                 else None,
                 stopped_scn=record.stopped_scn if record else None,
+                asked_by=record.asked_by if record else None,
+                rest_waits=record.rest_waits if record else None,
+                read_again=tuple(
+                    Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
+                    for one in (record.read_again if record else ())
+                ),
             )
         )
     return SourceStatus(

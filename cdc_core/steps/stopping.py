@@ -23,7 +23,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
-from cdc_core.model.streams import StreamEnd
+from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)
@@ -42,14 +42,24 @@ READING_ERRORS = (*TABLE_ERRORS, ConfigError, PreflightError, OracleError, Snaps
 """What reading one table's definition or rows may raise on top of that."""
 
 
+_TROUBLES: tuple[tuple[type[CdcError], Trouble], ...] = (
+    (DecodeError, "undecodable"),
+    (SchemaMismatchError, "unsupported_ddl"),
+)
+"""Which errors a policy is about."""
+
+
 def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> StreamEnd:
     """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured."""
     way_out = (
         f"{error.hint} Then `redolake table resume {table}` continues where the table stopped; "
         f"`redolake table resnapshot {table}` reads its rows again."
     ).strip()
-    ctx.store.stop_table(ctx.source, table, reason=error.what_happened, way_out=way_out)
-    end = StreamEnd(table, scn, error.what_happened, way_out)
+    trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
+    ctx.store.stop_table(
+        ctx.source, table, reason=error.what_happened, way_out=way_out, trouble=trouble
+    )
+    end = StreamEnd(table, scn, error.what_happened, way_out, trouble)
     _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
     return end
 

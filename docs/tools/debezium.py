@@ -23,6 +23,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "tables[].exclude": ("table.exclude.list",),
     "tables[].columns_exclude": ("column.exclude.list",),
     "tables[].key": ("message.key.columns",),
+    "policies.on_undecodable": ("event.processing.failure.handling.mode",),
     "capture.type": ("database.connection.adapter",),
     "capture.window_redo_bytes_max": ("log.mining.batch.size.max",),
     "snapshot.chunk_rows": ("incremental.snapshot.chunk.size",),

@@ -123,7 +123,8 @@ def tables_of(names: list[str] | None) -> list[TableId] | None:
 
 
 def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = None) -> None:
-    """Print every failed table (or those of ``tables``) with its way out, and end the command with exit code 1 if there is one.
+    """Print every failed table (or those of ``tables``) with its way out, and end the command with exit code 1 if there is one
+    that no policy brings back.
 
     The work that the command was asked for is done: what one table meets does not stop the others.
     """
@@ -132,7 +133,12 @@ def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = Non
         for record in pipeline.records.tables()
         if record.state == "failed" and (tables is None or record.table in tables)
     ]
+    by_policy = [record for record in failed if record.asked_by == "policy"]
+    failed = [record for record in failed if record not in by_policy]
     console = Console(stderr=True, soft_wrap=True, highlight=False)
+    for record in by_policy:
+        console.print(f"[bold]{record.table} has left:[/] {escape(record.reason or '')}")
+        console.print(escape(record.way_out or ""))
     for record in failed:
         console.print(f"[bold red]{record.table} has failed:[/] {escape(record.reason or '')}")
         console.print(f"[bold]What to do:[/] {escape(record.way_out or '')}")

@@ -173,6 +173,10 @@ def show_tables(found: tuple[TableStatus, ...], console: Console) -> None:
     for one in found:
         if one.way_out:
             console.print(f"[bold]{one.table}[/]: {escape(one.way_out)}")
+        for answer in one.read_again:
+            console.print(
+                f"{one.table} was read again by {answer.policy} at {answer.at}: {escape(answer.reason)}"
+            )
 
 
 def _ids(names: list[str]) -> list[TableId]:

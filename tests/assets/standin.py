@@ -234,6 +234,9 @@ class StandIn:
             scn_high=record.scn,
         )
 
+    def take_policies(self) -> list[ChunkKey]:
+        return []
+
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         if self.store.source(self.source) is None:
             raise NotYetError("this source has no snapshot yet", hint="Run `redolake snapshot`.")

@@ -72,6 +72,26 @@ def test_a_table_that_stops_at_capture_is_not_materialized_and_its_check_fails(
     assert site.check("TWO").passed
 
 
+def test_a_table_that_its_policy_brings_back_is_requested(oracle: Oracle, site: MemorySite) -> None:
+    """As an ad hoc snapshot is: runs over chunks, then the windows that followed."""
+    site.source.configure({"name": "ONE", "on_truncate": "resnapshot"}, "TWO")
+    change_both(oracle, 3)
+    oracle.run("TRUNCATE TABLE ONE")
+    change_both(oracle, 4)
+    assert site.windows().success
+    found = site.check("ONE")
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "on_truncate reads the table again" in str(found.metadata["cdc/what_to_do"].value)
+    [request] = site.tick("snapshots")
+    assert request.asset_selection == [site.names.key("snapshot", ONE)]
+    assert site.run(request).success
+    assert site.check("ONE").passed
+    change_both(oracle, 5)
+    assert site.windows().success
+    site.source.check_current("ONE", "TWO")
+    assert site.tick("snapshots") == []
+
+
 def test_a_table_that_stops_in_the_lake_is_not_materialized_and_its_check_fails(
     oracle: Oracle, site: MemorySite
 ) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.model.reports import SourceStatus, StepReport, TableStatus
+from cdc_core.model.reports import Answered, SourceStatus, StepReport, TableStatus
 from pipelines.cli import app
 from pipelines.commands import data, inspect, listings, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
@@ -364,12 +365,27 @@ def test_a_failed_table_is_told_with_its_way_out_and_ends_a_run_with_one(source:
         assert text in ended.stderr
 
 
+def test_a_table_that_a_policy_brings_back_is_no_failure(source: StandIn) -> None:
+    record = source.snapshotted().store.table("hr", JOBS)
+    assert record is not None
+    answered = replace(
+        record, state="failed", asked_by="policy", reason="its rows were truncated",
+        way_out="The policy on_truncate reads the table again with the next run.",
+    )  # fmt: skip
+    source.store.save_table(answered)
+    ended = redolake("capture")
+    assert ended.exit_code == 0
+    for text in ("HR.JOBS has left: its rows were truncated", "on_truncate reads the table again"):
+        assert text in ended.stderr
+
+
 def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
     source: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = TableStatus(
         table="HR.JOBS", state="failed", position=1000, consistent_from=None, lag_scns=None, lag_seconds=None, snapshot_id="s1000", chunks_applied=1, chunks_planned=1, last_window=None,
         reason="its rows were truncated", way_out="`redolake table resnapshot HR.JOBS`", since="2026-01-02T03:04:05+00:00", stopped_scn=1000,
+        read_again=(Answered("on_truncate", "2026-01-01T00:00:00+00:00", "truncated before"),),
     )  # fmt: skip
     found = SourceStatus(
         source="hr",
@@ -384,7 +400,11 @@ def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
     )
     monkeypatch.setattr(source, "status", lambda **_: found)
     shown = redolake("table", "list").stdout
-    for text in ("failed", "truncated", "2026-01-02", "redolake table resnapshot HR.JOBS"):
-        assert text in shown
+    for text in (
+        "failed", "truncated", "2026-01-02", "redolake table resnapshot HR.JOBS",
+        "HR.JOBS was read again by on_truncate at 2026-01-01T00:00:00+00:00: truncated before",
+    ):  # fmt: skip
+        assert " ".join(text.split()) in " ".join(shown.split())
+    assert "read again by on_truncate" in redolake("status").stdout
     [one] = json.loads(redolake("table", "list", "--json").stdout)
     assert (one["table"], one["state"], one["stopped_scn"]) == ("HR.JOBS", "failed", 1000)

@@ -8,7 +8,14 @@ import pytest
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.evolution import AddColumn, RedefineColumn, judge, removes_rows
+from cdc_core.schema.evolution import (
+    AddColumn,
+    RedefineColumn,
+    held_by,
+    judge,
+    removes_rows,
+    removes_table,
+)
 from cdc_core.schema.table import Column, TableSchema
 
 ID = Column("ID", "NUMBER", 22, 0, 10, 0, False)
@@ -87,6 +94,7 @@ def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: st
     evolution = judge(OLD, new)
     assert not evolution.steps
     assert reason in (evolution.refusal or "")
+    assert evolution.trouble == ("drop" if new.object_id == 8 else "unsupported_ddl")
 
 
 @pytest.mark.parametrize(
@@ -106,3 +114,27 @@ def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: st
 )
 def test_ddl_that_removes_rows_is_known_by_its_text(ddl: str, removes: bool) -> None:
     assert removes_rows(ddl) is removes
+
+
+@pytest.mark.parametrize(
+    ("ddl", "removes"),
+    [
+        ("drop table emp purge", True),
+        ('ALTER TABLE "HR"."EMP" RENAME TO "BIN$x==$0"', True),
+        ("rename emp to emp2", True),
+        ("alter table emp rename column a to b", False),
+        ("alter table emp drop column rename_to", False),
+        ("REVOKE SELECT ON emp FROM cdc -- drop table", False),
+        ("comment on table emp is 'drop table rename to'", False),
+    ],
+)
+def test_ddl_that_removes_the_table_is_known_by_its_text(ddl: str, removes: bool) -> None:
+    assert removes_table(ddl) is removes
+
+
+def test_delta_tables_keep_what_was_left_out_until_they_begin_anew() -> None:
+    without = changed().without(["NAME"])
+    retyped = replace(changed(columns=(ID, replace(NAME, data_type="NUMBER"))), scn_from=Scn(3))
+    assert held_by([]) is None
+    assert held_by([OLD, without]) == replace(OLD, scn_from=Scn(2))
+    assert held_by([OLD, without, retyped]) == retyped

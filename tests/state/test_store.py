@@ -33,6 +33,7 @@ from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.model.reports import FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
+from cdc_core.model.streams import ReadAgain
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.state.machine import Machine, this_process
@@ -144,6 +145,9 @@ def test_sources_and_tables_read_back(store: Store) -> None:
         snapshot_scn=Scn(100),
         consistent_scn=Scn(120),
         mirror_scn=None,
+        rest_waits="boom",
+        trouble="truncate",
+        read_again=(ReadAgain("undecodable", datetime(2026, 1, 2, tzinfo=UTC), "a row"),),
     )
     store.save_table(table)
     store.save_table(TableRecord(source="src", table=EMP))
@@ -399,7 +403,7 @@ def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
     store.plan_chunks([chunk(1)])
     with pytest.raises(TerminalError, match="not landed yet"):
         store.record_chunk_applied("src", EMP, "s1", 1)
-    with pytest.raises(TerminalError, match="never planned"):
+    with pytest.raises(NotYetError, match="not planned"):
         store.record_chunk_landed(chunk_manifest(2), "a" * 64)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig
-from cdc_core.errors import CdcError, LakeError, NotYetError
+from cdc_core.errors import CdcError, LakeError, NotYetError, SchemaMismatchError
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.taken import Taken
 from cdc_core.lake.work import DeltaPosition, Fence
@@ -24,6 +24,7 @@ from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifes
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
+from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
@@ -45,6 +46,7 @@ class MemoryTable:
     history: list[dict[str, Any]] = field(default_factory=list)
     brought: dict[int, TableApplied] = field(default_factory=dict)
     schema: TableSchema | None = None
+    generation: int = 1
 
 
 @dataclass
@@ -81,8 +83,8 @@ class MemoryLake:
     ) -> None:
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
-        known = self.tables[schema.table].schema
-        self.tables[schema.table].schema = schema if known is None else schema.keeping(known)
+        found = self._begun(schema.table, generation)
+        found.schema = _settled(found, schema)
 
     def apply_window(
         self,
@@ -99,7 +101,7 @@ class MemoryLake:
         late_above: int | None = None,
         fence: Fence | None = None,
     ) -> TableApplied:
-        found, window = self.tables[table], manifest.window
+        found, window = self._begun(table, generation), manifest.window
         app = f"{generation}"
         done = found.transactions.get(app)
         if done is not None and done >= window.scn_high:
@@ -110,7 +112,7 @@ class MemoryLake:
             raise NotYetError("windows of a table are out of order", table=table)
         rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
         excluded = schema.excluded
-        schema = schema if found.schema is None else schema.keeping(found.schema)
+        schema = _settled(found, schema)
         changes = _decoded(rows, schema, window, earlier, excluded)
         self._enter("apply_window", table, window.key, fence)
         found.schema = schema
@@ -149,12 +151,12 @@ class MemoryLake:
         **_options: Any,
     ) -> TableApplied:
         table = manifest.schema.table
-        found = self.tables[table]
+        found = self._begun(table, generation)
         app = f"{generation}/chunk/{manifest.snapshot_id}/{manifest.number}"
         if app in found.transactions:
             return TableApplied(table=table, skipped=True)
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
-        found.schema = found.schema or manifest.schema
+        found.schema = _settled(found, manifest.schema)
         names = list(manifest.schema.column_names)
         rows = [row for path in paths for row in pq.read_table(path, columns=names).to_pylist()]
         keys = set()
@@ -226,6 +228,14 @@ class MemoryLake:
             windows=dict(found.brought),
         )
 
+    def _begun(self, table: TableId, generation: int) -> MemoryTable:
+        """The table's tables, begun anew where the generation is newer than theirs."""
+        if self.tables[table].generation < generation:
+            self.tables[table] = MemoryTable(generation=generation)
+        if self.tables[table].generation > max(generation, 1):
+            raise LakeError("the Delta table was begun anew by a later snapshot", table=table)
+        return self.tables[table]
+
     def _enter(self, call: str, table: TableId, what: str, fence: Fence | None) -> None:
         self.before(call, table)
         if self.failures[table]:
@@ -233,6 +243,20 @@ class MemoryLake:
         if fence is not None:
             fence()
         self.calls.append((call, table.name, what))
+
+
+def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
+    """The version that the tables have from here on, as ``lake.evolution`` settles it."""
+    known = found.schema
+    if known is None:
+        return schema
+    schema = schema.keeping(known)
+    if schema.scn_from <= known.scn_from and set(schema.column_names) <= set(known.column_names):
+        return known
+    evolution = judge(known, schema)
+    if evolution.refusal is not None:
+        raise SchemaMismatchError(evolution.refusal, table=known.table)
+    return schema if evolution.is_new_version else known
 
 
 def _committed_rows(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.errors import DecodeError, LakeError, StoreUnavailableError
+from cdc_core.errors import DecodeError, LakeError, NotYetError, StoreUnavailableError
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -88,6 +88,92 @@ def test_a_row_that_cannot_be_applied_stops_its_table_alone(oracle: Oracle, sour
     source.check_current("TWO")
     source.check_exact("TWO")
     assert source.record("ONE").mirror_scn == before
+
+
+def test_a_table_that_left_and_then_fails_in_the_lake_holds_nothing_up(
+    oracle: Oracle, source: Source
+) -> None:
+    """The rest that belongs to it waits by itself; windows are finished, and its rest is taken by one command."""
+    oracle.run("INSERT INTO ONE VALUES (2, 'last')", "INSERT INTO TWO VALUES (2, 'x')")
+    oracle.run("DROP TABLE ONE PURGE")
+    source.lake.fail(table_id("ONE"), DecodeError("a row is not understood", hint="Report it."))
+    source.windows()
+    assert source.pipeline.pending_windows() == []
+    assert source.pipeline.status().windows_captured == 0
+    assert "not understood" in (source.status("ONE").rest_waits or "")
+    oracle.run("INSERT INTO TWO VALUES (3, 'y')")
+    source.windows()
+    source.check_current("TWO")
+    source.pipeline.resume_tables([table_id("ONE")])
+    source.windows()
+    assert source.lake.image(table_id("ONE")) == [(1, "first"), (2, "last")]
+    one = source.record("ONE")
+    assert (one.state, one.rest_waits, one.mirror_scn) == ("failed", None, one.stopped_scn)
+    assert source.pipeline.pending_windows() == []
+
+
+def test_a_table_that_left_can_be_taken_out(oracle: Oracle, source: Source) -> None:
+    """Its stream keeps its end: the windows that followed are nothing that it waits for."""
+    oracle.run("DROP TABLE ONE PURGE")
+    source.windows()
+    end = source.record("ONE").stopped_scn
+    for number in (2, 3):
+        oracle.run(f"INSERT INTO TWO VALUES ({number}, 'x')")
+        source.windows()
+    source.configure("TWO")
+    source.run()
+    one = source.record("ONE")
+    assert (one.state, one.stopped_scn) == ("removed", end)
+    assert source.pipeline.pending_windows() == []
+
+
+def test_a_paused_table_that_leaves_stays_as_it_is(oracle: Oracle, source: Source) -> None:
+    source.pipeline.pause_tables([table_id("ONE")])
+    oracle.run("INSERT INTO ONE VALUES (2, 'last')")
+    oracle.run("TRUNCATE TABLE ONE")
+    source.windows()
+    assert source.lake.image(table_id("ONE")) == [(1, "first")]
+    assert source.pipeline.pending_windows() == []
+    source.pipeline.resume_tables([table_id("ONE")])
+    source.windows()
+    assert source.lake.image(table_id("ONE")) == [(1, "first"), (2, "last")]
+
+
+def test_a_table_comes_back_into_new_delta_tables_where_its_own_cannot_hold_it(
+    oracle: Oracle, source: Source
+) -> None:
+    """One command, whatever has become of the table."""
+    for statements in (
+        ["ALTER TABLE ONE DROP COLUMN V", "ALTER TABLE ONE ADD (V NUMBER(9))"],
+        ["ALTER TABLE ONE RENAME COLUMN V TO W"],
+        ["DROP TABLE ONE PURGE", "CREATE TABLE ONE (K NUMBER(9) PRIMARY KEY)"],
+    ):
+        for statement in statements:
+            oracle.run(statement)
+        source.windows()
+        generation = source.record("ONE").generation
+        source.pipeline.resnapshot_tables([table_id("ONE")])
+        source.run()
+        source.check_current("ONE", "TWO")
+        assert source.record("ONE").generation == generation + 1
+
+
+def test_a_chunk_of_a_snapshot_that_was_given_up_stops_nothing(
+    oracle: Oracle, source: Source
+) -> None:
+    """A run that still goes over the old chunks when the table joins anew."""
+    source.configure("ONE", "TWO", "LATE")
+    [old] = source.pipeline.start_snapshot()
+    source.pipeline.snapshot_chunk(old)
+    source.pipeline.remove_tables([table_id("LATE")])
+    oracle.run("INSERT INTO LATE VALUES (2, 'new')")
+    source.pipeline.add_tables([table_id("LATE")])
+    for step in (source.pipeline.snapshot_chunk, source.pipeline.apply_chunk):
+        with pytest.raises(NotYetError, match="not planned"):
+            step(old)
+    assert source.record("LATE").state == "snapshotting"
+    source.run()
+    source.check_current("ONE", "TWO", "LATE")
 
 
 def test_a_table_that_failed_in_the_lake_goes_on_from_landing(

@@ -9,7 +9,7 @@ there in any case, and the apply rule does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cdc_core.config import SourceConfig
@@ -18,10 +18,13 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
+from cdc_core.model.streams import ReadAgain
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.evolution import held_by, judge
+from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.source import Start
 from cdc_core.steps.context import Context
@@ -32,15 +35,22 @@ PLAN_ATTEMPTS = 3
 
 
 def join_tables(
-    ctx: Context, session: OracleSession, tables: Sequence[TableId], *, fresh: bool = False
+    ctx: Context,
+    session: OracleSession,
+    tables: Sequence[TableId],
+    *,
+    fresh: bool = False,
+    because: Mapping[TableId, ReadAgain] | None = None,
 ) -> list[TableRecord]:
     """Let tables join with the window that is planned next; return their records. Their chunks are planned afterwards.
 
-    A table that cannot join is recorded as failed, and does not keep the others from it.
+    A table that cannot join is recorded as failed, and does not keep the others from it. One whose Delta tables cannot hold its
+    definition as it is now begins new ones.
 
     Args:
         tables: Of the configuration, and not captured.
-        fresh: Put the rows into new Delta tables and move the old ones aside.
+        fresh: Put the rows into new Delta tables and move the old ones aside, in any case.
+        because: Why a policy lets a table join.
 
     Raises:
         PreflightError: The source is new, and something is missing.
@@ -60,13 +70,15 @@ def join_tables(
         last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
         joined = []
         for table in able:
-            record = _joining(ctx, table, start.snapshot_scn, fresh=fresh)
+            record = _joining(ctx, table, start.snapshot_scn, (because or {}).get(table))
             if last:
                 record = replace(
                     record, first_ordinal=last[0].ordinal + 1, mining_low=start.mining_low
                 )
             with stopping_table(ctx, record):
                 schema = read_table_schema(session, ctx.config.table(table), scn=start.snapshot_scn)
+                if fresh or not _fits(ctx, schema):
+                    record = replace(record, generation=record.generation + 1)
                 ctx.store.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
                 joined.append(record)
                 ctx.reported(
@@ -134,10 +146,21 @@ def _begin_source(ctx: Context, start: Start) -> None:
     )
 
 
-def _joining(ctx: Context, table: TableId, scn: Scn, *, fresh: bool) -> TableRecord:
+def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) -> TableRecord:
     before = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
-    record = _at(ctx, before, scn)
-    return replace(record, first_ordinal=0, mining_low=None, generation=before.generation + fresh)
+    record = replace(_at(ctx, before, scn), first_ordinal=0, mining_low=None)
+    if because is None:
+        return record
+    others = [one for one in before.read_again if one.trouble != because.trouble]
+    return replace(record, read_again=(*others, because))
+
+
+def _fits(ctx: Context, schema: TableSchema) -> bool:
+    """Can the Delta tables that the table may have hold what it is now?"""
+    held = held_by(
+        [version.schema for version in ctx.store.schema_versions(ctx.source, schema.table)]
+    )
+    return held is None or judge(held, schema.keeping(held)).refusal is None
 
 
 def _at(ctx: Context, record: TableRecord, scn: Scn) -> TableRecord:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_core.errors import (
-    ConfigError,
-)
+from cdc_core.errors import NotYetError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
@@ -16,9 +14,9 @@ from cdc_core.steps.context import Context
 def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
     record = ctx.store.chunk(ctx.source, key.table, key.snapshot_id, key.number)
     if record is None:
-        raise ConfigError(
-            "no such chunk was planned",
-            hint="`redolake snapshot --table …` plans a snapshot and shows its chunks.",
+        raise NotYetError(
+            "this chunk is not planned; its table may have joined anew since, with a snapshot of its own",
+            hint="`redolake snapshot` reads and applies the chunks that are planned now.",
             table=key.table,
             chunk=key.key,
         )

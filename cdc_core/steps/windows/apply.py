@@ -19,6 +19,7 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.capture import verify_files
 from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
@@ -50,6 +51,8 @@ def apply_window(
             ctx, todo, lambda table: _apply_table(ctx, record, manifest, table, parts[table])
         )
         stopped = _stop_failed(ctx, dict(zip(todo, done, strict=True)), manifest)
+        if stopped:
+            answer_policies(ctx)
         applied = [one for one in done if isinstance(one, TableApplied)]
         applied += [TableApplied(table=table) for table in untouched]
         _finish_windows(ctx, started)

@@ -16,6 +16,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.policies import answer_policies
 
 
 def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
@@ -39,6 +40,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
         if record.state == "planned":
             ledger = ledger_from_landing(ctx.landing, manifest)
             ctx.store.record_captured(ctx.source, manifest, sha256, ledger)
+            answer_policies(ctx)
         files = (*manifest.redo_files, manifest.transactions_file)
         return ctx.reported(
             StepReport(
