@@ -77,7 +77,7 @@ class StreamQueries:
                 self._stop(connection, record, reason, way_out, scn, state, asked_by, trouble)
             elif state == "removed":
                 end = record.stopped_scn if scn is None else min(scn, record.stopped_scn or scn)
-                self._stop(connection, record, reason, way_out, Scn(end), state, asked_by)
+                self._stop(connection, record, reason, way_out, end, state, asked_by)
             elif scn is None and record.takes_windows:
                 waiting = replace(
                     record, state="failed", rest_waits=reason, trouble=trouble, asked_by=None
