@@ -117,7 +117,7 @@ def apply_chunk(
             rows_inserted=manifest.rows,
             seconds=time.monotonic() - started,
         )
-    session = work.open_session()
+    session = work.session_for()
     with translated("reducing a chunk", **work.facts()):
         replacing = session.sql(_replacing_sql(work.changelog, name, manifest.scn, schema))
     counts = replaced(
@@ -147,7 +147,7 @@ def remove_gone(
     assert schema is not None
     if app in mirror.transactions:
         return TableApplied(table=work.table, skipped=True)
-    session = work.open_session()
+    session = work.session_for()
     if _holds_alone(work, snapshot_id, scn_lowest):
         _refuse_double_keys(work, session, schema)
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
@@ -270,7 +270,7 @@ def _asked_keys(
         LEFT ANTI JOIN ({_later_sql(work.changelog, manifest.scn, schema)}) l ON {_same(schema, "m", "l")}
     """
     with translated("looking for keys that are gone", **work.facts()):
-        return work.open_session().sql(sql).toArrow()
+        return work.session_for().sql(sql).toArrow()
 
 
 def _values_sql(keys: Sequence[Sequence[Any]], schema: TableSchema) -> str:

@@ -134,7 +134,7 @@ class MirrorComparison:
         Raises:
             LandingDamagedError: A file is missing or cannot be read.
         """
-        session = self.work.open_session()
+        session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
             _make_oracle_rows(session, self.schema, paths)
             return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets))
@@ -145,7 +145,7 @@ class MirrorComparison:
         Raises:
             LakeError: The mirror does not have the version, or lacks a column there.
         """
-        session = self.work.open_session()
+        session = self.work.session_for()
         rows = count_rows(self.work.mirror) or 0
         passes = min(self.buckets, max(1, -(-rows // ROWS_AT_ONCE)))
         found: dict[int, Sums] = {}
@@ -159,7 +159,7 @@ class MirrorComparison:
 
     def keep_keys(self, paths: Sequence[str], wanted: Suspects, folder: str) -> None:
         """Of rows of Oracle in Parquet files, write keys, counts and digests of the wanted buckets into a new folder."""
-        session = self.work.open_session()
+        session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
             _make_oracle_rows(session, self.schema, paths)
             _make_wanted(session, wanted)
@@ -170,7 +170,7 @@ class MirrorComparison:
         self, kept: Sequence[str], wanted: Suspects, *, keys_max: int
     ) -> Differences:
         """Hold what :meth:`keep_keys` wrote against the mirror, key by key."""
-        session = self.work.open_session()
+        session = self.work.session_for()
         kinds = dict(columns_of(self.schema))
         key = self.schema.key
         keys = ", ".join(map(quote_name, key))

@@ -27,7 +27,7 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
     mirror = work.require_mirror()
     if column not in mirror.columns:
         return []
-    session = work.open_session()
+    session = work.session_for()
     position = work.position().mirror_scn or 0
     metadata = work.metadata("purge", position, column=column)
     name = quote_name(column)

@@ -40,7 +40,7 @@ def replay_window(
             **work.facts(window=manifest.window.key, mirror_scn=position),
         )
     schema = settle_schema(work, schema)
-    session = work.open_session()
+    session = work.session_for()
     changes = window_sql(work.changelog, manifest.window.scn_high)
     count = change_facts(session, changes, schema).changes
     if count == 0:
@@ -79,7 +79,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
             hint="`redolake table resnapshot OWNER.TABLE --fresh` reads the table anew.",
             **work.facts(path=work.changelog),
         )
-    version, session = log.version, work.open_session()
+    version, session = log.version, work.session_for()
     if read_log(work.mirror) is None:
         work.create_table(work.mirror, schema)
     schema = settle_schema(work, schema)

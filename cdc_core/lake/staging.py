@@ -15,12 +15,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.lake.history import filesystem_of
-from cdc_core.lake.spark import expect_small_work, translated
+from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import quote_name, spark_type
 from cdc_core.lake.work import TableWork
 
 LOCAL_ROWS_MAX = 20_000
-"""Up to so many rows go to Spark as they are, and their plan is interpreted."""
+"""Up to so many rows go to Spark as they are."""
 
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
@@ -36,7 +36,6 @@ def staged_frame(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> I
     ddl = ", ".join(f"{quote_name(field.name)} {spark_type(field.type)}" for field in first.schema)
     session.conf.set(_MATERIALIZE, "none")
     if second is None and first.num_rows <= LOCAL_ROWS_MAX:
-        expect_small_work(session)
         with translated("handing rows to Spark", **work.facts()):
             frame = session.createDataFrame(first, ddl)
         yield frame

@@ -122,7 +122,7 @@ def _merge(
     """Merge the window's changes into the mirror; returns MERGE's counts, and the number of changes."""
     facts = changes.facts()
     count, absent = facts.changes, facts.absent
-    session = work.open_session()
+    session = work.session_for(count)
     commit: dict[str, Any] = {
         "doing": "merging a window into the mirror",
         "metadata": _metadata(work, window, changes=count),

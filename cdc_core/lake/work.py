@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from cdc_core.errors import LakeError
 from cdc_core.lake.appending import NewFile, commit_files, create_table, write_file
+from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaLog, move_aside, read_log
-from cdc_core.lake.spark import translated
+from cdc_core.lake.spark import expect_small_work, translated
 from cdc_core.lake.tables import (
     GENERATION_PROPERTY,
     changelog_path,
@@ -30,6 +31,9 @@ from cdc_core.stage.layout import change_schema
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+SMALL_ROWS_MAX = 50_000
+"""Up to so many rows Spark interprets its plans: compiling them would take longer than the work."""
 
 Fence = Callable[[], None]
 """Called right before each commit; raises FencedError if this process lost its lease."""
@@ -81,6 +85,14 @@ class TableWork:
     def chunk_app(self, snapshot_id: str, number: int | str) -> str:
         """The transaction identifier of one chunk, or of what its finished snapshot deletes; its version is 1."""
         return f"{self.window_app}/chunk/{snapshot_id}/{number}"
+
+    def session_for(self, rows: int = 0) -> Any:
+        """The session, told to expect little work if ``rows`` in hand and both tables are few."""
+        session = self.open_session()
+        counts = [count_rows(path) for path in (self.changelog, self.mirror)]
+        if None not in counts and rows + sum(count or 0 for count in counts) <= SMALL_ROWS_MAX:
+            expect_small_work(session)
+        return session
 
     def facts(self, **facts: object) -> dict[str, object]:
         """Source and table, for errors."""
