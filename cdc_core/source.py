@@ -7,7 +7,7 @@ redo joins by an implementation of its own, which lands windows in the formats o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -55,6 +55,7 @@ class WindowWork:
         positions: How far each redo thread was read when the window before was captured; None where that is not known, empty
             for the first window.
         joins: Tables that join with the window, each with the SCN above which its redo is read again.
+        read_at: The SCN as of which each table's newest snapshot was read: what happened up to there is in it.
         planned: What lands with the window so that a lost metadata store can be made anew.
     """
 
@@ -64,6 +65,7 @@ class WindowWork:
     ledger: Sequence[OpenTransaction]
     positions: Sequence[ThreadPosition] | None
     joins: Mapping[TableId, Scn]
+    read_at: Mapping[TableId, Scn] = field(default_factory=dict)
     planned: PlannedWindow | None = None
 
 

@@ -23,6 +23,7 @@ from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.capture.shown_names import ShownNames, read_shown_names
+from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
     LogsChangedError,
@@ -150,6 +151,7 @@ class _Window:
         self._begins = [StreamBegin(table, low) for table, low in sorted(work.joins.items())]
         self._joins = {table: low for table, low in work.joins.items() if low < record.mining_low}
         self._ends: list[StreamEnd] = []
+        self._read_at = work.read_at
         self._excluded = ExcludedValues(tables)
         places = {schema.table: place for place, schema in enumerate(tables)}
         lows = {places[table]: low for table, low in self._joins.items()}
@@ -172,6 +174,9 @@ class _Window:
         history = SchemaHistory(self._tables)
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs)
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
+        self._ends += unlogged_ends(
+            session, self._tables, self._record.window.scn_low, self._read_at
+        )
         _check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, current, started)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))

@@ -23,9 +23,11 @@ VIEWS = (
     "V$ARCHIVED_LOG",
     "V$THREAD",
     "V$TRANSACTION",
+    "V$DATAFILE",
+    "V$TABLESPACE",
     "V$LOGMNR_LOGS",
 )
-"""Views that capture reads before it mines."""
+"""Views that capture reads besides the rows of LogMiner."""
 
 _DATABASE = """
 SELECT LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL, CURRENT_SCN FROM V$DATABASE"""

@@ -56,6 +56,12 @@ class Redo:
         """Show an oddity from now on, or no longer; redo that waits in strands is bound when it is not to wait any more."""
         set_wart(self.database, self.sink, wart, shown=shown)
 
+    def set_unlogged(self, *tables: str) -> None:
+        """Change these tables (``OWNER.NAME``) without redo from now on, as direct loads (APPEND) into NOLOGGING tables do; no
+        table when none is named."""
+        with self.database.writing():
+            self.sink.unlogged = frozenset(tables)
+
     def delete_archived_log(self, sequence: int, *, thread: int = FIRST) -> None:
         """Delete an archived log, as RMAN or a full disk's administrator does.
 

@@ -61,6 +61,7 @@ class Sink:
         self._flags = 0
         self._lobs: tuple[int, ...] = ()
         self._last_is_internal = False
+        self.unlogged: frozenset[str] = frozenset()
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -111,8 +112,12 @@ class Sink:
     def change(self, change: RowChange) -> None:
         """Write a row change.
 
-        LOB values of old rows are not logged, only whether they were NULL; those of undoing tell what to undo.
+        LOB values of old rows are not logged, only whether they were NULL; those of undoing tell what to undo. A direct load
+        without logging leaves no row, only its SCN in the control file.
         """
+        if f"{change.table.owner}.{change.table.name}" in self.unlogged:
+            store.write_meta(self.connection, {"unrecoverable_change": change.scn})
+            return
         if change.table is not self._table:
             self._select_table(change.table)
         open_one = self._transactions[change.xid]

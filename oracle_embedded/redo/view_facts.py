@@ -37,6 +37,9 @@ _STATISTICS = (
     "session pga memory max",
 )
 _ACTIVE_SEQUENCES = 1
+_USERS = "USERS"
+_TABLESPACES = ("SYSTEM", "SYSAUX", "UNDOTBS1", _USERS)
+_CONTAINER = 3
 
 
 class Facts:
@@ -82,6 +85,8 @@ class Facts:
             "V$LOG_HISTORY": self._log_history,
             "V$ARCHIVE_DEST": self._destinations,
             "V$ARCHIVE_DEST_STATUS": self._destination_states,
+            "V$DATAFILE": self._datafiles,
+            "V$TABLESPACE": self._tablespaces,
             "V$THREAD": self._threads,
             "V$TRANSACTION": self._transactions,
             "V$LOGMNR_LOGS": self._logmnr_logs,
@@ -141,6 +146,29 @@ class Facts:
             "CDB": "YES",
             "CON_ID": 0,
         }
+
+    def _datafiles(self, _session: EngineSession) -> Iterator[Row]:
+        with self._reading() as connection:
+            meta = store.read_meta(connection)
+        for number, name in enumerate(_TABLESPACES):
+            yield {
+                "FILE#": number + 1,
+                "TS#": number,
+                "RFILE#": number + 1,
+                "STATUS": "SYSTEM" if name == "SYSTEM" else "ONLINE",
+                "ENABLED": "READ WRITE",
+                "CHECKPOINT_CHANGE#": self._database.current_scn(),
+                "UNRECOVERABLE_CHANGE#": meta.get("unrecoverable_change", 0)
+                if name == _USERS
+                else 0,
+                "BLOCK_SIZE": 8192,
+                "NAME": f"{self._settings.directory}/{name.lower()}01.dbf",
+                "CON_ID": _CONTAINER,
+            }
+
+    def _tablespaces(self, _session: EngineSession) -> Iterator[Row]:
+        for number, name in enumerate(_TABLESPACES):
+            yield {"TS#": number, "NAME": name, "BIGFILE": "NO", "CON_ID": _CONTAINER}
 
     def _incarnations(self, _session: EngineSession) -> Iterator[Row]:
         known = sorted({(log.resetlogs_change, log.resetlogs_time) for log in self._logs()})

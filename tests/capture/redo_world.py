@@ -309,6 +309,10 @@ class WorldSession:
             ]  # fmt: skip
         if "FROM ALL_OBJECTS" in sql:
             return [("HR", "EMP", 501)]
+        if "SUPPLEMENTAL_LOG_DATA_MIN" in sql:
+            return [("YES", "YES")]
+        if "UNRECOVERABLE_CHANGE#" in sql or "FROM ALL_TABLES" in sql:
+            return []
         if "FROM V$LOGMNR_LOGS" in sql:
             return [(name, 0, None) for name in self._added]
         raise AssertionError(f"no answer for {sql}")

@@ -63,6 +63,9 @@ def answers(**more: Any) -> dict[str, Any]:
         "A.BLOCKS": [],
         "FROM V$THREAD": [(1, "OPEN", "PUBLIC", 1, 0, 0, 500)],
         "FROM V$LOGMNR_LOGS": [("/redo5", 0, None)],
+        "SUPPLEMENTAL_LOG_DATA_MIN": [("YES", "YES")],
+        "UNRECOVERABLE_CHANGE#": [],
+        "FROM ALL_TABLES": [],
         "OBJECT_ID IN": [("HR", "EMP", 501), ("HR", "Dept", 502)],
         **more,
     }

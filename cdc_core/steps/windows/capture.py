@@ -97,6 +97,7 @@ def window_work(
             for table in streams
             if table.first_ordinal == record.ordinal
         },
+        read_at={one.table: one.snapshot_scn for one in streams if one.snapshot_scn is not None},
         planned=PlannedWindow(
             key=record.key,
             created=record.created.isoformat(),

@@ -1,0 +1,125 @@
+"""What happened to the captured tables that no row of the redo tells?
+
+Rows that were loaded without logging (direct loads into NOLOGGING tables, SQL*Loader UNRECOVERABLE) and supplemental logging that
+was dropped for the database leave no redo row of a table. The control file and the dictionary tell; they are looked at once a
+window, after its pass. They know the present only, so a table leaves at the window's lower end: what came up to there was read
+while nothing was found.
+
+Source: Oracle Database Reference 19c, V$DATAFILE (UNRECOVERABLE_CHANGE#: the last unrecoverable change made to the file),
+ALL_TABLES, ALL_LOG_GROUPS; Oracle Database Utilities 19c, "Supplemental Logging".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
+from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.table import TableSchema
+
+_FILES = """
+SELECT T.NAME, MAX(F.UNRECOVERABLE_CHANGE#)
+  FROM V$DATAFILE F, V$TABLESPACE T
+ WHERE T.TS# = F.TS# AND T.CON_ID = F.CON_ID AND F.UNRECOVERABLE_CHANGE# > :scn
+ GROUP BY T.NAME"""
+_TABLES = "SELECT OWNER, TABLE_NAME, TABLESPACE_NAME FROM ALL_TABLES WHERE {tables}"
+_LOGGING = "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"
+_GROUPS = """
+SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING' AND {tables}"""
+_LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
+
+
+class Queries(Protocol):
+    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What control file and dictionary tell.
+
+    ``unrecoverable`` has the SCN of the last change without redo, by tablespace; ``tablespaces`` where each table that is there
+    lies, None where it has several segments (partitions, index-organised tables). ``is_supplemental`` says whether the database
+    has supplemental logging at all, ``logged`` which tables have that of all columns.
+    """
+
+    unrecoverable: Mapping[str, int]
+    tablespaces: Mapping[TableId, str | None]
+    is_supplemental: bool
+    logged: frozenset[TableId]
+
+
+def unlogged_ends(
+    session: Queries, tables: Sequence[TableSchema], scn_low: Scn, read_at: Mapping[TableId, Scn]
+) -> list[StreamEnd]:
+    """Tables that leave with a window, at its lower end ``scn_low``. ``read_at`` is the SCN of each table's snapshot."""
+    if not tables:
+        return []
+    facts = _read(session, [one.table for one in tables], scn_low)
+    return [end for one in tables if (end := judge(one, facts, scn_low, read_at.get(one.table)))]
+
+
+def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -> StreamEnd | None:
+    """Does the table leave? Pure.
+
+    A table that is not there under its name was dropped or renamed, which its DDL tells.
+    """
+    name = table.table
+    if name not in facts.tablespaces:
+        return None
+    changed = _unrecoverable(table, facts)
+    if changed > max(scn_low, read_at or 0):
+        return StreamEnd(
+            name,
+            scn_low,
+            "rows were written without redo (NOLOGGING) into a tablespace of the table "
+            f"(UNRECOVERABLE_CHANGE#={changed})",
+            f"`redolake table resnapshot {name}` takes the table in again. ALTER DATABASE FORCE LOGGING, or ALTER TABLESPACE … "
+            "FORCE LOGGING, keeps it from happening again.",
+        )
+    if not facts.is_supplemental or name not in facts.logged:
+        whose = f"TABLE {name.sql}" if facts.is_supplemental else "DATABASE"
+        what = "LOG DATA (ALL) COLUMNS" if facts.is_supplemental else "LOG DATA"
+        return StreamEnd(
+            name,
+            scn_low,
+            "supplemental logging of the table was dropped"
+            if facts.is_supplemental
+            else "supplemental logging of the database was dropped",
+            f"ALTER {whose} ADD SUPPLEMENTAL {what}, then `redolake table resnapshot {name}` takes the table in again.",
+        )
+    return None
+
+
+def _unrecoverable(table: TableSchema, facts: Facts) -> int:
+    """The last change without redo that may be the table's: LOBs and partitions may lie in any tablespace."""
+    place = facts.tablespaces[table.table]
+    if place is None or any(column.data_type in _LOBS for column in table.columns):
+        return max(facts.unrecoverable.values(), default=0)
+    return facts.unrecoverable.get(place, 0)
+
+
+def _read(session: Queries, tables: Sequence[TableId], scn_low: Scn) -> Facts:
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    [(minimal, everything)] = session.fetch_all(_LOGGING)
+    logged = tables
+    if everything != "YES":
+        rows = session.fetch_all(_GROUPS.format(tables=condition), binds)
+        logged = [TableId(owner, name) for owner, name in rows]
+    return Facts(
+        unrecoverable={
+            str(name): int(scn) for name, scn in session.fetch_all(_FILES, {"scn": scn_low})
+        },
+        tablespaces={
+            TableId(owner, name): place
+            for owner, name, place in session.fetch_all(_TABLES.format(tables=condition), binds)
+        },
+        is_supplemental=everything == "YES" or minimal in {"YES", "IMPLICIT"},
+        logged=frozenset(logged),
+    )
