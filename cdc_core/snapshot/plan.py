@@ -16,6 +16,7 @@ from cdc_core.config import SnapshotConfig
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.identifiers import quote
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
 
@@ -114,7 +115,8 @@ def plan_chunks(
     config: SnapshotConfig,
     condition: str | None = None,
 ) -> list[ChunkRange]:
-    """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows; an empty one into one empty chunk.
+    """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows; an empty one into one empty chunk. Seconds after
+    a DDL of the table, Oracle may refuse to look back; that is waited for.
 
     Args:
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) that rows must meet.
@@ -126,10 +128,18 @@ def plan_chunks(
     bounds: Sequence[Bound] | None = None
     kind: Literal["key", "rowid"] = "rowid"
     if config.chunk_by == "rowid":
-        bounds = _rowid_bounds(session, schema, scn, config.chunk_rows, condition)
+        bounds = read_after_ddl(
+            session,
+            [schema.table],
+            lambda: _rowid_bounds(session, schema, scn, config.chunk_rows, condition),
+        )
     if bounds is None:
         kind = "key"
-        bounds = _key_bounds(session, schema, scn, config.chunk_rows, condition)
+        bounds = read_after_ddl(
+            session,
+            [schema.table],
+            lambda: _key_bounds(session, schema, scn, config.chunk_rows, condition),
+        )
     ends: list[Bound | None] = [None, *bounds, None]
     ranges = [ChunkRange(kind, low, high) for low, high in pairwise(ends)]
     _LOG.info(

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cdc_core.config import LocalLandingConfig
@@ -25,6 +26,7 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import Reconciliation, TableComparison
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
@@ -197,7 +199,8 @@ def _oracle_rows(
     for number, part in enumerate(parts):
         with tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder:
             landing = open_landing(LocalLandingConfig(path=folder))
-            manifest = read_chunk(
+            read = partial(
+                read_chunk,
                 session,
                 schema,
                 part,
@@ -209,6 +212,7 @@ def _oracle_rows(
                 landing=landing,
                 rows=ctx.config.oracle.fetch_rows,
             )
+            manifest = read_after_ddl(session, [schema.table], read)
             where = chunk_folder(ctx.source, schema.table, f"s{at}", number)
             yield landing.local_paths(where, manifest.files)
 

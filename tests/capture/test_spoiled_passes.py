@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.capture import logminer
 from cdc_core.capture.logminer import PASSES_MAX
 from cdc_core.capture.shown_names import ShownNames
+from cdc_core.config import SnapshotConfig
 from cdc_core.errors import OracleError, RedoUnreadableError, SchemaMismatchError
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.after_ddl import read_after_ddl
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.snapshot.plan import ChunkRange, plan_chunks
+from cdc_core.steps.reconciling import _oracle_rows
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.capture.source import Source
@@ -121,6 +128,21 @@ def test_the_past_of_a_table_that_was_altered_a_moment_ago_is_waited_for(
     assert slept == [3, 3]
 
 
+def test_chunks_of_a_table_that_was_altered_a_moment_ago_are_planned_later(
+    oracle: Oracle, tmp_path: Path, slept: list[float]
+) -> None:
+    config = oracle.config(tmp_path, "EMP")
+    session = oracle.capture_session(config)
+    schema = read_table_schema(session, config.tables[0])
+    oracle.run("ALTER TABLE EMP MODIFY ID NUMBER(12)")
+    oracle.database.faults.arm(
+        Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "AS OF SCN", code=1466, times=2)
+    )
+    chunks = SnapshotConfig(chunk_rows=100)
+    assert plan_chunks(session, schema, scn=current_scn(session), config=chunks)
+    assert slept == [3, 3]
+
+
 def count(session: OracleSession) -> int:
     [(scn,)] = session.fetch_all("SELECT CURRENT_SCN FROM V$DATABASE")
     [(rows,)] = session.fetch_all("SELECT COUNT(*) FROM DEMO.EMP AS OF SCN :scn", {"scn": scn})
@@ -136,3 +158,22 @@ def test_a_table_that_was_altered_long_ago_is_not_waited_for(slept: list[float])
     with pytest.raises(SchemaMismatchError):
         read_after_ddl(FakeSession({"LAST_DDL_TIME": [(0,)]}), [EMP], refuse)  # type: ignore[arg-type]
     assert slept == []
+
+
+def test_reconciling_waits_for_a_table_that_was_altered_a_moment_ago(
+    oracle: Oracle, tmp_path: Path, slept: list[float]
+) -> None:
+    oracle.run("CREATE TABLE COMPARED (ID NUMBER(10) PRIMARY KEY)", "INSERT INTO COMPARED VALUES (1)")  # fmt: skip
+    config = oracle.config(tmp_path, "COMPARED")
+    session = oracle.capture_session(config)
+    schema = read_table_schema(session, config.tables[0])
+    ctx: Any = SimpleNamespace(source="src", config=config)
+    oracle.database.faults.arm(
+        Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "AS OF SCN", code=1466, times=2)
+    )
+    parts = [ChunkRange.whole()]
+    [found] = [
+        sum(pq.read_table(path).num_rows for path in paths)
+        for paths in _oracle_rows(ctx, session, schema, parts, current_scn(session))
+    ]
+    assert (found, slept) == (1, [3, 3])
