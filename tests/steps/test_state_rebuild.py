@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -339,3 +340,27 @@ def test_a_store_restored_to_before_a_window_that_it_planned_goes_on_by_itself(
     restore_store(source, yesterday)
     source.run()
     source.check_current("ONE", "TWO")
+
+
+def test_store_and_landing_restored_together_take_what_the_lake_lacks(source: Source) -> None:
+    """The lake is ahead of both: windows are cut anew, and one ends behind where the mirror stands."""
+    source.run()
+    change(source, "INSERT INTO ONE VALUES (1000, 'second')")
+    yesterday = copy_store(source)
+    shutil.copytree(source.path / "landing", source.path / "yesterday")
+    with source.oracle.owner() as connection:
+        connection.cursor().execute("INSERT INTO ONE VALUES (2000, 'open')")
+        change(
+            source, "INSERT INTO ONE VALUES (1001, 'x')", "UPDATE ONE SET NOTE = 'y' WHERE ID = 3"
+        )
+        change(source, "DELETE FROM ONE WHERE ID = 4")
+        restore_store(source, yesterday)
+        shutil.rmtree(source.path / "landing")
+        (source.path / "yesterday").rename(source.path / "landing")
+        connection.commit()
+    source.oracle.run("UPDATE ONE SET NOTE = 'z' WHERE ID = 3", "INSERT INTO TWO VALUES (7, 'x')")
+    source.run()
+    source.check_current("ONE", "TWO")
+    changes = source.lake.tables[table_id("ONE")].changes
+    keys = [(one["_cdc_commit_scn"], one["after"] and one["after"]["ID"]) for one in changes]
+    assert len(set(keys)) == len(keys), "nothing is doubled"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 from cdc_core.steps.context import Context, seconds_since
@@ -24,6 +25,8 @@ from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.capture import verify_files
 from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
 from cdc_core.steps.windows.shared import captured_window, covered_scn, side_by_side, window_report
+
+_LOG = logging.getLogger(__name__)
 
 
 def apply_window(
@@ -96,10 +99,11 @@ def _apply_table(
 ) -> TableApplied | CdcError:
     """Apply the table's part; an error that is about this table alone is handed back."""
     started = time.monotonic()
-    own = replace(manifest, window=part)
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
         try:
+            state, low = _behind_the_lake(ctx, state, part)
+            own = replace(manifest, window=ScnWindow(low, part.scn_high))
             for change in manifest.schema_changes:
                 if change.schema.table == table and change.scn <= part.scn_high:
                     ctx.lake.prepare_schema(
@@ -132,6 +136,22 @@ def _apply_table(
         result = replace(result, seconds=seconds_since(started))
         ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
         return result
+
+
+def _behind_the_lake(ctx: Context, state: TableRecord, part: ScnWindow) -> tuple[TableRecord, Scn]:
+    """The table's record and the lower end of its part, where its mirror stands inside the part by its own log.
+
+    Metadata store and landing were restored together then, and the windows are cut anew: what the mirror has it keeps, and
+    the rest of the window follows.
+    """
+    reached = ctx.lake.position(state.table, state.generation).mirror_scn
+    if reached is None or not part.scn_low < reached < part.scn_high:
+        return state, part.scn_low
+    _LOG.warning(
+        "the mirror is ahead of the metadata store table=%s mirror=%d store=%s",
+        state.table, reached, state.mirror_scn,
+    )  # fmt: skip
+    return replace(state, mirror_scn=Scn(reached)), Scn(reached)
 
 
 def _stop_failed(
