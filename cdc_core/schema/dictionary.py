@@ -314,7 +314,15 @@ def _refuse_later_ddl(
     condition, binds = tables_condition(
         [config.table for config in configs], "OWNER", "OBJECT_NAME"
     )
-    changed = session.fetch_all(_LATER_DDL.format(tables=condition), {**binds, "scn": scn})
+    try:
+        changed = session.fetch_all(_LATER_DDL.format(tables=condition), {**binds, "scn": scn})
+    except SnapshotTooOldError as error:  # after some five days Oracle maps an SCN to no time
+        raise SchemaMismatchError(
+            "whether the tables were altered after this SCN is no longer known, and Oracle does not show their earlier definition",
+            hint="Plan a new snapshot of the tables: `redolake table resnapshot OWNER.TABLE`.",
+            tables=", ".join(str(config.table) for config in configs),
+            scn=scn,
+        ) from error
     if changed:
         raise SchemaMismatchError(
             "the tables were altered after this SCN, and Oracle does not show their earlier definition",

@@ -1,0 +1,74 @@
+"""Where Oracle does not show a definition as of an SCN, the present one serves if no DDL came since, and nothing is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.config import SourceConfig
+from cdc_core.errors import SchemaMismatchError
+from cdc_core.oracle.database import current_scn
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.dictionary import read_table_schema
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
+from tests.oracle.embedded import Oracle, running_oracle
+
+REFUSALS = [1555, 8180, 8181, 1466]
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, V VARCHAR2(20))")
+        yield running
+
+
+@pytest.fixture
+def config(oracle: Oracle, tmp_path: Path) -> SourceConfig:
+    return oracle.config(tmp_path, "EMP")
+
+
+@pytest.fixture
+def session(oracle: Oracle, config: SourceConfig) -> OracleSession:
+    return oracle.capture_session(config)
+
+
+def refuse(oracle: Oracle, code: int, statement: str) -> None:
+    oracle.database.faults.arm(
+        Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, statement, code=code, times=0)
+    )
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_the_present_definition_serves_where_no_ddl_came_since(
+    oracle: Oracle, config: SourceConfig, session: OracleSession, code: int
+) -> None:
+    scn = current_scn(session)
+    refuse(oracle, code, "AS OF SCN")
+    schema = read_table_schema(session, config.tables[0], scn=scn)
+    assert (schema.scn_from, schema.column_names) == (scn, ("ID", "V"))
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_definition_that_a_later_ddl_changed_is_not_guessed(
+    oracle: Oracle, config: SourceConfig, session: OracleSession, code: int
+) -> None:
+    scn = current_scn(session)
+    oracle.clock.ahead += 10
+    oracle.run("ALTER TABLE EMP ADD (W NUMBER(5))")
+    refuse(oracle, code, "AS OF SCN")
+    with pytest.raises(SchemaMismatchError, match="altered after this SCN"):
+        read_table_schema(session, config.tables[0], scn=scn)
+
+
+def test_an_scn_that_oracle_no_longer_maps_to_a_time_stops_the_table_alone(
+    oracle: Oracle, config: SourceConfig, session: OracleSession
+) -> None:
+    """After some five days nobody can say whether a DDL came since: it counts as if one did, for this table."""
+    scn = current_scn(session)
+    refuse(oracle, 1555, "AS OF SCN")
+    refuse(oracle, 8181, "SCN_TO_TIMESTAMP")
+    with pytest.raises(SchemaMismatchError, match="no longer known"):
+        read_table_schema(session, config.tables[0], scn=scn)
