@@ -136,14 +136,20 @@ class StreamQueries:
         with self._database.writing() as connection:
             put_schema(connection, version.source, version.schema, None)
             record = table_row(connection, version.source, version.schema.table)
-            if record is not None and record.reason is None:
-                put_table(
-                    connection,
-                    replace(
-                        record, reason=reason, way_out=way_out, asked_by="configuration",
-                        since=moment(self._database.now()),
-                    ),
-                )  # fmt: skip
+            if record is not None:
+                _remark(connection, record, reason, way_out, self._database.now())
+
+    def remark(self, source: str, table: TableId, *, reason: str, way_out: str) -> bool:
+        """Say what the configuration asks of a table that goes on. Repeatable.
+
+        Returns:
+            Whether that was not said before.
+        """
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            return record is not None and _remark(
+                connection, record, reason, way_out, self._database.now()
+            )
 
     def forget_reason(self, source: str, table: TableId) -> None:
         """Take back what is said of a table that goes on."""
@@ -204,6 +210,23 @@ def end_stream(
                 trouble=record.trouble if waits else end.trouble,
             ),
         )  # fmt: skip
+
+
+def _remark(
+    connection: Connection, record: TableRecord, reason: str, way_out: str, now: float
+) -> bool:
+    """Say it besides what the configuration has asked of the table before; what stops a table is said alone."""
+    if record.reason is not None:
+        if record.asked_by != "configuration" or reason in record.reason:
+            return False
+        reason, way_out = f"{record.reason}; {reason}", f"{record.way_out} {way_out}"
+    put_table(
+        connection,
+        replace(
+            record, reason=reason, way_out=way_out, asked_by="configuration", since=moment(now)
+        ),
+    )
+    return True
 
 
 def _captured(connection: Connection, source: str, table: TableId, wanted: str) -> TableRecord:

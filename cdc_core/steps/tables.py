@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cdc_core.config import TableConfig
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.landing.layout import chunk_folder, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
@@ -19,6 +19,7 @@ from cdc_core.model.records import AskedBy, TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
+from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
@@ -59,7 +60,8 @@ def resnapshot_tables(
 ) -> list[ChunkKey]:
     """Read tables anew and let them go on from there, whatever they met; return the chunks of the snapshot.
 
-    A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc snapshot.
+    A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc snapshot; but for one whose configuration
+    no longer leaves a column out, which joins anew with it.
 
     Args:
         fresh: Begin new Delta tables and move the old ones aside.
@@ -68,7 +70,11 @@ def resnapshot_tables(
         ConfigError: A table is not configured.
     """
     wanted = ctx.configured(list(tables))
-    ready = {record.table for record in _records(ctx, wanted) if record.state == "ready"}
+    ready = {
+        record.table
+        for record in _records(ctx, wanted)
+        if record.state == "ready" and not _asked_for_again(ctx, ctx.config.table(record.table))
+    }
     joining = [table for table in wanted if fresh or table not in ready]
     keys = _join(ctx, joining, fresh=fresh) if joining else []
     again = [table for table in wanted if table not in joining]
@@ -238,17 +244,42 @@ def _follow_columns(ctx: Context, config: TableConfig) -> None:
     if set(config.columns_exclude) & set(latest.key):
         _stop_for_key(ctx, config, latest, "columns_exclude names columns of the key")
         return
+    again = _asked_for_again(ctx, config)
+    if again and ctx.store.remark(
+        ctx.source,
+        config.table,
+        reason=f"the configuration no longer leaves columns out that the lake does not have: {', '.join(again)}",
+        way_out=f"`redolake table resnapshot {config.table}` takes them in with a new snapshot.",
+    ):
+        _LOG.warning("columns wait table=%s columns=%s", config.table, ", ".join(again))
     fresh = [name for name in config.columns_exclude if name in latest.column_names]
     if not fresh:
         return
     last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
-    scn = max(latest.scn_from, last[0].window.scn_high if last else latest.scn_from)
+    # Never in the place of the version that has them: it says what the Delta tables hold.
+    scn = max(latest.scn_from + 1, last[0].window.scn_high if last else 0)
     ctx.store.exclude_columns(
         SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=Scn(scn))),
         reason=f"columns left out since SCN {scn}: {', '.join(fresh)}; values from before are in the lake still",
         way_out=f"`redolake table purge-column {config.table} {fresh[0]}` removes them.",
     )
     _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
+
+
+def _asked_for_again(ctx: Context, config: TableConfig) -> list[str]:
+    """Columns that the table has in Oracle, that its newest version leaves out, and that the configuration does not."""
+    versions = ctx.store.schema_versions(ctx.source, config.table)
+    latest = versions[-1].schema if versions else None
+    if latest is None or not set(latest.stored) & set(latest.excluded) - set(
+        config.columns_exclude
+    ):
+        return []
+    try:
+        with ctx.database.session() as session:
+            now = read_table_schema(session, config)
+    except (ConfigError, PreflightError):  # what capture meets in the redo, with its SCN
+        return []
+    return [name for name in now.column_names if name in latest.excluded]
 
 
 def _stop_for_key(ctx: Context, config: TableConfig, latest: TableSchema, reason: str) -> None:

@@ -186,11 +186,26 @@ def test_a_column_that_is_captured_again_joins_with_a_snapshot(
     source.run()
     assert source.record("T").state == "ready"
     assert source.lake.image(T)[-1] == (4, None, "d", 7)
-    source.pipeline.remove_tables([T])
-    source.pipeline.add_tables([T])
+    record = source.record("T")
+    assert "no longer leaves columns out" in (record.reason or "")
+    assert "SECRET" in (record.reason or "")
+    assert "redolake table resnapshot DEMO.T" in (record.way_out or "")
+    source.pipeline.resnapshot_tables([T])
     source.run()
     assert source.lake.image(T)[-1] == (4, "known again", "d", 7)
+    assert (source.record("T").reason, source.record("T").generation) == (None, 1)
     source.check_current("T", "U")
+
+
+def test_each_column_that_is_left_out_is_told(oracle: Oracle, source: Source) -> None:
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    source.run()
+    source.configure({"name": "T", "columns_exclude": ["SECRET", "NOTE"]}, "U")
+    for _ in range(2):
+        source.run()
+    reason, way_out = source.record("T").reason or "", source.record("T").way_out or ""
+    assert [(reason + way_out).count(name) for name in ("SECRET", "NOTE")] == [2, 2]
+    assert source.record("T").state == "ready"
 
 
 def test_another_key_asks_for_new_delta_tables(oracle: Oracle, source: Source) -> None:
