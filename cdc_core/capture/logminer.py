@@ -19,6 +19,7 @@ from cdc_core.capture.joining import JoiningRows
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
+from cdc_core.capture.positions import database_id
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
@@ -45,7 +46,7 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import WindowRecord
+from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import IncompleteTransaction
@@ -161,6 +162,7 @@ class _Window:
         started = time.monotonic()
         high = self._record.window.scn_high
         with session.in_root():
+            _check_database(session, self._source)
             current = _check_incarnation(session, self._source.resetlogs_change)
             low, logs = self._reach(session, current)
             with mining(session, logs, low, high):
@@ -427,6 +429,18 @@ def _cover(session: OracleSession, low: Scn, high: Scn, incarnation: int) -> lis
     # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
     logs = read_logs(session, low)
     return cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
+
+
+def _check_database(session: OracleSession, source: SourceRecord) -> None:
+    """A clone can have the same incarnation, and SCNs of its own."""
+    current = database_id(session)
+    if source.dbid is not None and current != source.dbid:
+        raise RedoUnavailableError(
+            "oracle.dsn names another database than the one that was snapshotted",
+            hint="Set oracle.dsn to that database again, or start a new source (another name) with a snapshot of all its tables.",
+            expected=source.dbid,
+            current=current,
+        )
 
 
 def _check_incarnation(session: OracleSession, expected: int) -> int:

@@ -89,6 +89,11 @@ def resetlogs_change(session: OracleSession) -> int:
     return int(session.fetch_all(_DATABASE)[0][0])
 
 
+def database_id(session: OracleSession) -> int:
+    """The DBID: names the database."""
+    return int(session.fetch_all(_DATABASE)[0][2])
+
+
 def _oldest_open(session: OracleSession, sleep: Callable[[float], None]) -> Scn | None:
     [(threads, _)] = session.fetch_all(_OPEN_THREADS)
     # V$TRANSACTION shows this instance only; in a cluster the others' transactions count as well.

@@ -93,7 +93,9 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
     """Capture the window; return its manifest and the ledger after it."""
     work = WindowWork(
-        source=replace(SOURCE, resetlogs_change=more.get("resetlogs_change", 1)),
+        source=replace(
+            SOURCE, resetlogs_change=more.get("resetlogs_change", 1), dbid=more.get("dbid")
+        ),
         record=RECORD,
         tables=more.get("tables", [EMP, DEPT]),
         ledger=more.get("ledger", []),
@@ -232,6 +234,13 @@ def test_a_late_commit_is_landed_and_told(
 def test_another_incarnation_stops_the_window(landing: LandingStore) -> None:
     with pytest.raises(RedoUnavailableError, match="RESETLOGS"):
         capture(FakeSession(answers(), [batch()]), landing, resetlogs_change=99)
+
+
+def test_another_database_stops_the_window(landing: LandingStore) -> None:
+    """A clone that was made by copying files has the same incarnation."""
+    with pytest.raises(RedoUnavailableError, match="another database"):
+        capture(FakeSession(answers(), [batch()]), landing, dbid=8)
+    capture(FakeSession(answers(), [batch()]), landing, dbid=7)
 
 
 # --- DDL ----------------------------------------------------------------------------------------
