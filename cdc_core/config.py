@@ -90,7 +90,7 @@ class OracleConfig(ConfigModel):
 class PolicyConfig(ConfigModel):
     """What becomes of a table that meets what cannot be followed. ``stop``: the table stops with reason and way out, until you bring
     it back. ``resnapshot``: the table leaves and joins again by itself, with a new snapshot of it alone. ``remove``: the table is
-    taken out quietly; its Delta tables stay. The other tables go on in any case. Each table may have policies of its own."""
+    taken out quietly; its Delta tables stay. ``ignore``: the table goes on. The other tables go on in any case. Each table may have policies of its own."""
 
     on_truncate: Literal["stop", "resnapshot"] = "stop"
     """The rows went without redo for each: TRUNCATE, or a partition dropped or exchanged."""
@@ -104,6 +104,11 @@ class PolicyConfig(ConfigModel):
 
     on_undecodable: Literal["stop", "resnapshot"] = "stop"
     """A redo row cannot be turned into a change without guessing."""
+
+    on_unlogged: Literal["stop", "resnapshot", "ignore"] = "stop"
+    """Something was written without redo into a tablespace of the table (UNRECOVERABLE_CHANGE# of a data file grew). Oracle does not say
+    what it was: a load into a NOLOGGING table, or an index that was rebuilt. ``ignore`` tells it in the log alone, where you know
+    that captured tables are never written so."""
 
     resnapshot_hours_min: Annotated[float, Field(gt=0)] = 12
     """A table that meets the same trouble again within so many hours after a policy had it read again, or before its new snapshot is
@@ -140,6 +145,9 @@ class TableConfig(ConfigModel):
 
     on_undecodable: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_undecodable``, for this table; by default that of the source."""
+
+    on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
+    """As ``policies.on_unlogged``, for this table; by default that of the source."""
 
     @field_validator("name")
     @classmethod
@@ -193,7 +201,7 @@ def _checked(text: str, parse: Callable[[str], object]) -> str:
     return text
 
 
-Policy = Literal["stop", "resnapshot", "remove"]
+Policy = Literal["stop", "resnapshot", "remove", "ignore"]
 
 CloseAt = Literal["completed_logs", "online"]
 
@@ -384,6 +392,11 @@ class SourceConfig(ConfigModel):
         own: Policy | None = getattr(self.table(table), f"on_{trouble}")
         default: Policy = getattr(self.policies, f"on_{trouble}")
         return own or default
+
+    def with_policy(self, trouble: Trouble, policy: Policy) -> frozenset[TableId]:
+        """The captured tables that have this policy for a trouble."""
+        named = (config.table for config in self.tables if not config.is_pattern)
+        return frozenset(table for table in named if self.policy(table, trouble) == policy)
 
     def table(self, table: TableId) -> TableConfig:
         """The configuration of a captured table; KeyError if it is not captured."""

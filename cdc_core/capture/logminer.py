@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -79,6 +79,7 @@ def capture_window(
     configs: Sequence[TableConfig],
     landing: LandingStore,
     rows: int,
+    unlogged_ignored: Set[TableId] = frozenset(),
 ) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
@@ -91,6 +92,7 @@ def capture_window(
         configs: The tables' configuration, for definitions after a DDL.
         landing: Where the window lands.
         rows: Rows per batch.
+        unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
 
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
@@ -111,7 +113,7 @@ def capture_window(
             first_scns = {thread: start.first_change for thread, start in starts.items()}
             reading = Reading(work.record.mining_low, work.positions, first_scns)
             shown = read_shown_names(session, work.tables)
-            _Window(work, configs, reading, landing, rows, shown).capture(session)
+            _Window(work, configs, reading, landing, rows, shown, unlogged_ignored).capture(session)
 
 
 @dataclass(slots=True)
@@ -131,7 +133,9 @@ class _Window:
         landing: LandingStore,
         rows: int,
         shown: ShownNames,
+        unlogged_ignored: Set[TableId],
     ) -> None:
+        self._unlogged_ignored = unlogged_ignored
         source, record, tables, opened = work.source, work.record, work.tables, work.ledger
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
@@ -176,9 +180,7 @@ class _Window:
         history = SchemaHistory(self._tables)
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs)
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
-        self._ends += unlogged_ends(
-            session, self._tables, self._record.window.scn_low, self._read_at
-        )
+        self._ends += self._unlogged(session)
         _check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, current, started)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
@@ -206,6 +208,16 @@ class _Window:
         self._reading.again_above = None
         low = Scn(self._reading.mining_low)
         return low, _cover(session, low, high, incarnation)
+
+    def _unlogged(self, session: OracleSession) -> list[StreamEnd]:
+        low = self._record.window.scn_low
+        ends = unlogged_ends(session, self._tables, low, self._read_at)
+        ignored = [
+            one for one in ends if one.trouble == "unlogged" and one.table in self._unlogged_ignored
+        ]
+        for one in ignored:
+            _LOG.warning("policy on_unlogged says ignore table=%s: %s", one.table, one.reason)
+        return [one for one in ends if one not in ignored]
 
     def _incomplete(self) -> list[StreamEnd]:
         return [

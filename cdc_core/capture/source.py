@@ -50,6 +50,7 @@ class LogMinerSource:
                 session,
                 work,
                 configs=self._config.tables,
+                unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
                 landing=landing,
                 rows=self._config.oracle.fetch_rows,
             )

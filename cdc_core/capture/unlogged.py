@@ -81,7 +81,9 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
             "rows were written without redo (NOLOGGING) into a tablespace of the table "
             f"(UNRECOVERABLE_CHANGE#={changed})",
             f"`redolake table resnapshot {name}` takes the table in again. ALTER DATABASE FORCE LOGGING, or ALTER TABLESPACE … "
-            "FORCE LOGGING, keeps it from happening again.",
+            "FORCE LOGGING, keeps it from happening again; if it was no captured table (an index that was rebuilt), "
+            "policies.on_unlogged: ignore keeps the tables in the stream.",
+            "unlogged",
         )
     if not facts.is_supplemental or name not in facts.logged:
         whose = f"TABLE {name.sql}" if facts.is_supplemental else "DATABASE"

@@ -33,6 +33,8 @@ def answer_to(record: TableRecord, policy: Policy, *, life: timedelta) -> Answer
     It stops for good where the policy had it read again after the same trouble, and that new snapshot is not complete, or is younger
     than ``life``.
     """
+    if policy == "ignore":  # it was stopped under another policy
+        return "stop"
     if policy != "resnapshot":
         return policy
     before = next((one for one in record.read_again if one.trouble == record.trouble), None)

@@ -47,6 +47,23 @@ def load_without_logging(oracle: Oracle, table: str, rows: int) -> None:
     oracle.database.redo.set_unlogged()
 
 
+def test_a_table_whose_policy_says_so_goes_on(
+    oracle: Oracle, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody loads into it without redo: it was another table's index."""
+    policies = {"policies": {"on_unlogged": "ignore"}}
+    oracle.run("CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))")
+    with source_of(oracle, tmp_path, "ONE", "TWO", **policies) as source:
+        source.run()
+        load_without_logging(oracle, "OTHER", rows=1)
+        oracle.run("INSERT INTO ONE VALUES (3, 'after')")
+        with caplog.at_level("WARNING"):
+            source.windows()
+        source.check_current("ONE", "TWO")
+        assert source.record("ONE").state == "ready"
+        assert caplog.text.count("on_unlogged says ignore") == 2
+
+
 def test_rows_that_were_loaded_without_redo_are_noticed(oracle: Oracle, source: Source) -> None:
     """Nobody knows into which table of the tablespace they went: each of them takes a new snapshot, and then goes on."""
     oracle.run("INSERT INTO ONE VALUES (2, 'logged')")
