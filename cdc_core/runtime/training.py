@@ -15,10 +15,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 import cdc_core
 from cdc_core.config import LakeConfig
 from cdc_core.decode import warm_up
-from cdc_core.lake.spark import base_archive, class_archive, start_session, stop_spark
+from cdc_core.lake.spark import (
+    base_archive,
+    class_archive,
+    expect_small_work,
+    start_session,
+    stop_spark,
+)
 from cdc_core.runtime.java import JavaHome
 
 log = logging.getLogger(__name__)
@@ -50,7 +59,7 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
         done = subprocess.run(
             command,
             cwd=Path(cdc_core.__file__).parent.parent,
-            env={**os.environ, "JAVA_HOME": str(java.path)},
+            env={**os.environ, "JAVA_HOME": str(java.home)},
             capture_output=True,
             timeout=TRAINING_SECONDS_MAX,
             check=False,
@@ -67,7 +76,7 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
 
 
 def _has_own_base(java: JavaHome) -> bool:
-    return (java.path / "lib" / "server" / "classes.jsa").is_file()
+    return (java.home / "lib" / "server" / "classes.jsa").is_file()
 
 
 def _make_base(java: JavaHome, base: Path) -> bool:
@@ -90,15 +99,15 @@ def _train(runtime: Path, archive: Path) -> None:
         session = start_session(LakeConfig(path=folder, spark_config=options), runtime=runtime)
         table = f"delta.`{folder}/table`"
         session.sql(f"CREATE TABLE {table} (id BIGINT, name STRING) USING delta")
-        session.range(100).selectExpr("id", "CAST(id AS STRING) AS name").write.parquet(
-            f"{folder}/files"
-        )
-        frame = session.read.schema("id BIGINT, name STRING").parquet(f"{folder}/files")
-        frame = frame.mapInArrow(lambda batches: batches, "id BIGINT, name STRING")
+        rows = pa.table({"id": range(100), "name": [str(number) for number in range(100)]})
+        pq.write_table(rows, f"{folder}/rows.parquet")
+        frame = session.read.schema("id BIGINT, name STRING").parquet(f"{folder}/rows.parquet")
         frame.write.format("delta").mode("append").save(f"{folder}/table")
+        expect_small_work(session)
+        session.createDataFrame(rows, "id BIGINT, name STRING").createOrReplaceTempView("rows")
         session.sql(
             f"MERGE INTO {table} t USING (SELECT id, MAX(name) OVER (PARTITION BY id ORDER BY name) AS name "
-            f"FROM {table} WHERE id < 10) s ON t.id = s.id "
+            f"FROM rows WHERE id < 10) s ON t.id = s.id "
             "WHEN MATCHED AND s.id = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET t.name = s.name "
             "WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"
         ).collect()
