@@ -1,7 +1,9 @@
 """How do rows get into a Delta table without Spark? A Parquet file in its folder, then one commit through delta-rs that names it.
 
-The commit is put only where its version is not there yet, and is not tried again behind another writer's: that one wins, and the
-step is repeated. A crash before the commit leaves a file that nothing names, and VACUUM removes it.
+The table is read first, then the fence is asked, then the version that follows is put, only if it is not there yet, and never
+behind another writer's commit: whoever committed since the table was read wins, and the step is repeated. So a process that was
+stopped at any place and lost its lease meanwhile adds nothing. A crash before the commit leaves a file that nothing names, and VACUUM
+removes it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,13 +182,14 @@ def commit_files(
     *,
     metadata: str,
     txn: tuple[str, int],
+    fence: Callable[[], None],
     doing: str,
     facts: dict[str, object],
 ) -> None:
     """Append files to a Delta table in one commit with our user metadata and transaction identifier.
 
     Raises:
-        CommitConflictError: Another writer committed at the same time.
+        CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
         LakeError: delta-rs refused.
     """
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -195,8 +198,18 @@ def commit_files(
 
     now = int(time.time() * 1000)
     actions = [AddAction(file.name, file.bytes, {}, now, True, file.statistics) for file in files]
+    conflict = CommitConflictError(
+        f"{doing}: another writer committed to the same Delta table",
+        hint="Try again; a source must have one writer.",
+        **facts,
+    )
     try:
-        DeltaTable(table).create_write_transaction(
+        found = DeltaTable(table)
+        done = found.transaction_version(txn[0])
+        if done is not None and done >= txn[1]:
+            raise conflict
+        fence()
+        found.create_write_transaction(
             actions,
             "append",
             schema,
@@ -210,11 +223,7 @@ def commit_files(
             ),
         )
     except CommitFailedError as error:
-        raise CommitConflictError(
-            f"{doing}: another writer committed to the same Delta table",
-            hint="Try again; a source must have one writer.",
-            **facts,
-        ) from error
+        raise conflict from error
     except (DeltaError, OSError) as error:
         raise _refused(doing, facts) from error
 

@@ -196,9 +196,15 @@ class TableWork:
         """
         file = write_file(path, schema, batches, indexed)
         if file is not None:
-            self.fence()
             commit_files(
-                path, schema, [file], metadata=metadata, txn=txn, doing=doing, facts=self.facts()
+                path,
+                schema,
+                [file],
+                metadata=metadata,
+                txn=txn,
+                fence=self.fence,
+                doing=doing,
+                facts=self.facts(),
             )
         return file
 

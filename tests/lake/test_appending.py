@@ -1,0 +1,143 @@
+"""Commits without Spark: each once, with all that they must say, and never behind another writer's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from cdc_core.errors import CommitConflictError, FencedError, LakeError
+from cdc_core.lake.appending import commit_files, create_table, write_file
+from cdc_core.lake.counting import count_rows
+from cdc_core.lake.history import read_commits, read_log
+
+SCHEMA = pa.schema(
+    [
+        ("ID", pa.int64()),
+        ("NAME", pa.string()),
+        ("NOTES", pa.list_(pa.string())),
+        ("IMAGE", pa.struct([("AT", pa.timestamp("us")), ("N", pa.decimal128(38, 10))])),
+    ]
+)
+INDEXED = ["ID", "NAME", "NOTES"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = str(tmp_path / "t")
+    create_table(path, SCHEMA, {"redolake.role": "changelog"}, doing="creating", facts={})
+    return path
+
+
+def rows(*ids: int, name: str | None = "n") -> list[pa.RecordBatch]:
+    values = [{"ID": at, "NAME": name, "NOTES": ["x"], "IMAGE": None} for at in ids]
+    return [pa.RecordBatch.from_pylist(values, SCHEMA)]
+
+
+def append(
+    table: str,
+    batches: list[pa.RecordBatch],
+    version: int,
+    fence: Callable[[], None] = lambda: None,
+) -> None:
+    file = write_file(table, SCHEMA, batches, INDEXED)
+    assert file is not None
+    commit_files(
+        table, SCHEMA, [file], metadata=json.dumps({"scn_high": version}), txn=("app", version),
+        fence=fence, doing="appending", facts={"table": "HR.EMP"},
+    )  # fmt: skip
+
+
+def ids(table: str) -> list[int]:
+    found = QueryBuilder().register("t", DeltaTable(table)).execute('select "ID" from t').read_all()
+    return sorted(pa.table(found)["ID"].to_pylist())
+
+
+def test_a_commit_says_who_what_and_how_much(table: str) -> None:
+    append(table, rows(1, 2), 100)
+    append(table, rows(3, name="a name longer than Delta's statistics keep"), 200)
+    log = read_log(table)
+    assert log is not None
+    assert log.transactions == {"app": 200}
+    assert log.properties["redolake.role"] == "changelog"
+    assert [one.metadata.get("scn_high") for one in read_commits(table)] == [None, 100, 200]
+    assert ids(table) == [1, 2, 3]
+    assert count_rows(table) == 3
+    actions = pa.table(DeltaTable(table).get_add_actions(flatten=True)).to_pylist()
+    found = {one["max.ID"]: one for one in actions}
+    assert (found[2]["min.ID"], found[2]["min.NAME"], found[2]["null_count.NAME"]) == (1, "n", 0)
+    assert found[3]["max.NAME"] is None
+
+
+def test_nothing_is_no_file(table: str) -> None:
+    assert write_file(table, SCHEMA, rows(), INDEXED) is None
+    assert not list(Path(table).glob("*.parquet"))
+
+
+def test_a_file_that_fails_half_way_is_gone(table: str) -> None:
+    def batches() -> Any:
+        yield rows(*range(60_000))[0]
+        raise LakeError("a row cannot be decoded", hint="-")
+
+    with pytest.raises(LakeError):
+        write_file(table, SCHEMA, batches(), INDEXED)
+    assert not list(Path(table).glob("*.parquet"))
+
+
+@pytest.mark.parametrize("stopped", ["before it read the table", "right before its commit"])
+def test_a_writer_that_was_stopped_adds_nothing_that_another_added(
+    table: str, stopped: str
+) -> None:
+    """It lost its lease and does not know: the fence let it pass a moment ago."""
+
+    def other() -> None:
+        append(table, rows(1, 2), 100)
+
+    if stopped == "before it read the table":
+        other()
+    with pytest.raises(CommitConflictError) as caught:
+        append(table, rows(1, 2), 100, fence=other)
+    assert caught.value.facts["table"] == "HR.EMP"
+    assert ids(table) == [1, 2]
+
+
+def test_another_commit_since_the_table_was_read_wins(table: str) -> None:
+    """Whatever it is: only a table that nobody else touched is as it was looked at."""
+
+    def foreign() -> None:
+        DeltaTable(table).alter.set_table_properties({"foreign": "1"}, raise_if_not_exists=False)
+
+    with pytest.raises(CommitConflictError):
+        append(table, rows(1), 100, fence=foreign)
+    assert ids(table) == []
+    append(table, rows(1), 100)
+    assert ids(table) == [1]
+
+
+def test_a_fence_that_refuses_is_the_last_word(table: str) -> None:
+    def refuse() -> None:
+        raise FencedError("the lease is another's", hint="-")
+
+    with pytest.raises(FencedError):
+        append(table, rows(1), 100, fence=refuse)
+    assert ids(table) == []
+
+
+def test_a_table_that_is_there_stays_as_it_is(table: str) -> None:
+    append(table, rows(1), 100)
+    create_table(table, SCHEMA, {"redolake.role": "mirror"}, doing="creating", facts={})
+    assert ids(table) == [1]
+    log = read_log(table)
+    assert log is not None
+    assert log.properties["redolake.role"] == "changelog"
+
+
+def test_no_table_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    with pytest.raises(LakeError, match="delta-rs refused"):
+        append(str(tmp_path / "t"), rows(1), 100)
