@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from datetime import UTC, datetime
 
@@ -18,6 +19,7 @@ from assets.settings import DagsterConfig, WindowsSensorConfig
 from assets.translator import Translator
 from cdc_core.errors import OracleUnavailableError, RedoUnavailableError
 from cdc_core.model.signals import Signal
+from cdc_core.state.machine import Machine
 from tests.assets.standin import JOBS, StandIn, ended, partition
 from tests.assets.test_materialize import latest
 
@@ -264,9 +266,9 @@ class TestJanitor:
     def test_a_run_of_a_process_that_is_gone_fails_at_once(
         self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
     ) -> None:
-        import socket
-
-        gone = f"{socket.gethostname()}/999999999/12345/1"
+        with subprocess.Popen(["sleep", "60"]) as child:
+            gone = Machine.here().holder(child.pid, 1)
+            child.kill()
         pipeline.store.acquire_lease(f"hr/run/{run.run_id}/77", gone, 60)
         assert self.released(pipeline, instance) == [run.run_id]
         found = instance.get_run_by_id(run.run_id)
