@@ -1,6 +1,6 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test test-fast test-spark check bench prove mutate prove-long doctor format docs
+.PHONY: help setup demo ui test test-fast test-plain test-spark check bench prove mutate prove-long doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
@@ -27,9 +27,12 @@ ui: setup ## Open Dagster's web page on what the demo made
 	@$(RUN)/redolake ui
 
 test: setup ## Run all tests but the long forms: two test runs side by side, each prints when it ends
-	@$(MAKE) --no-print-directory -j2 --output-sync=target WORKERS=1 test-fast test-spark
+	@$(MAKE) --no-print-directory -j2 --output-sync=target WORKERS=1 test-plain test-spark
 
-test-fast: setup ## Run the tests that need neither Spark nor Dagster, in two processes (WORKERS=n for more)
+test-fast: setup ## Run the tests that need neither Spark nor Dagster and are no stories, in two processes (WORKERS=n for more)
+	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark and not dagster and not story" $(PYTEST_ARGS)
+
+test-plain: setup ## The same with the stories: a whole pipeline lives through something, some seconds each
 	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark and not dagster" $(PYTEST_ARGS)
 
 test-spark: setup ## Run the tests that need Spark or Dagster

@@ -1,7 +1,7 @@
 """What tests of several packages share: one Spark per test run, from the jars that set-up installed; and the tiers.
 
-Tests that use Spark's fixtures get the marker ``spark`` by themselves, those of Dagster ``dagster``; ``make test-fast`` leaves both
-out. A test that starts a JVM without the marker fails, so that the fast tier stays fast.
+Tests that use Spark's fixtures get the marker ``spark`` by themselves, those of Dagster ``dagster``, long ones without either
+``story``; ``make test-fast`` leaves all three out. A test that starts a JVM without the marker fails, so that the fast tier stays fast.
 """
 
 from __future__ import annotations
@@ -27,6 +27,18 @@ settings.load_profile("same")
 """The same generated cases in every run, so that a failure is of the change that it meets; ``make prove`` draws new ones."""
 
 
+STORIES = (
+    "tests/steps/",
+    "tests/invariants/",
+    "tests/capture/test_embedded.py",
+    "tests/capture/test_late_redo.py",
+    "tests/capture/test_memory.py",
+    "tests/capture/test_schedules.py",
+    "tests/pipelines/demo/test_workload.py",
+)
+"""Where a whole pipeline lives through something, some seconds each: ``make test-fast`` leaves it out."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by what they start; leave out those of a real Oracle where there is none."""
     if "REDOLAKE_TEST_ORACLE_DSN" not in os.environ:
@@ -38,6 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
         if item.nodeid.startswith(DAGSTER_FOLDERS):
             item.add_marker(pytest.mark.dagster)
+        if item.nodeid.startswith(STORIES):
+            item.add_marker(pytest.mark.story)
 
 
 def _has_jvm() -> bool:
