@@ -52,10 +52,10 @@ class LobRows(Enum):
 
 
 DEFAULTS: Mapping[Wart, bool] = {
-    Wart.LATE_REDO: False,
-    Wart.PARTIAL_XIDS: False,
+    Wart.LATE_REDO: True,
+    Wart.PARTIAL_XIDS: True,
     Wart.SPURIOUS_ROLLBACKS: True,
-    Wart.EMPTY_TRANSACTIONS: False,
+    Wart.EMPTY_TRANSACTIONS: True,
     Wart.UNNAMED_COLUMNS: True,
     Wart.LOB_STATEMENTS: True,
     Wart.REUSED_LOGS: False,
