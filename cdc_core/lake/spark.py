@@ -256,6 +256,8 @@ def class_archive(runtime: Path, java: JavaHome) -> Path:
     release = java.home / "release"
     parts = [str(java.home), str(java.version), str(jars_folder(runtime).resolve())]
     parts += [release.read_text(errors="replace") if release.is_file() else ""]
+    # The class path is what the shim makes of it.
+    parts += [(java.path / "bin" / "java").read_text(errors="replace")]
     parts += [jar.sha256 for jar in JARS]
     return runtime / f"classes-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.jsa"
 

@@ -135,7 +135,11 @@ def test_the_trust_store_holds_what_python_trusts(tmp_path: Path) -> None:
 def test_another_java_or_other_jars_mean_another_class_archive(tmp_path: Path) -> None:
     one, two = _java(tmp_path / "one", "17.0.1"), _java(tmp_path / "two", "17.0.2")
     names = {class_archive(tmp_path, JavaHome(home, 17, "PATH", home)).name for home in (one, two)}
-    assert len(names) == 2
+    shim = tmp_path / "shim"
+    (shim / "bin").mkdir(parents=True)
+    (shim / "bin" / "java").write_text("another class path")
+    names.add(class_archive(tmp_path, JavaHome(shim, 17, "PATH", one)).name)
+    assert len(names) == 3
 
 
 def test_settings_resolve_nothing_and_let_the_user_win(tmp_path: Path) -> None:
