@@ -39,6 +39,7 @@ INPUTS = (
     ROOT / "pyproject.toml",
     ROOT / "deploy" / "setup" / "bootstrap.py",
     ROOT / "cdc_core" / "runtime" / "jars.py",  # the list of jars
+    ROOT / "cdc_core" / "runtime" / "java.py",  # the shim, to which a class archive belongs
 )
 FREE_BYTES_MIN = 4 * 1024**3
 PIP_TO_UV = {
