@@ -44,7 +44,10 @@ def add_partitions(
 
 
 def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Translator) -> int:
-    """Remove partitions of windows that the store has retired, and the oldest of too many; return how many were removed."""
+    """Remove partitions of windows that the store has retired, and the oldest of too many; return how many were removed.
+
+    A window that some table has yet to take stays, so that it can be requested: also when that table resumes after a long pause.
+    """
     name = _name(names.windows)
     known = [
         (window, key) for key in instance.get_dynamic_partitions(name) if (window := _window(key))
@@ -52,9 +55,12 @@ def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Tra
     first = records.windows(limit=1)
     low = first[0].window.scn_low if first else Scn(0)
     retired = [key for window, key in known if window.scn_high <= low]
-    kept = [key for window, key in known if window.scn_high > low]
+    kept = [(window, key) for window, key in known if window.scn_high > low]
     keep = names.options.partitions_keep
-    removed = retired if keep is None else [*retired, *kept[: max(0, len(kept) - keep)]]
+    too_many = [] if keep is None else kept[: max(0, len(kept) - keep)]
+    wanted_above = min((one.needs_above for one in records.tables()), default=Scn(0))
+    taken = [key for window, key in too_many if window.scn_high <= wanted_above]
+    removed = [*retired, *taken]
     for key in removed:
         instance.delete_dynamic_partition(name, key)
     return len(removed)

@@ -78,6 +78,12 @@ def read_log(path: str) -> DeltaLog | None:
     )
 
 
+def folder_exists(path: str) -> bool:
+    """Is there anything at the place of a Delta table?"""
+    filesystem, root = filesystem_of(path)
+    return bool(filesystem.get_file_info(root).type != pafs.FileType.NotFound)
+
+
 def move_aside(path: str, suffix: str) -> str:
     """Rename a Delta table's folder, in one step; return its new name.
 

@@ -218,6 +218,15 @@ class Lake:
         """
         return rebuild_mirror(self._work(table, generation, fence), schema)
 
+    def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
+        """Rename the folders of both Delta tables, whatever is in them, so that ``generation`` begins new ones; returns their new
+        names. A folder in which ``generation`` has begun stays, and so does its place if it is not there.
+
+        Raises:
+            LakeError: The place cannot rename folders in one step.
+        """
+        return self._work(table, generation, fence).set_aside()
+
     def purge_column(
         self,
         table: TableId,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cdc_core.errors import LakeError
 from cdc_core.lake.appending import NewFile, commit_files, create_table, write_file
 from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import DeltaLog, move_aside, read_log
+from cdc_core.lake.history import DeltaLog, folder_exists, move_aside, read_log
 from cdc_core.lake.spark import expect_small_work, translated
 from cdc_core.lake.tables import (
     GENERATION_PROPERTY,
@@ -143,6 +143,23 @@ class TableWork:
                 log = None
             if log is None:
                 self.create_table(path, schema)
+
+    def set_aside(self) -> list[str]:
+        """Move the folders of both Delta tables aside, unless this generation has begun in them; return their new names."""
+        moved = []
+        for path in (self.changelog, self.mirror):
+            if folder_exists(path) and self._generation_of(path) != self.generation:
+                self.fence()
+                moved.append(move_aside(path, f".before-g{self.generation}"))
+        return moved
+
+    def _generation_of(self, path: str) -> int | None:
+        """The generation of the Delta table in a folder; None if that cannot be read."""
+        try:
+            log = read_log(path)
+        except LakeError:
+            return None
+        return None if log is None else int(log.properties.get(GENERATION_PROPERTY, 1))
 
     def create_table(self, path: str, schema: TableSchema) -> None:
         """Create the change log or the mirror, without rows; it needs no Spark."""

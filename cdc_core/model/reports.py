@@ -13,7 +13,7 @@ from cdc_core.model.streams import StreamEnd
 StepKind = Literal[
     "snapshot-planned", "chunk-landed", "chunk-applied", "windows-planned", "window-captured", "window-applied",
     "window-replayed", "signal-taken", "signal-rejected", "table-joined", "table-stopped", "table-resumed",
-    "mirror-rebuilt",
+    "mirror-rebuilt", "table-rebuilt",
 ]  # fmt: skip
 
 

@@ -44,7 +44,8 @@ def compile_decoder() -> None:
 def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
     """Make the class archive for this Java unless it is there; None where this Java cannot make one.
 
-    It takes about half a minute and 150 to 200 MB. Without it everything works, and starts some seconds later.
+    It takes about half a minute and 150 to 200 MB. Without it everything works, and starts some seconds later. Archives that
+    were made for another Java or other jars go.
     """
     archive = class_archive(runtime, java)
     if archive.is_file():
@@ -72,6 +73,8 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
         fresh.unlink(missing_ok=True)
         return None
     fresh.replace(archive)
+    for other in set(runtime.glob("classes-*.jsa")) - {archive, base_archive(archive)}:
+        other.unlink(missing_ok=True)  # a JVM that runs on it keeps its pages
     return archive
 
 

@@ -80,7 +80,7 @@ class ChunkQueries:
             )
             record = _known(connection, *place)
             if record.state == "planned":
-                _set(
+                set_chunk(
                     connection,
                     record,
                     state="landed",
@@ -119,7 +119,7 @@ class ChunkQueries:
                     number=number,
                 )
             if record.state == "landed":
-                _set(connection, record, state="applied", apply_seconds=seconds)
+                set_chunk(connection, record, state="applied", apply_seconds=seconds)
 
 
 def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
@@ -184,7 +184,8 @@ def _is(source: str, table: TableId, snapshot_id: str, number: int) -> Any:
     )
 
 
-def _set(connection: Connection, record: ChunkRecord, **values: Any) -> None:
+def set_chunk(connection: Connection, record: ChunkRecord, **values: Any) -> None:
+    """Write some columns of a chunk's row."""
     place = _is(record.source, record.table, record.snapshot_id, record.number)
     connection.execute(update(CHUNKS).where(place).values(**values))
 

@@ -14,7 +14,7 @@ from cdc_core.model.records import AskedBy, ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.chunks import add_chunks
+from cdc_core.state.chunks import add_chunks, set_chunk
 from cdc_core.state.database import Database, moment
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.schemas import put_schema
@@ -130,6 +130,23 @@ class StreamQueries:
             )  # fmt: skip
             put_table(connection, resumed)
             return resumed
+
+    def retake_stream(self, record: TableRecord, chunks: Sequence[ChunkRecord]) -> None:
+        """Set a table back to where ``chunks`` had landed and nothing was applied, for Delta tables of a new generation.
+
+        Its windows are wanted again from its snapshot on, so none of them is retired meanwhile.
+        """
+        with self._database.writing() as connection:
+            for chunk in chunks:
+                set_chunk(connection, chunk, state="landed")
+            put_table(
+                connection,
+                replace(
+                    record, state="snapshotting", generation=record.generation + 1, mirror_scn=None,
+                    reason=None, way_out=None, since=moment(self._database.now()), asked_by=None,
+                    rest_waits=None, trouble=None,
+                ),
+            )  # fmt: skip
 
     def exclude_columns(self, version: SchemaVersion, *, reason: str, way_out: str) -> None:
         """Keep a version that leaves columns out, and say so with the table, which goes on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -40,7 +40,7 @@ from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.ledger import first_open_ordinal, replace_ledger, same_ledger
 from cdc_core.state.schemas import put_schema
-from cdc_core.state.sources import is_table, source_row, table_row
+from cdc_core.state.sources import is_table, put_table, source_row, table_row
 from cdc_core.state.streams import end_stream
 from cdc_core.state.tables import TABLES, WINDOW_TABLES, WINDOWS
 
@@ -314,6 +314,20 @@ class WindowQueries:
                 _advance(connection, record, table, scn)
             if applied is not None and applied.changes:
                 _keep_counts(connection, record, applied, self._database.now())
+
+    def pass_retired(self, source: str, table: TableId, scn: Scn) -> None:
+        """Move a table's position up to ``scn``, if every window in between was retired."""
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is None or record.mirror_scn is None or record.mirror_scn >= scn:
+                return
+            between = select(WINDOWS.c.ordinal).where(
+                WINDOWS.c.source == source,
+                WINDOWS.c.scn_high > record.mirror_scn,
+                WINDOWS.c.scn_low < scn,
+            )
+            if connection.execute(between.limit(1)).first() is None:
+                put_table(connection, replace(record, mirror_scn=scn))
 
     def retire_windows(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
         """Forget windows that every table has taken: idle ones, and all up to the first that ended at a moment or later;

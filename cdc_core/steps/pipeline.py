@@ -271,6 +271,10 @@ class Pipeline:
         """Write a mirror anew from its change log (:func:`rebuilding.rebuild_mirror`)."""
         return rebuilding.rebuild_mirror(self._ctx, table)
 
+    def rebuild_from_landing(self, table: TableId) -> StepReport:
+        """Write change log and mirror anew from landing (:func:`rebuilding.rebuild_from_landing`)."""
+        return rebuilding.rebuild_from_landing(self._ctx, table)
+
     def purge_column(self, table: TableId, column: str) -> table_fates.Purged:
         """Remove the values of an excluded column from the lake (:func:`tables.purge_column`)."""
         with self._kept():

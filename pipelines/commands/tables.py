@@ -120,13 +120,31 @@ def resnapshot(
         exit_if_tables_failed(pipeline, _ids(tables))
 
 
-def rebuild(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Write mirrors again from their change logs, where one is lost or damaged. Neither Oracle nor landing is needed.
+def rebuild(
+    tables: NamesArgument,
+    from_landing: Annotated[
+        bool,
+        typer.Option(
+            "--from-landing",
+            help="Write change log and mirror again from the chunks and windows in landing; what is left of the old ones is moved aside.",
+        ),
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Write Delta tables again that are lost or damaged; Oracle is not needed. Mirrors come from their change logs.
 
-    Readers see the new rows with one commit. If the mirror's folder is damaged, move it aside first.
+    Readers see the new rows of a mirror with one commit. If the mirror's folder is damaged, move it aside first. Where a change
+    log is lost, use --from-landing: readers find the table growing until it is complete.
     """
     with opened(config, oracle=False) as pipeline:
         for table in _ids(tables):
+            if from_landing:
+                taken = pipeline.rebuild_from_landing(table)
+                out().print(
+                    f"{table}: {taken.facts['chunks']:,} chunks and {taken.facts['windows']:,} windows taken from landing; "
+                    f"the mirror is as of SCN {taken.scn_high}"
+                )
+                continue
             done = pipeline.rebuild_mirror(table)
             out().print(
                 f"{table}: {done.rows:,} rows written; the mirror is as of SCN {done.scn_high}"

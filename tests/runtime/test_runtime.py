@@ -88,8 +88,11 @@ def test_the_packaged_java_takes_its_class_archive(tmp_path: Path) -> None:
     runtime = tmp_path / "runtime"
     shutil.copytree(jars_folder(default_runtime_folder()), jars_folder(runtime))
     java = find_java(shim_folder(runtime), environ={})
+    outdated = runtime / "classes-0123456789abcdef.jsa"
+    outdated.touch()
     archive = train_class_archive(runtime, java)
     assert archive is not None
+    assert not outdated.exists()
     assert base_archive(archive).is_file()
     options = spark_settings(LakeConfig(path=str(tmp_path)), runtime, java)
     assert f"{base_archive(archive)}:{archive}" in options["spark.driver.extraJavaOptions"]

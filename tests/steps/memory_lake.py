@@ -170,6 +170,14 @@ class MemoryLake:
         found.transactions[app] = 1
         return TableApplied(table=table, changes=len(rows), rows_inserted=len(rows))
 
+    def set_aside(
+        self, table: TableId, *, generation: int, fence: Fence | None = None
+    ) -> list[str]:
+        self._enter("set_aside", table, str(generation), fence)
+        if self.tables[table].generation != generation:
+            self.tables[table] = MemoryTable(generation=generation)
+        return []
+
     def purge_column(
         self,
         table: TableId,

@@ -1,17 +1,22 @@
-"""A mirror that is lost comes back from its change log, and takes the windows that follow."""
+"""A mirror that is lost comes back from its change log, and both from landing; they take the windows that follow."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from cdc_core.errors import ConfigError, LakeError
+from cdc_core.errors import ConfigError, LakeError, LandingDamagedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import running_oracle
+from tests.steps.harness import Source, source_of
 
 T = TableId("DEMO", "T")
 
@@ -51,3 +56,118 @@ def test_a_table_without_a_complete_snapshot_has_nothing_to_rebuild(tmp_path: Pa
             pipeline.start_snapshot([T])
             with pytest.raises(ConfigError, match="redolake snapshot"):
                 pipeline.rebuild_mirror(T)
+
+
+@pytest.mark.spark
+def test_both_tables_come_back_from_landing(tmp_path: Path, spark_process: None) -> None:
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))",
+            *(f"INSERT INTO T VALUES ({i}, 'n{i}')" for i in range(20)),
+        )
+        lake = tmp_path / "lake"
+        config = oracle.config(tmp_path, "T", lake={"path": str(lake), "driver_memory": "1g"})
+        with Pipeline(config) as pipeline:
+            list(pipeline.run_once())
+            oracle.run("UPDATE T SET NOTE = 'new' WHERE ID < 3", "DELETE FROM T WHERE ID = 7")
+            list(pipeline.run_once())
+        [changelog] = (lake / "src" / "changelog").iterdir()
+        [mirror] = (lake / "src" / "mirror").iterdir()
+        (changelog / "_delta_log" / f"{1:020}.json").unlink()
+        shutil.rmtree(mirror)
+        with Pipeline(config) as pipeline:
+            assert pipeline.rebuild_from_landing(T).facts == {"chunks": 1, "windows": 1}
+            oracle.run("UPDATE T SET NOTE = 'later' WHERE ID = 2")
+            list(pipeline.run_once())
+            found = pipeline.reconcile()
+        with oracle.owner() as connection:
+            verdict = compare(connection, "T", ("ID",), mirror, found.scn)
+        assert verdict == Verdict(19, 19, 0, 0, 0, 0)
+        assert changelog.with_name(changelog.name + ".before-g2").is_dir()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Source]:
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))",
+            *(f"INSERT INTO T VALUES ({i}, 'n{i}')" for i in range(250)),
+        )
+        with source_of(oracle, tmp_path, "T", snapshot={"chunk_rows": 100}) as source:
+            source.run()
+            for number in range(3):
+                oracle.run(
+                    f"UPDATE T SET NOTE = 'window {number}' WHERE ID = {number}",
+                    f"INSERT INTO T VALUES ({number + 1000}, 'new')",
+                )
+                source.run()
+                source.run()  # an idle window
+                source.pipeline.retire_windows()
+            yield source
+
+
+def test_what_landed_is_taken_again_and_nothing_else(source: Source) -> None:
+    source.pipeline.start_snapshot([T], condition="ID > 240")
+    source.oracle.run("DELETE FROM T WHERE ID IN (1, 248)")
+    source.run()
+    source.pipeline.retire_windows()
+    windows = source.pipeline.records.windows()
+    assert any(b.ordinal - a.ordinal > 1 for a, b in pairwise(windows)), "with gaps"
+    position, before = source.record("T").mirror_scn, source.lake.image(T)
+    source.lake.tables.clear()
+    source.lake.calls.clear()
+    report = source.pipeline.rebuild_from_landing(T)
+    assert (report.scn_high, source.lake.image(T)) == (position, before)
+    assert {name for name, *_ in source.lake.calls} == {
+        "set_aside", "apply_chunk", "remove_gone", "apply_window",
+    }  # fmt: skip
+    source.check_current("T")
+    assert source.record("T").generation == 2
+    source.oracle.run("UPDATE T SET NOTE = 'after' WHERE ID = 2")
+    source.run()
+    source.check_current("T")
+
+
+@pytest.mark.parametrize("call", ["set_aside", "apply_chunk", "remove_gone", "apply_window"])
+def test_a_rebuild_that_was_cut_short_goes_on(source: Source, call: str) -> None:
+    def dies(name: str, _table: TableId) -> None:
+        if name == call:
+            raise KeyboardInterrupt
+
+    source.lake.before = dies
+    with pytest.raises(KeyboardInterrupt):
+        source.pipeline.rebuild_from_landing(T)
+    source.close()
+    source.lake.before = lambda _name, _table: None
+    source.oracle.run("DELETE FROM T WHERE ID = 3")
+    source.run()
+    source.check_current("T")
+
+
+@pytest.mark.parametrize("part", ["chunks", "windows"])
+def test_landing_that_lacks_something_changes_nothing(source: Source, part: str) -> None:
+    before = source.record("T")
+    for folder in (source.path / "landing" / "src" / part).rglob("manifest.json"):
+        folder.unlink()
+    with pytest.raises(LandingDamagedError, match="does not hold all") as refused:
+        source.pipeline.rebuild_from_landing(T)
+    assert "resnapshot DEMO.T --fresh" in refused.value.hint
+    assert source.record("T") == before
+
+
+def test_windows_that_were_retired_cannot_be_taken_again(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.more["retention"] = {"window_days": 1}
+    source.close()
+    later = SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(days=2))
+    monkeypatch.setattr("cdc_core.steps.windows.retire.datetime", later)
+    assert source.pipeline.retire_windows()
+    with pytest.raises(LandingDamagedError, match="retired_up_to"):
+        source.pipeline.rebuild_from_landing(T)
+
+
+def test_a_table_that_left_is_not_taken_again(source: Source) -> None:
+    source.pipeline.remove_tables([T])
+    with pytest.raises(ConfigError, match="--fresh"):
+        source.pipeline.rebuild_from_landing(T)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.errors import CdcError, LakeError, NotYetError
+from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -68,6 +69,7 @@ def _parts(
 ) -> dict[TableId, ScnWindow]:
     """The tables that take the window now, each with its part."""
     wanted = set(tables_in(manifest) if tables is None else tables)
+    _pass_retired(ctx, manifest, wanted)
     wanting = [
         (record, part)
         for record in ctx.store.tables(ctx.source)
@@ -85,6 +87,27 @@ def _parts(
             position=min(record.mirror_scn or 0 for record, _ in wanting),
         )
     return parts
+
+
+def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) -> None:
+    """Move tables over windows that were retired and had nothing for them: one that is taken anew from landing meets such gaps.
+
+    Only idle windows are retired between others; what retired windows brought before the first that is left, landing keeps.
+    """
+    low = manifest.window.scn_low
+    behind = [
+        record
+        for record in ctx.store.tables(ctx.source)
+        if record.table in wanted
+        and part_of(record, manifest) is not None
+        and is_behind(record, manifest.window)
+    ]
+    if not behind:
+        return
+    retired = kept_retired(ctx.landing, ctx.source_record())
+    for record in behind:
+        if retired.touched.get(str(record.table), 0) <= (record.mirror_scn or 0):
+            ctx.store.pass_retired(ctx.source, record.table, low)
 
 
 def touches(table: TableId, manifest: WindowManifest) -> bool:
