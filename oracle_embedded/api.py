@@ -475,6 +475,8 @@ class DatabaseView(Protocol):
     database_name: str
     instance_name: str
     container_name: str
+    closed_containers: set[str]
+    """Pluggable databases besides that one, all of them closed."""
 
     def current_scn(self) -> int:
         """The SCN of the latest change or tick."""

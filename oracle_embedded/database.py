@@ -19,7 +19,7 @@ OWNER = "DEMO"
 _CAPTURE_VIEWS = (
     "V_$DATABASE", "V_$LOG", "V_$LOG_HISTORY", "V_$LOGMNR_LOGS", "V_$LOGMNR_CONTENTS", "V_$LOGMNR_PARAMETERS", "V_$LOGFILE",
     "V_$ARCHIVED_LOG", "V_$ARCHIVE_DEST_STATUS", "V_$TRANSACTION", "V_$MYSTAT", "V_$STATNAME", "V_$DATAFILE",
-    "V_$TABLESPACE",
+    "V_$TABLESPACE", "V_$PDBS", "V_$SESSION",
 )  # fmt: skip
 _CAPTURE_PRIVILEGES = (
     "CREATE SESSION", "SET CONTAINER", "FLASHBACK ANY TABLE", "SELECT ANY TABLE", "SELECT_CATALOG_ROLE", "EXECUTE_CATALOG_ROLE",
@@ -77,7 +77,12 @@ def open_database(
         engine.create_user("PUBLIC", "", (), is_role=True, common=True)
         engine.create_user(ADMIN, secrets.token_urlsafe(12), ("DBA", "SYSDBA"), common=True)
         engine.create_user(
-            CAPTURE, secrets.token_urlsafe(12), _CAPTURE_PRIVILEGES, grants, common=True
+            CAPTURE,
+            secrets.token_urlsafe(12),
+            _CAPTURE_PRIVILEGES,
+            grants,
+            common=True,
+            container_data=True,
         )
         engine.create_user(OWNER, secrets.token_urlsafe(12), _OWNER_PRIVILEGES)
     for name, password in (passwords or {}).items():

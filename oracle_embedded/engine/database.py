@@ -72,6 +72,7 @@ class Database:
         self.database_name = database_name
         self.instance_name = database_name
         self.container_name = container
+        self.closed_containers: set[str] = set()
         self.service_names: Sequence[str] = (container, database_name)
         self.store = Store(base / _FILE, now)
         self.started = now()
@@ -356,13 +357,14 @@ class Database:
         *,
         is_role: bool = False,
         common: bool = False,
+        container_data: bool = False,
     ) -> None:
         """Make a user or role when the database is created; a common one exists in every container."""
         with self.changing_catalog():
             catalog = self.store.catalog
             user = UserDef(
                 catalog.new_id(), name, password, tuple(privileges), tuple(grants), created=self.store.now(),
-                common=common, is_role=is_role,
+                common=common, is_role=is_role, container_data=container_data,
             )  # fmt: skip
             catalog.put(user, self.store.clock.next())
 

@@ -220,6 +220,9 @@ class Miner:
         state.mining = None
         if not _in_root(session):
             state.added = self._chosen(start, end)
+        elif self._database.closed_containers:
+            closed = min(self._database.closed_containers)
+            raise OracleError(16331, f'container "{closed}" is not open')
         if not state.added:
             raise OracleError(
                 1292, "no log file has been specified for the current LogMiner session"

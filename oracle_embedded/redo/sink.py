@@ -62,6 +62,7 @@ class Sink:
         self._lobs: tuple[int, ...] = ()
         self._last_is_internal = False
         self.unlogged: frozenset[str] = frozenset()
+        self.role, self.open_mode = "PRIMARY", "READ WRITE"
 
     @property
     def connection(self) -> sqlite3.Connection:

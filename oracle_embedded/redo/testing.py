@@ -42,7 +42,9 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
     * ``DELETE_ARCHIVED_LOG(sequence, thread)`` as RMAN does, ``REMOVE_ARCHIVED_LOG(sequence, thread)`` as ``rm`` does,
       ``HOLD_ARCHIVER(held)``;
     * ``OPEN_THREAD(thread)`` and ``CLOSE_THREAD(thread)``: start and stop an instance;
-    * ``USE_THREAD(thread)``: the session is one of that instance from its next transaction on.
+    * ``USE_THREAD(thread)``: the session is one of that instance from its next transaction on;
+    * ``CLOSE_CONTAINER(name)``: another pluggable database is there, and closed; ``OPEN_CONTAINERS``: none is;
+    * ``SHOW_ROLE(role, open_mode)``: what V$DATABASE says of itself, such as ``PHYSICAL STANDBY`` and ``READ ONLY WITH APPLY``.
 
     ``shown`` and ``held`` are 1 or 0.
     """
@@ -69,6 +71,15 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
     def use(session: EngineSession, given: Arguments) -> None:
         sink.connect_session(session.session_id, _number(given, "THREAD"))
 
+    def close(_session: EngineSession, given: Arguments) -> None:
+        database.closed_containers.add(str(given["NAME"]).upper())
+
+    def open_all(_session: EngineSession, _given: Arguments) -> None:
+        database.closed_containers.clear()
+
+    def show_role(_session: EngineSession, given: Arguments) -> None:
+        sink.role, sink.open_mode = str(given["ROLE"]), str(given["OPEN_MODE"])
+
     def procedure(name: str, run: Run, *parameters: Parameter) -> Procedure:
         def call(session: EngineSession, arguments: Arguments) -> None:
             with database.writing():
@@ -84,6 +95,14 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
         procedure("OPEN_THREAD", start, _THREAD),
         procedure("CLOSE_THREAD", stop, _THREAD),
         procedure("USE_THREAD", use, _THREAD),
+        procedure("CLOSE_CONTAINER", close, Parameter("NAME", OraType.VARCHAR)),
+        procedure("OPEN_CONTAINERS", open_all),
+        procedure(
+            "SHOW_ROLE",
+            show_role,
+            Parameter("ROLE", OraType.VARCHAR),
+            Parameter("OPEN_MODE", OraType.VARCHAR),
+        ),
     ]
 
 

@@ -46,6 +46,12 @@ def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
         )
         if node.locked is not None:
             changed = replace(changed, locked=node.locked)
+        if node.container_data:
+            if not user.common or run.session.container != "CDB$ROOT":
+                raise OracleError(
+                    65057, "CONTAINER_DATA attribute must always include the current container"
+                )
+            changed = replace(changed, container_data=True)
         run.put(changed)
         run.about("SYS", node.name, user.object_id)
         return

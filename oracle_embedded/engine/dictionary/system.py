@@ -57,6 +57,14 @@ def _instance(view: View) -> Iterator[Row]:
     "CON_ID:n DBID:n CON_UID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3 OPEN_TIME:t CREATE_SCN:n TOTAL_SIZE:n",
 )
 def _pdbs(view: View) -> Iterator[Row]:
+    """The session's own; in the root all, for users who may see what belongs to other containers."""
+    in_root = view.session.container == "CDB$ROOT"
+    user = view.database.store.catalog.user(view.session.username)
+    if in_root and not (user and user.container_data) and not view.session.has_privilege("DBA"):
+        return
+    if in_root:
+        for number, name in enumerate(sorted(view.database.closed_containers), 4):
+            yield {"CON_ID": number, "NAME": name, "OPEN_MODE": "MOUNTED", "TOTAL_SIZE": 0}
     yield {
         "CON_ID": 3, "DBID": 3_141_592_653, "CON_UID": 3_141_592_653, "NAME": view.database.container_name, "OPEN_MODE": "READ WRITE",
         "RESTRICTED": "NO", "OPEN_TIME": view.database.started, "CREATE_SCN": view.database.first_scn, "TOTAL_SIZE": 0,

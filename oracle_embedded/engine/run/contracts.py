@@ -50,6 +50,8 @@ class DatabaseState(Protocol):
     database_name: str
     instance_name: str
     container_name: str
+    closed_containers: set[str]
+    """Pluggable databases besides that one, all of them closed."""
     started: float
     first_scn: int
     store: Store

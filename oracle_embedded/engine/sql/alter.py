@@ -124,7 +124,12 @@ def _read_alter_user(stream: TokenStream) -> ddl.CreateUser:
     if stream.take_word("IDENTIFIED", "BY"):
         token = stream.next()
         password = stream.sql[token.start : token.stop].strip('"')
-    return ddl.CreateUser(name, password, read_user_options(stream), alter=True)
+    container_data = stream.take_word("SET", "CONTAINER_DATA")
+    if container_data:
+        stream.need_op("=", 927)
+        stream.need_word("ALL")
+    options = read_user_options(stream)
+    return ddl.CreateUser(name, password, options, alter=True, container_data=container_data)
 
 
 # --- ALTER TABLE -------------------------------------------------------------------------------------------------

@@ -119,6 +119,7 @@ class CreateUser:
     locked: bool | None = None
     role: bool = False
     alter: bool = False
+    container_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)

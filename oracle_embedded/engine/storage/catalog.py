@@ -253,7 +253,8 @@ class SynonymDef:
 
 @dataclass(frozen=True)
 class UserDef:
-    """A user: system privileges and roles in ``privileges``; ``grants`` are (privilege, owner, object)."""
+    """A user: system privileges and roles in ``privileges``; ``grants`` are (privilege, owner, object). With ``container_data`` views
+    in the root show what belongs to the other containers, too."""
 
     object_id: int
     name: str
@@ -264,6 +265,7 @@ class UserDef:
     is_role: bool = False
     created: float = 0.0
     common: bool = False
+    container_data: bool = False
 
 
 Definition = TableDef | ViewDef | SequenceDef | SynonymDef | UserDef

@@ -144,15 +144,45 @@ def test_a_hole_in_the_redo_is_a_row(three: Live) -> None:
 # --- pluggable databases ---------------------------------------------------------------------------------------------
 
 
+PDBS = "select name, open_mode from v$pdbs order by con_id"
+
+
 def test_a_closed_pluggable_database_stops_all_mining(three: Live) -> None:
     miner = three.miner()
     miner.add_all()
-    three.fault(
-        "arm('ora_error', sql_contains => 'start_logmnr', code => 16331, event => 'EXECUTE')"
-    )
+    three.fault("close_container('other')")
     assert refused(miner.start) == ["ORA-16331"]
+    assert [(row["NAME"], row["OPEN_MODE"]) for row in miner.query(PDBS)] == [
+        ("ORCLPDB1", "READ WRITE"),
+        ("OTHER", "MOUNTED"),
+    ]
+    three.fault("open_containers")
     miner.start()
     assert operations(miner.contents(INSERTS)) == ["INSERT"] * 3
+
+
+def test_the_root_shows_other_containers_to_users_with_container_data_alone(three: Live) -> None:
+    admin = three.connect("REDOLAKE_ADMIN")
+    run(
+        admin,
+        "alter session set container = cdb$root",
+        'create user c##plain identified by "p"',
+        "grant create session, set container to c##plain",
+        "grant select on sys.v_$pdbs to c##plain",
+    )
+    with oracledb.connect(user="C##PLAIN", password="p", dsn=three.server.dsn) as plain:
+        miner = Miner(plain)
+        assert [row["NAME"] for row in miner.query(PDBS)] == ["ORCLPDB1"], "its own"
+        run(plain, "alter session set container = cdb$root")
+        assert miner.query(PDBS) == []
+        run(admin, "alter user c##plain set container_data = all container = current")
+        assert [row["NAME"] for row in miner.query(PDBS)] == ["ORCLPDB1"]
+
+
+def test_a_standby_says_so(three: Live) -> None:
+    three.fault("show_role('PHYSICAL STANDBY', 'READ ONLY WITH APPLY')")
+    (row,) = three.miner().query("select database_role, open_mode from v$database")
+    assert tuple(row.values()) == ("PHYSICAL STANDBY", "READ ONLY WITH APPLY")
 
 
 def test_a_range_is_enough_inside_a_pluggable_database(three: Live) -> None:
