@@ -205,6 +205,8 @@ Policy = Literal["stop", "resnapshot", "remove", "ignore"]
 
 CloseAt = Literal["completed_logs", "online"]
 
+LogsBy = Literal["files", "scn_range"]
+
 
 class LogMinerConfig(ConfigModel):
     """Read redo through DBMS_LOGMNR."""
@@ -216,6 +218,12 @@ class LogMinerConfig(ConfigModel):
     window is complete by Oracle's own rules and can be read again from files that do not change; changes wait for the next log
     switch, which ``ARCHIVE_LAG_TARGET`` bounds. ``online``: at the redo written last, for latencies of seconds. Redo of an open
     transaction can reach the log late, so the next window looks back to the beginning of the log that was current."""
+
+    logs: LogsBy = "files"
+    """How LogMiner learns which redo logs to read. ``files``, the default: Redolake names each file, in ``CDB$ROOT`` where there
+    are containers. ``scn_range``: LogMiner finds the logs of a window by itself, inside the pluggable database of the tables; for
+    databases whose root is out of reach, such as Amazon RDS with containers and Autonomous Database. The capture user is then a
+    local one (``deploy/oracle/user_pdb.sql``)."""
 
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
     """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from cdc_core.config import SourceConfig
+from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.landing.manifest import PlannedWindow
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.redo_address import ThreadPosition
@@ -75,6 +76,14 @@ class Source(Protocol):
     It keeps no state of its own between calls: what a window needs of the one before comes with the work, and what the next
     one needs lands with it. So every call may be repeated, by this process or another one.
     """
+
+    def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
+        """What is missing before changes of the tables can be read, and what an operator should know; nothing about how the
+        tables themselves are read. All at once, each with what mends it.
+
+        Raises:
+            CdcError: One cannot look: the database cannot be reached.
+        """
 
     def read_start(self, tables: Sequence[TableId]) -> Start:
         """Fix where tables join now: every transaction that commits above ``snapshot_scn`` has all its changes above

@@ -17,6 +17,7 @@ from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows
 from cdc_core.capture.ledger import TransactionLedger
+from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import database_id
@@ -25,7 +26,7 @@ from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.capture.shown_names import ShownNames, read_shown_names
 from cdc_core.capture.unlogged import unlogged_ends
-from cdc_core.config import TableConfig
+from cdc_core.config import LogsBy, TableConfig
 from cdc_core.errors import (
     LogsChangedError,
     OracleError,
@@ -79,6 +80,7 @@ def capture_window(
     configs: Sequence[TableConfig],
     landing: LandingStore,
     rows: int,
+    logs_by: LogsBy = "files",
     unlogged_ignored: Set[TableId] = frozenset(),
 ) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
@@ -92,6 +94,7 @@ def capture_window(
         configs: The tables' configuration, for definitions after a DDL.
         landing: Where the window lands.
         rows: Rows per batch.
+        logs_by: How LogMiner learns which logs to read.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
 
     Raises:
@@ -107,13 +110,16 @@ def capture_window(
     )
     for attempt in attempts:
         with attempt:
-            with session.in_root():
+            with where_logminer_runs(session, logs_by):
                 # Before the pass, and so before LogMiner: what is still unwritten now began in these logs.
                 starts = read_log_starts(session)
             first_scns = {thread: start.first_change for thread, start in starts.items()}
             reading = Reading(work.record.mining_low, work.positions, first_scns)
             shown = read_shown_names(session, work.tables)
-            _Window(work, configs, reading, landing, rows, shown, unlogged_ignored).capture(session)
+            window = _Window(
+                work, configs, reading, landing, rows, shown, logs_by, unlogged_ignored
+            )
+            window.capture(session)
 
 
 @dataclass(slots=True)
@@ -133,9 +139,10 @@ class _Window:
         landing: LandingStore,
         rows: int,
         shown: ShownNames,
+        logs_by: LogsBy,
         unlogged_ignored: Set[TableId],
     ) -> None:
-        self._unlogged_ignored = unlogged_ignored
+        self._logs_by, self._unlogged_ignored = logs_by, unlogged_ignored
         source, record, tables, opened = work.source, work.record, work.tables, work.ledger
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
@@ -165,13 +172,14 @@ class _Window:
     def capture(self, session: OracleSession) -> None:
         started = time.monotonic()
         high = self._record.window.scn_high
-        with session.in_root():
+        with where_logminer_runs(session, self._logs_by):
             _check_database(session, self._source)
             current = _check_incarnation(session, self._source.resetlogs_change)
-            low, logs = self._reach(session, current)
-            with mining(session, logs, low, high):
+            low, copies, logs = self._reach(session, current)
+            with mining(session, logs, low, high, logs_by=self._logs_by):
                 landed = self._land(session, high)
-            _refuse_changed(session, logs, low, high, current)
+                used = logs_read(session, logs, copies, self._logs_by)
+            _refuse_changed(session, used, low, high, current)
         if read_shown_names(session, self._tables) != self._shown:
             raise LogsChangedError(
                 "captured tables were renamed or dropped while their redo was read",
@@ -195,19 +203,22 @@ class _Window:
                 manifest.window.key, manifest.transactions_late, manifest.late_scn, ",".join(manifest.tables_late),
             )  # fmt: skip
 
-    def _reach(self, session: OracleSession, incarnation: int) -> tuple[Scn, list[RedoLog]]:
-        """How far back redo is read, and the logs for it: for the joining tables as far as redo is there still."""
+    def _reach(
+        self, session: OracleSession, incarnation: int
+    ) -> tuple[Scn, list[RedoLog], list[RedoLog]]:
+        """How far back redo is read, all logs from there on, and those that are needed: for the joining tables as far as redo is
+        there still."""
         high = self._record.window.scn_high
         for table, low in sorted(self._joins.items(), key=lambda join: join[1]):
             self._reading.again_above = low
             reach = Scn(self._reading.mining_low)
             try:
-                return reach, _cover(session, reach, high, incarnation)
+                return reach, *_cover(session, reach, high, incarnation)
             except RedoUnavailableError as error:
                 self._ends.append(_out_of_reach(table, low, self._record, error))
         self._reading.again_above = None
         low = Scn(self._reading.mining_low)
-        return low, _cover(session, low, high, incarnation)
+        return low, *_cover(session, low, high, incarnation)
 
     def _unlogged(self, session: OracleSession) -> list[StreamEnd]:
         low = self._record.window.scn_low
@@ -244,6 +255,7 @@ class _Window:
                         high,
                         rows=self._rows,
                         shown=self._shown,
+                        logs_by=self._logs_by,
                     )
                 )
             )
@@ -437,10 +449,13 @@ def _error_of(state: RetryCallState) -> BaseException:
     return error
 
 
-def _cover(session: OracleSession, low: Scn, high: Scn, incarnation: int) -> list[RedoLog]:
+def _cover(
+    session: OracleSession, low: Scn, high: Scn, incarnation: int
+) -> tuple[list[RedoLog], list[RedoLog]]:
+    """All copies of logs, and of those that are proved to cover the range one each."""
     # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
     logs = read_logs(session, low)
-    return cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
+    return logs, cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
 
 
 def _check_database(session: OracleSession, source: SourceRecord) -> None:

@@ -12,10 +12,12 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from cdc_core.capture.log_naming import name_logs, refuse_missing
 from cdc_core.capture.logs import RedoLog
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.shown_names import ShownNames
-from cdc_core.errors import CdcError, LogsNotReadyError, OracleError
+from cdc_core.config import LogsBy
+from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import CONTROL, ENDS, Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
@@ -62,23 +64,25 @@ SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA
    AND (OPERATION_CODE IN ({control}){tables}{objects})"""
 _UNREAD = """
    AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
-_ADD = "BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => :name, OPTIONS => SYS.DBMS_LOGMNR.{option}); END;"
 _START = (
     "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,"
     " OPTIONS => SYS.DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
 )
 _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
-_ADDED = "SELECT FILENAME, STATUS, INFO FROM V$LOGMNR_LOGS"
 _NO_SESSION = "ORA-01307"
-_STATUS_MISSING = 4
 _RS_ID_WIDTH = 32
 
 
 @contextmanager
 def mining(
-    session: OracleSession, logs: Sequence[RedoLog], scn_low: Scn, scn_high: Scn
+    session: OracleSession,
+    logs: Sequence[RedoLog],
+    scn_low: Scn,
+    scn_high: Scn,
+    *,
+    logs_by: LogsBy = "files",
 ) -> Iterator[None]:
-    """Hold a LogMiner session over ``logs`` for the block; the session must be in CDB$ROOT.
+    """Hold a LogMiner session over ``logs`` for the block; the session must be where LogMiner runs.
 
     Raises:
         LogsNotReadyError: Oracle misses or cannot open a log.
@@ -86,12 +90,9 @@ def mining(
     """
     _end(session)  # what an earlier failure in this session may have left
     try:
-        for number, log in enumerate(logs):
-            # NEW clears the list: one that an ORA-01291 left behind would refuse the same files (ORA-01289).
-            option = "ADDFILE" if number else "NEW"
-            session.execute_block(_ADD.format(option=option), {"name": log.name})
+        name_logs(session, logs, logs_by)
         session.execute_block(_START, {"scn_low": scn_low + 1, "scn_high": scn_high})
-        _refuse_missing(session)
+        refuse_missing(session)
         yield
     except BaseException:
         _end_after_error(session)
@@ -107,6 +108,7 @@ def mined_batches(
     *,
     rows: int,
     shown: ShownNames | None = None,
+    logs_by: LogsBy = "files",
 ) -> Generator[pa.RecordBatch]:
     """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
     transactions, and every row of ``tables``.
@@ -128,7 +130,9 @@ def mined_batches(
         binds |= {f"o{number}": table.owner, f"n{number}": table.name}
     container = ""
     if session.is_cdb and session.container != ROOT:
-        container = " AND SRC_CON_NAME = :container"
+        # Inside a pluggable database the view has the rows of that one alone; that they name it is documented for the root.
+        unnamed = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
+        container = f" AND (SRC_CON_NAME = :container{unnamed})"
         binds["container"] = session.container
     numbers = sorted({schema.object_id for schema in tables if schema.object_id})
     objects = f" OR DATA_OBJ# IN ({', '.join(map(str, numbers))})" if numbers else ""
@@ -165,16 +169,6 @@ def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
 
 def _codes(*operations: Operation) -> str:
     return ", ".join(str(int(operation)) for operation in operations)
-
-
-def _refuse_missing(session: OracleSession) -> None:
-    missing = [name for name, status, _ in session.fetch_all(_ADDED) if status == _STATUS_MISSING]
-    if missing:
-        raise LogsNotReadyError(
-            "LogMiner misses redo logs of the window",
-            hint="The window waits; if that lasts, look for archiver errors in the alert log.",
-            logs=len(missing),
-        )
 
 
 def _end(session: OracleSession) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from cdc_core.capture import logminer, positions
 from cdc_core.capture.logs import read_logs
+from cdc_core.capture.preflight import check_redo
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
-from cdc_core.config import SourceConfig
+from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import OracleDatabase
@@ -24,6 +26,11 @@ class LogMinerSource:
 
     def __init__(self, config: SourceConfig, database: OracleDatabase) -> None:
         self._config, self._database = config, database
+
+    def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
+        """See :meth:`Source.check`."""
+        with self._database.session() as session:
+            return check_redo(session, tables, self._config.capture.logs)
 
     def read_start(self, tables: Sequence[TableId]) -> Start:
         """See :meth:`Source.read_start`."""
@@ -53,5 +60,6 @@ class LogMinerSource:
                 unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
                 landing=landing,
                 rows=self._config.oracle.fetch_rows,
+                logs_by=self._config.capture.logs,
             )
         )

@@ -186,10 +186,16 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
         "a PL/SQL package cannot be called",
         "GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {user}; deploy/oracle has all grants.",
     ),
+    "ORA-01292": (
+        PreflightError,
+        "LogMiner was told no log, and finds none by itself here",
+        "LogMiner finds the logs of a range inside a pluggable database, from 19.10 on; elsewhere set capture.logs to files.",
+    ),
     "ORA-65040": (
         PreflightError,
-        "LogMiner must run in CDB$ROOT",
-        "Use a common user (C##…) with SET CONTAINER; deploy/oracle has its grants.",
+        "LogMiner takes named logs in CDB$ROOT alone",
+        "Use a common user (C##…) with SET CONTAINER; where the root is out of reach, set capture.logs to scn_range. deploy/oracle has "
+        "the grants for both.",
     ),
     "ORA-01325": (
         PreflightError,

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import OracleConfig, SourceConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
 from cdc_core.model.patterns import TablePattern
 from cdc_core.model.reports import FoundTable
-from cdc_core.oracle.preflight import check_source
+from cdc_core.oracle.database import OracleDatabase
+from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import connect
 from cdc_core.schema.catalog import find_tables
+from cdc_core.source import OpenSource
 from cdc_core.state.store import Store
 from cdc_core.steps.matching import look_up, with_matches
 
@@ -31,8 +34,13 @@ def tables_matching(oracle: OracleConfig, patterns: Sequence[str]) -> list[Found
         return find_tables(session, lambda table: any(one.matches(table) for one in wanted))
 
 
-def oracle_findings(config: SourceConfig) -> tuple[list[Finding], int]:
+def oracle_findings(
+    config: SourceConfig, *, open_source: OpenSource = LogMinerSource
+) -> tuple[list[Finding], int]:
     """What database and tables lack, and what an operator should know; and how many tables there are to capture.
+
+    Args:
+        open_source: What reads the redo: LogMiner.
 
     Raises:
         CdcError: The database cannot be reached.
@@ -48,7 +56,9 @@ def oracle_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         if not tables.tables:
             problem = Finding("no table can be captured", "Name other tables or patterns.")
             return [*findings, problem], 0
-        return [*findings, *check_source(session, tables)], len(tables.tables)
+        of_redo = open_source(tables, OracleDatabase(config.oracle)).check(tables.tables)
+        of_tables = check_tables(session, tables.tables)
+        return list(dict.fromkeys([*findings, *of_redo, *of_tables])), len(tables.tables)
 
 
 def as_last_found(config: SourceConfig) -> SourceConfig:

@@ -1,5 +1,5 @@
 -- The capture user of a database without containers, 12c or later: the privilege LOGMINING does not exist before 12c.
--- Run as SYSDBA; asks for the password. Then run table.sql for each table. (Amazon RDS: see README.md instead.)
+-- Run as SYSDBA; asks for the password. Then run table.sql for each table. (Amazon RDS: user_rds.sql instead.)
 WHENEVER SQLERROR EXIT FAILURE
 -- Without this, SQL*Plus prints every statement with the password in it.
 SET VERIFY OFF
@@ -22,5 +22,9 @@ GRANT SELECT ON SYS.GV_$TRANSACTION TO REDOLAKE;
 GRANT SELECT ON SYS.V_$PARAMETER TO REDOLAKE;
 GRANT SELECT ON SYS.V_$DATAFILE TO REDOLAKE;
 GRANT SELECT ON SYS.V_$TABLESPACE TO REDOLAKE;
+-- Shows which sessions are there, before a transaction is given up that Oracle no longer knows.
+GRANT SELECT ON SYS.GV_$SESSION TO REDOLAKE;
+-- For redolake doctor: whether archiving works.
+GRANT SELECT ON SYS.V_$ARCHIVE_DEST_STATUS TO REDOLAKE;
 GRANT SELECT ON SYS.V_$LOGMNR_LOGS TO REDOLAKE;
 GRANT SELECT ON SYS.V_$LOGMNR_CONTENTS TO REDOLAKE;

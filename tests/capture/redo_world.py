@@ -256,13 +256,16 @@ what was written last; what an earlier pass has shown is there."""
 
 class WorldSession:
     """What ``capture`` asks, answered from the world. Where it ``is_lively``, the world goes on while rows are fetched, passes are
-    lost, and some end early, so that COMMIT rows come to light with the next one."""
+    lost, and some end early, so that COMMIT rows come to light with the next one.
 
-    user, is_cdb, container = "CAPTURE", False, "ORCL"
+    Inside a pluggable database, where ``is_cdb``, LogMiner finds the logs of a range by itself, and takes archived copies or online
+    ones."""
 
-    def __init__(self, world: World, *, is_lively: bool = False) -> None:
+    user, container = "CAPTURE", "ORCL"
+
+    def __init__(self, world: World, *, is_lively: bool = False, is_cdb: bool = False) -> None:
         self.world = world
-        self.is_lively = is_lively
+        self.is_lively, self.is_cdb = is_lively, is_cdb
         self._filters = world.dice.random() < 0.5
         self._added: list[str] = []
 
@@ -274,7 +277,21 @@ class WorldSession:
         if ".NEW)" in plsql or "END_LOGMNR" in plsql:
             self._added.clear()
         if "ADD_LOGFILE" in plsql:
+            assert not self.is_cdb, "ORA-65040"
             self._added.append((binds or {})["name"])
+        if "START_LOGMNR" in plsql and self.is_cdb:
+            self._find_logs(**(binds or {}))
+
+    def _find_logs(self, scn_low: int, scn_high: int) -> None:
+        for thread in self.world.threads:
+            online = thread.logs[-GROUPS:]
+            for log in thread.logs:
+                ends = log.next_change is not None and log.next_change <= scn_low
+                if not ends and log.first_change <= scn_high:
+                    takes_archived = log.next_change is not None and (
+                        log not in online or self.world.dice.random() < 0.5
+                    )
+                    self._added.append(log.archived if takes_archived else log.member)
 
     def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         world, asked = self.world, binds or {}
@@ -313,8 +330,13 @@ class WorldSession:
             return [("YES", "YES")]
         if "UNRECOVERABLE_CHANGE#" in sql or "FROM ALL_TABLES" in sql:
             return []
+        if "THREAD_SQN" in sql:
+            newest = {log.member: log for log in logs}
+            files = newest | {log.archived: log for log in logs}
+            read = [(files[name], name) for name in self._added]
+            return [(log.thread, log.sequence, log.first_change, name) for log, name in read]
         if "FROM V$LOGMNR_LOGS" in sql:
-            return [(name, 0, None) for name in self._added]
+            return [(0,) for _ in self._added]
         raise AssertionError(f"no answer for {sql}")
 
     def fetch_batches(

@@ -42,7 +42,7 @@ class Source:
     record: SourceRecord
 
     @classmethod
-    def begin(cls, oracle: Database, path: Path, *tables: str, **more: Any) -> Source:
+    def begin(cls, oracle: Database, path: Path, /, *tables: str, **more: Any) -> Source:
         config = oracle.config(path, *(tables or ("EMP",)), **more)
         session = oracle.capture_session(config)
         store = Store.open(config.state.url)
@@ -88,7 +88,12 @@ class Source:
             joins={},
         )
         capture_window(
-            self.session, work, configs=self.config.tables, landing=self.landing, rows=100
+            self.session,
+            work,
+            configs=self.config.tables,
+            landing=self.landing,
+            rows=100,
+            logs_by=self.config.capture.logs,
         )
         manifest, ledger = landed_window(self.landing, "src", record.window)
         sha256 = digest_of(window_manifest_bytes(manifest))

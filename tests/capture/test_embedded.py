@@ -17,19 +17,20 @@ from cdc_core.errors import (
     PreflightError,
     RedoUnavailableError,
 )
+from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
-from cdc_core.oracle.preflight import check_source
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from oracle_embedded.database import ADMIN, OWNER
+from oracle_embedded.database import ADMIN, CAPTURE, OWNER
 from oracle_embedded.faults import Fault, FaultKind
 from tests.capture.source import Source
 from tests.oracle.backends import BACKENDS, Database, open_backend
-from tests.oracle.embedded import Oracle, running_oracle, wait_until
+from tests.oracle.embedded import Oracle, running_oracle, script, wait_until
+from tests.oracle.findings import findings_of
 
 EMP = TableId("DEMO", "EMP")
 BIND = "ALTER SYSTEM SWITCH LOGFILE"
@@ -220,7 +221,7 @@ def test_only_queries_session_settings_and_logminer_calls_are_sent(
     oracle: Database, tmp_path: Path
 ) -> None:
     source = Source.begin(oracle, tmp_path)
-    check_source(source.session, source.config)
+    findings_of(source.session, source.config)
     oracle.run("INSERT INTO EMP VALUES (500, 'x')")
     oracle.run("ALTER TABLE EMP ADD (NOTE VARCHAR2(20))")
     source.window()
@@ -255,7 +256,7 @@ def test_preflight_finds_everything_at_once(tmp_path: Path) -> None:
         oracle.run("CREATE TABLE KEYLESS (ID NUMBER(10))", "CREATE TABLE FINE (ID NUMBER(10) PRIMARY KEY)")  # fmt: skip
         config = oracle.config(tmp_path, "KEYLESS", "FINE", "NOWHERE")
         with oracle.capture_session(config) as session:
-            findings = check_source(session, config)
+            findings = findings_of(session, config)
         problems = [one for one in findings if one.is_problem]
         text = "\n".join(f"{one.problem}: {one.remedy}" for one in problems)
         assert "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA" in text
@@ -267,13 +268,54 @@ def test_preflight_finds_everything_at_once(tmp_path: Path) -> None:
         oracle.run("ALTER TABLE FINE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
         config = oracle.config(tmp_path, "FINE")
         with oracle.capture_session(config) as session:
-            assert not [one for one in check_source(session, config) if one.is_problem]
+            assert not [one for one in findings_of(session, config) if one.is_problem]
+
+
+def test_containers_that_are_closed_are_told_and_stop_logminer(
+    embedded: Oracle, tmp_path: Path
+) -> None:
+    """What stops LogMiner is told as a problem; what might, as information."""
+    config = embedded.config(tmp_path, "EMP")
+
+    def found() -> list[Finding]:
+        with embedded.capture_session(config) as session:
+            return [one for one in findings_of(session, config) if "open" in one.problem]
+
+    assert found() == []
+    embedded.run("BEGIN DBMS_REDOLAKE_FAULTS.CLOSE_CONTAINER('OTHER'); END;", user=ADMIN)
+    closed, stopped = found()
+    assert (closed.is_problem, stopped.is_problem) == (False, True)
+    assert "OTHER is not open" in closed.problem
+    assert "cannot read the newest redo" in stopped.problem
+    assert "ALTER PLUGGABLE DATABASE" in stopped.remedy
+
+
+def test_a_user_that_does_not_see_other_containers_is_told(
+    embedded: Oracle, tmp_path: Path
+) -> None:
+    setup = [one for one in script("user_cdb.sql", **{"C##REDOLAKE": "C##BLIND"}) if "CONTAINER_DATA" not in one]  # fmt: skip
+    embedded.run(*setup, "GRANT SELECT ANY TABLE, FLASHBACK ANY TABLE TO C##BLIND", user=ADMIN)
+    login = {**embedded.login(CAPTURE), "user": "C##BLIND", "password": "&capture_password"}
+    config = embedded.config(tmp_path, "EMP", oracle=login)
+    with connect(config.oracle) as session:
+        findings = findings_of(session, config)
+    assert [one for one in findings if one.is_problem] == []
+    assert any("SET CONTAINER_DATA = ALL" in one.remedy for one in findings)
+
+
+def test_a_standby_is_refused(embedded: Oracle, tmp_path: Path) -> None:
+    role = "BEGIN DBMS_REDOLAKE_FAULTS.SHOW_ROLE('PHYSICAL STANDBY', 'READ ONLY WITH APPLY'); END;"
+    embedded.run(role, user=ADMIN)
+    config = embedded.config(tmp_path, "EMP")
+    with embedded.capture_session(config) as session:
+        [problem] = [one for one in findings_of(session, config) if one.is_problem]
+    assert "PHYSICAL STANDBY" in problem.problem
 
 
 def test_a_user_without_grants_is_told_each_of_them(oracle: Database, tmp_path: Path) -> None:
     config = oracle.config(tmp_path, "EMP", oracle=oracle.login(OWNER))  # fmt: skip
     with connect(config.oracle) as session:
-        problems = [one.remedy for one in check_source(session, config) if one.is_problem]
+        problems = [one.remedy for one in findings_of(session, config) if one.is_problem]
     assert "GRANT SELECT ON SYS.V_$ARCHIVED_LOG TO DEMO" in problems
     assert any("GRANT LOGMINING" in remedy for remedy in problems)
 

@@ -62,7 +62,7 @@ def answers(**more: Any) -> dict[str, Any]:
         "MAX(A.SEQUENCE#)": [],
         "A.BLOCKS": [],
         "FROM V$THREAD": [(1, "OPEN", "PUBLIC", 1, 0, 0, 500)],
-        "FROM V$LOGMNR_LOGS": [("/redo5", 0, None)],
+        "FROM V$LOGMNR_LOGS": [(0,)],
         "SUPPLEMENTAL_LOG_DATA_MIN": [("YES", "YES")],
         "UNRECOVERABLE_CHANGE#": [],
         "FROM ALL_TABLES": [],
@@ -185,7 +185,7 @@ def test_a_log_that_is_not_ready_is_waited_for_a_few_times(landing: LandingStore
 
 def test_a_log_that_logminer_misses_makes_the_window_wait(landing: LandingStore) -> None:
     """STATUS 4 of V$LOGMNR_LOGS: LogMiner goes on without the log and shows fewer rows."""
-    missing = answers(**{"FROM V$LOGMNR_LOGS": [("/redo5", 0, None), (None, 4, "MISSING_LOGFILE")]})
+    missing = answers(**{"FROM V$LOGMNR_LOGS": [(0,), (4,)]})
     session = FakeSession(missing, [batch()], {"END_LOGMNR": NO_SESSION})
     with pytest.raises(LogsNotReadyError, match="misses"):
         capture(session, landing)

@@ -27,7 +27,7 @@ from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.stream import Event, Stream
 from cdc_core.capture.windows import cut_windows
-from cdc_core.config import CloseAt, TableConfig
+from cdc_core.config import CloseAt, LogsBy, TableConfig
 from cdc_core.errors import CdcError, TransientError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import LIVING_STATES, ledger_from_rows
@@ -55,6 +55,7 @@ class Run:
 
     world: World
     close_at: CloseAt
+    logs_by: LogsBy
     source: SourceRecord
     landing: MemoryLanding = field(default_factory=MemoryLanding)
     planned: list[ScnWindow] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Run:
     manifests: list[WindowManifest] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, world: World, close_at: CloseAt) -> Run:
+    def begin(cls, world: World, close_at: CloseAt, logs_by: LogsBy) -> Run:
         start = read_start(WorldSession(world))  # type: ignore[arg-type]
         source = SourceRecord(
             name="src",
@@ -73,7 +74,7 @@ class Run:
             mining_low=start.mining_low,
             resetlogs_change=1,
         )
-        return cls(world, close_at, source)
+        return cls(world, close_at, logs_by, source)
 
     @property
     def low(self) -> int:
@@ -91,7 +92,9 @@ class Run:
         if ordinal >= len(self.planned):
             return
         window = self.planned[ordinal]
-        session: Any = WorldSession(self.world, is_lively=is_lively)
+        session: Any = WorldSession(
+            self.world, is_lively=is_lively, is_cdb=self.logs_by == "scn_range"
+        )
         low = window.scn_low if ordinal else self.source.mining_low
         work = WindowWork(
             source=self.source, record=_record(ordinal, window, low), tables=[EMP],
@@ -102,6 +105,7 @@ class Run:
                 session, work, configs=[TableConfig(name="HR.EMP")],
                 landing=self.landing,  # type: ignore[arg-type]
                 rows=9,
+                logs_by=self.logs_by,
             )  # fmt: skip
         except TransientError:
             return
@@ -134,13 +138,13 @@ def _record(ordinal: int, window: ScnWindow, low: Scn) -> WindowRecord:
     )  # fmt: skip
 
 
-def play(seed: int, close_at: CloseAt) -> Run:
+def play(seed: int, close_at: CloseAt, logs_by: LogsBy = "files") -> Run:
     """One schedule to its end."""
     dice = Random(seed)
     world = World(dice, threads=dice.choice((1, 2)))
     for _ in range(dice.randint(0, 40)):
         world.step()
-    run = Run.begin(world, close_at)
+    run = Run.begin(world, close_at, logs_by)
     for _ in range(STEPS):
         world.step()
         if dice.random() < 0.10:
@@ -253,18 +257,27 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     logging.getLogger("cdc_core").setLevel(logging.ERROR)
 
 
-def _long(part: range) -> Any:
-    return pytest.param(part, marks=pytest.mark.slow)
+def _long(logs_by: LogsBy, part: range) -> Any:
+    return pytest.param(logs_by, part, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("close_at", ["completed_logs", "online"])
-@pytest.mark.parametrize("seeds", [range(SHORT), *(_long(part) for part in LONG_PARTS)], ids=str)
+@pytest.mark.parametrize(
+    ("logs_by", "seeds"),
+    [
+        ("files", range(SHORT)),
+        ("scn_range", range(SHORT, SHORT + 8)),
+        *(_long("files", part) for part in LONG_PARTS),
+        _long("scn_range", LONG_PARTS[0]),
+    ],
+    ids=str,
+)
 def test_every_row_is_read_once_and_every_transaction_is_whole(
-    seeds: range, close_at: CloseAt
+    logs_by: LogsBy, seeds: range, close_at: CloseAt
 ) -> None:
     windows = transactions = late = 0
     for seed in seeds:
-        run = play(seed, close_at)
+        run = play(seed, close_at, logs_by)
         assert differences(run) == [], f"schedule {seed}"
         windows += len(run.captured)
         transactions += len(run.world.transactions)

@@ -18,10 +18,23 @@ from oracle_embedded.redo import Wart
 from oracle_embedded.server import EmbeddedServer
 
 WAIT_ROUNDS = 600
-PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner"}
+LOCAL_CAPTURE = "REDOLAKE"
+"""A capture user of the pluggable database alone."""
+PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner", LOCAL_CAPTURE: "local"}
+SCRIPTS = Path(__file__).resolve().parents[2] / "deploy" / "oracle"
+_SQLPLUS = ("WHENEVER", "SET ", "ACCEPT", "--", "PROMPT", "EXIT", "/")
 
 
 _DDL = ("ALTER ", "CREATE ", "DROP ", "TRUNCATE ")
+
+
+def script(name: str, **words: str) -> list[str]:
+    """The SQL statements of a script in deploy/oracle, its substitution variables and other words replaced."""
+    lines = (SCRIPTS / name).read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith(_SQLPLUS))
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return [statement.strip() for statement in text.split(";") if statement.strip()]
 
 
 @dataclass(slots=True)
@@ -62,6 +75,12 @@ class Oracle:
         if any(statement.upper().startswith(_DDL) for statement in statements):
             self.clock.ahead += 2
 
+    def add_local_capture(self) -> None:
+        """Make the capture user that deploy/oracle has for a pluggable database alone, which may read all tables."""
+        made = script("user_pdb.sql", **{"&capture_password": PASSWORDS[LOCAL_CAPTURE]})
+        every = f"GRANT SELECT ANY TABLE, FLASHBACK ANY TABLE TO {LOCAL_CAPTURE}"
+        self.run(*made, every, user=ADMIN)
+
     def config(self, path: Path, *tables: str, **more: Any) -> SourceConfig:
         """A source of this database with local folders below ``path``."""
         return source_config(path, *tables, **{"oracle": self.login(CAPTURE), **more})
@@ -90,7 +109,8 @@ def running_oracle(*, logging: bool = True, warts: Iterable[Wart] = ()) -> Itera
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named."""
     clock = Clock()
-    database = open_database(passwords=PASSWORDS, now=clock)
+    first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
+    database = open_database(passwords=first, now=clock)
     for wart in warts:
         database.redo.set_wart(wart, shown=True)
     try:

@@ -4,54 +4,84 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import oracledb
 import pytest
 
+from cdc_core.capture.log_naming import where_logminer_runs
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
-from cdc_core.config import SourceConfig
+from cdc_core.config import LogsBy, SourceConfig
 from cdc_core.errors import PreflightError
+from cdc_core.model.findings import Finding
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
-from cdc_core.oracle.preflight import Finding, check_source
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.types import select_expression
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import PASSWORDS, Oracle, running_oracle, wait_until
+from tests.oracle.embedded import PASSWORDS, Oracle, running_oracle, script, wait_until
+from tests.oracle.findings import findings_of
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "deploy" / "oracle"
-USER, PASSWORD = "C##DOCUMENTED", "secret"
-_SQLPLUS = ("WHENEVER", "SET ", "ACCEPT", "--", "PROMPT", "EXIT")
+PASSWORD = "secret"
 
 
-def statements(script: str, **words: str) -> list[str]:
-    """The SQL statements of a script, its substitution variables replaced."""
-    lines = (SCRIPTS / script).read_text().splitlines()
-    text = "\n".join(line for line in lines if not line.startswith(_SQLPLUS))
-    for name, value in words.items():
-        text = text.replace(name, value)
-    for name, value in {"&1": "DEMO", "&2": "T", "&3": USER, "&capture_password": PASSWORD}.items():
-        text = text.replace(name, value)
-    text = text.replace("C##REDOLAKE", USER)
-    return [statement.strip() for statement in text.split(";") if statement.strip()]
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A way to set a capture user up, and how such a user reads redo."""
+
+    user: str
+    script: str
+    logs_by: LogsBy
+
+    def statements(self, name: str) -> list[str]:
+        """The SQL statements of a script for this user. Calls of Amazon's package are what they do."""
+        words = {
+            "'REDOLAKE": f"'{self.user}",
+            "C##REDOLAKE": self.user,
+            " REDOLAKE": f" {self.user}",
+            "&1": "DEMO",
+            "&2": "T",
+            "&3": self.user,
+        }
+        said = script(name, **words, **{"&capture_password": PASSWORD})
+        if name != "user_rds.sql":
+            return said
+        granted = (_GRANT_SYS_OBJECT.search(one) for one in said)
+        plain = [one for one in said if one.startswith(("CREATE", "GRANT"))]
+        return plain + [f"GRANT {one[3]} ON SYS.{one[1]} TO {one[2]}" for one in granted if one]
+
+
+_GRANT_SYS_OBJECT = re.compile(r"grant_sys_object\('(\S+)', '(\S+)', '(\S+)'\)")
+COMMON = Setup("C##DOCUMENTED", "user_cdb.sql", "files")
+LOCAL = Setup("DOCUMENTED", "user_pdb.sql", "scn_range")
+RDS = Setup("ONRDS", "user_rds.sql", "scn_range")
+SETUPS = [
+    pytest.param(RDS, id="rds"),
+    pytest.param(COMMON, id="common-user"),
+    pytest.param(LOCAL, id="local-user"),
+]
 
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE T (ID NUMBER PRIMARY KEY)", "INSERT INTO T VALUES (1)")
-        with administrator(oracle) as connection:
-            for statement in statements("user_cdb.sql"):
-                connection.cursor().execute(statement)
-            connection.cursor().execute("ALTER SESSION SET CONTAINER = ORCLPDB1")
-            for statement in statements("table.sql"):
-                connection.cursor().execute(statement)
+        for setup in (COMMON, LOCAL, RDS):
+            with administrator(oracle) as connection:
+                for statement in setup.statements(setup.script):
+                    connection.cursor().execute(statement)
+                connection.cursor().execute("ALTER SESSION SET CONTAINER = ORCLPDB1")
+                logging, *rights = setup.statements("table.sql")
+                for statement in [logging, *rights] if setup is COMMON else rights:
+                    connection.cursor().execute(statement)
+        oracle.clock.ahead += 2
         yield oracle
 
 
@@ -59,21 +89,24 @@ def administrator(oracle: Oracle) -> oracledb.Connection:
     return oracledb.connect(user=ADMIN, password=PASSWORDS[ADMIN], dsn=oracle.server.dsn)
 
 
-def config(oracle: Oracle, path: Path) -> SourceConfig:
+def config(setup: Setup, oracle: Oracle, path: Path) -> SourceConfig:
     return oracle.config(
-        path, "T", oracle={"dsn": oracle.server.dsn, "user": USER, "password": PASSWORD}
+        path,
+        "T",
+        oracle={"dsn": oracle.server.dsn, "user": setup.user, "password": PASSWORD},
+        capture={"close_at": "online", "logs": setup.logs_by},
     )
 
 
-def problems(oracle: Oracle, path: Path) -> list[Finding]:
-    source = config(oracle, path)
+def problems(setup: Setup, oracle: Oracle, path: Path) -> list[Finding]:
+    source = config(setup, oracle, path)
     with connect(source.oracle) as session:
-        return [finding for finding in check_source(session, source) if finding.is_problem]
+        return [finding for finding in findings_of(session, source) if finding.is_problem]
 
 
-def read_everything(oracle: Oracle, path: Path, low: Scn) -> list[tuple[str, int]]:
+def read_everything(setup: Setup, oracle: Oracle, path: Path, low: Scn) -> list[tuple[str, int]]:
     """Read and mine the table as capture does: the number of its rows, and of INSERTs in the redo above ``low``."""
-    source = config(oracle, path)
+    source = config(setup, oracle, path)
     with connect(source.oracle) as session:
         start = read_start(session)
         schema = read_table_schema(session, source.tables[0])
@@ -82,9 +115,9 @@ def read_everything(oracle: Oracle, path: Path, low: Scn) -> list[tuple[str, int
             {"scn": start.snapshot_scn},
         )
         high = Scn(wait_until(start.snapshot_scn, lambda: upper_bound(session, "online")))
-        with session.in_root():
+        with where_logminer_runs(session, setup.logs_by):
             logs = cover(read_logs(session, low), read_threads(session), low, high)
-            with mining(session, logs, low, high):
+            with mining(session, logs, low, high, logs_by=setup.logs_by):
                 reading = Reading(low, None, {})
                 batches = list(mined_batches(session, [schema], reading, high, rows=1000))
     mined = [row for batch in batches for row in batch.to_pylist()]
@@ -92,46 +125,63 @@ def read_everything(oracle: Oracle, path: Path, low: Scn) -> list[tuple[str, int
     return [("rows", len(rows)), ("inserts", inserts)]
 
 
-def test_the_documented_grants_are_enough(oracle: Oracle, tmp_path: Path) -> None:
-    assert problems(oracle, tmp_path) == []
-    with connect(config(oracle, tmp_path).oracle) as session:
+@pytest.mark.parametrize("setup", SETUPS)
+def test_the_documented_grants_are_enough(oracle: Oracle, tmp_path: Path, setup: Setup) -> None:
+    assert problems(setup, oracle, tmp_path) == []
+    with connect(config(setup, oracle, tmp_path).oracle) as session:
         before = current_scn(session)
-    oracle.run("INSERT INTO T VALUES (2)")
-    assert read_everything(oracle, tmp_path, before) == [("rows", 2), ("inserts", 1)]
+        rows = session.fetch_all("SELECT COUNT(*) FROM DEMO.T")[0][0]
+    oracle.run(f"INSERT INTO T VALUES ({rows + 1})")
+    found = read_everything(setup, oracle, tmp_path, before)
+    assert found == [("rows", rows + 1), ("inserts", 1)]
 
 
 _NOT_MISSED = {
     "SYS.UTL_RAW": "PUBLIC has it, unless that was revoked",
     "SYS.GV_$TRANSACTION": "read where several instances are open",
     "SYS.V_$PARAMETER": "read for information alone",
+    "SYS.V_$ARCHIVE_DEST_STATUS": "read for information alone",
+    "SYS.V_$PDBS": "read for information alone",
+    "SYS.GV_$SESSION": "transactions are not given up without it",
 }
 
 
-def grants() -> Iterator[tuple[str, str]]:
+def grants(setup: Setup) -> Iterator[Any]:
     """Every privilege of the scripts that capture cannot do without, one at a time, with the object that it is on."""
-    for statement in [*statements("user_cdb.sql"), *statements("table.sql")]:
+    for statement in [*setup.statements(setup.script), *setup.statements("table.sql")]:
         found = re.match(r"GRANT (.+?)(?: ON (\S+))? TO ", statement)
         if found and found[2] not in _NOT_MISSED:
-            yield from ((one.strip(), found[2] or "") for one in found[1].split(","))
+            for one in found[1].split(","):
+                yield pytest.param(
+                    setup, one.strip(), found[2] or "", id=f"{setup.user}-{one.strip()}-{found[2]}"
+                )
 
 
-@pytest.mark.parametrize(("privilege", "target"), grants())
+@pytest.mark.parametrize(("setup", "privilege", "target"), [*grants(COMMON), *grants(LOCAL)])
 def test_each_missing_grant_is_named(
-    oracle: Oracle, tmp_path: Path, privilege: str, target: str
+    oracle: Oracle, tmp_path: Path, setup: Setup, privilege: str, target: str
 ) -> None:
     on = f" ON {target}" if target else ""
     with administrator(oracle) as connection:
-        connection.cursor().execute(f"REVOKE {privilege}{on} FROM {USER}")
+        connection.cursor().execute(f"REVOKE {privilege}{on} FROM {setup.user}")
         try:
-            said = told(oracle, tmp_path)
+            said = told(setup, oracle, tmp_path)
         finally:
-            connection.cursor().execute(f"GRANT {privilege}{on} TO {USER}")
+            connection.cursor().execute(f"GRANT {privilege}{on} TO {setup.user}")
     assert any(privilege in remedy and target in remedy for remedy in said)
 
 
-def told(oracle: Oracle, path: Path) -> list[str]:
+def told(setup: Setup, oracle: Oracle, path: Path) -> list[str]:
     """What mends the problems that preflight finds, or what keeps it from looking."""
     try:
-        return [finding.remedy for finding in problems(oracle, path)]
+        return [finding.remedy for finding in problems(setup, oracle, path)]
     except PreflightError as error:
         return [error.hint]
+
+
+def test_amazon_s_script_gives_the_rights_of_the_local_user() -> None:
+    def rights(setup: Setup) -> list[str]:
+        found = [one for one in setup.statements(setup.script) if one.startswith("GRANT")]
+        return sorted(one.replace(setup.user, "U") for one in found)
+
+    assert rights(RDS) == rights(LOCAL)

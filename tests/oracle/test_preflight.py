@@ -14,8 +14,8 @@ from cdc_core.errors import (
     SchemaMismatchError,
 )
 from cdc_core.model.findings import Finding
-from cdc_core.oracle.preflight import check_source
 from tests.oracle.fake_session import FakeSession
+from tests.oracle.findings import findings_of
 
 NO_VIEW = PreflightError("no", ora="ORA-00942")
 NO_LOGMINER = OracleError("no LogMiner session", ora="ORA-01307")
@@ -41,7 +41,15 @@ def column(name: str, kind: str = "NUMBER", nullable: str = "N") -> tuple[Any, .
 
 def session_with(**more: Any) -> FakeSession:
     answers: dict[str, Any] = {
-        "LOG_MODE": [("ARCHIVELOG", "YES", "NO", 100)],
+        "LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "YES", "NO")],
+        "ARCHIVE_DEST_STATUS": [],
+        "MIN(FIRST_TIME)": [(70,)],
+        "FROM V$LOG L": [(1, 5, "/redo5", 80, None, 1000, "CURRENT")],
+        "MAX(A.SEQUENCE#)": [],
+        "A.BLOCKS": [],
+        "MIN(LAST_REDO_CHANGE#)": [(1, 99)],
+        "SELECT THREAD#, STATUS": [(1, "OPEN", "PUBLIC", 1, 0, 0, 99)],
+        "STATUS FROM V$LOGMNR_LOGS": [(0,)],
         "OBJECT_TYPE FROM ALL_OBJECTS": [("TABLE",)],
         "ALL_LOG_GROUPS": [("HR", "EMP")],
         "ALL_TAB_COLS": [column("ID")],
@@ -57,35 +65,66 @@ def session_with(**more: Any) -> FakeSession:
         "CURRENT_SCN": [(100,)],
         "ROWNUM = 0": [],
         "UTL_RAW": [(b"\x80",)],
-        "V$LOGMNR_CONTENTS": NOT_STARTED,
     }
     blocks = more.pop("blocks", {"END_LOGMNR": NO_LOGMINER})
-    return FakeSession(
-        {**more, **{k: v for k, v in answers.items() if k not in more}}, blocks=blocks
+    session = FakeSession(
+        {"LENGTHB": [], **more, **{k: v for k, v in answers.items() if k not in more}},
+        blocks=blocks,
     )
+
+    def contents(_binds: Any) -> list[tuple[Any, ...]]:
+        if not any("START_LOGMNR" in sql for sql, _ in session.sent):
+            raise NOT_STARTED
+        return [(1,)]
+
+    session.answers.setdefault("V$LOGMNR_CONTENTS", contents)
+    return session
 
 
 def problems(session: FakeSession, *tables: str) -> list[Finding]:
-    found = check_source(session, config(*tables))  # type: ignore[arg-type]
+    found = findings_of(session, config(*tables))
     return [finding for finding in found if finding.is_problem]
 
 
-def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kept() -> None:
-    [information] = check_source(session_with(), config())  # type: ignore[arg-type]
-    assert not information.is_problem
-    assert "900 seconds" in information.problem
+def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_redo_and_undo_are_kept() -> (
+    None
+):
+    session = session_with()
+    redo, undo = findings_of(session, config())
+    assert not redo.is_problem
+    assert "back 70 hours" in redo.problem
+    assert not undo.is_problem
+    assert "900 seconds" in undo.problem
+    [(_, started)] = [one for one in session.sent if "START_LOGMNR" in one[0]]
+    assert started == {"scn_low": 80, "scn_high": 98}, "a real pass over the newest log"
 
 
 @pytest.mark.parametrize(
     ("change", "problem", "remedy"),
     [
         pytest.param(
-            {"LOG_MODE": [("NOARCHIVELOG", "YES", "NO", 1)]},
+            {"LOG_MODE": [("PRIMARY", "READ WRITE", "NOARCHIVELOG", "YES", "NO")]},
             "ARCHIVELOG", "ALTER DATABASE ARCHIVELOG", id="noarchivelog",
         ),
         pytest.param(
-            {"LOG_MODE": [("ARCHIVELOG", "NO", "NO", 1)]},
+            {"LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "NO", "NO")]},
             "no supplemental logging", "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", id="minimal-logging",
+        ),
+        pytest.param(
+            {"LOG_MODE": [("PHYSICAL STANDBY", "READ ONLY WITH APPLY", "ARCHIVELOG", "YES", "NO")]},
+            "role PHYSICAL STANDBY, open mode READ ONLY WITH APPLY", "primary database in oracle.dsn", id="standby",
+        ),
+        pytest.param(
+            {"LOG_MODE": [("PRIMARY", "MOUNTED", "ARCHIVELOG", "YES", "NO")]},
+            "open mode MOUNTED", "ALTER DATABASE OPEN", id="mounted",
+        ),
+        pytest.param(
+            {"blocks": {"START_LOGMNR": OracleUnavailableError("closed", hint="OPEN it", ora="ORA-16331")}},
+            "cannot read the newest redo: closed", "OPEN it", id="container-not-open",
+        ),
+        pytest.param(
+            {"A.BLOCKS": [], "FROM V$LOG L": [(1, 6, "/redo6", 99, None, 1000, "CURRENT")]},
+            "cannot read the newest redo", "Restore", id="redo-not-there",
         ),
         pytest.param(
             {"ALL_LOG_GROUPS": []}, "all columns",
@@ -127,7 +166,7 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_undo_is_kep
             "HR.EMP is a view", "Capture the tables that it reads", id="view",
         ),
         pytest.param(
-            {"ALL_TAB_COLS": [column("ID"), column("L" * 31, nullable="Y")]},
+            {"LENGTHB": [("HR", "EMP", "L" * 31)]},
             "longer than 30", "columns_exclude", id="long-names",
         ),
         pytest.param(
@@ -168,6 +207,16 @@ def test_each_problem_comes_with_what_mends_it(
     [
         pytest.param({"REDACTION_POLICIES": NO_VIEW}, "may not see", id="redaction-cannot-be-seen"),
         pytest.param(
+            {"ARCHIVE_DEST_STATUS": [("LOG_ARCHIVE_DEST_2", "ERROR")]},
+            "LOG_ARCHIVE_DEST_2 has the status ERROR",
+            id="archive-destination",
+        ),
+        pytest.param(
+            {"ARCHIVE_DEST_STATUS": NO_VIEW},
+            "reach back 70 hours",
+            id="archive-destinations-cannot-be-seen",
+        ),
+        pytest.param(
             {"C.VALIDATED": [("HR", "EMP", "P", "ENABLED", "VALIDATED", "DEFERRABLE")]},
             "deferrable",
             id="deferrable-key",
@@ -180,7 +229,7 @@ def test_each_problem_comes_with_what_mends_it(
     ],
 )
 def test_what_only_needs_to_be_known_is_no_problem(change: dict[str, Any], words: str) -> None:
-    found = check_source(session_with(**change), config())  # type: ignore[arg-type]
+    found = findings_of(session_with(**change), config())
     assert [one.is_problem for one in found if words in one.problem] == [False]
     assert not [one for one in found if one.is_problem]
 
@@ -199,7 +248,7 @@ def test_an_exempt_user_sees_the_rows_that_the_redo_has() -> None:
 def test_all_problems_come_at_once() -> None:
     found = problems(
         session_with(**{
-            "LOG_MODE": [("NOARCHIVELOG", "NO", "NO", 1)],
+            "LOG_MODE": [("PRIMARY", "READ WRITE", "NOARCHIVELOG", "NO", "NO")],
             "ALL_LOG_GROUPS": [],
             "ALL_CONSTRAINTS": [],
             "V$ARCHIVED_LOG": NO_VIEW,
@@ -209,10 +258,28 @@ def test_all_problems_come_at_once() -> None:
 
 
 def test_logging_of_all_columns_of_the_database_covers_its_tables() -> None:
-    change = {"LOG_MODE": [("ARCHIVELOG", "IMPLICIT", "YES", 1)], "ALL_LOG_GROUPS": []}
+    change = {
+        "LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "IMPLICIT", "YES")],
+        "ALL_LOG_GROUPS": [],
+    }
     assert problems(session_with(**change)) == []
 
 
 def test_a_database_that_is_lost_is_no_finding() -> None:
     with pytest.raises(OracleUnavailableError):
         problems(session_with(LOG_MODE=OracleUnavailableError("lost")))
+
+
+def test_a_session_that_is_lost_while_logminer_is_tried_is_no_finding() -> None:
+    lost = OracleUnavailableError("lost", ora="ORA-03113")
+    with pytest.raises(OracleUnavailableError):
+        problems(session_with(blocks={"START_LOGMNR": lost}))
+
+
+def test_an_excluded_column_may_have_a_long_name() -> None:
+    session = session_with(LENGTHB=[("HR", "EMP", "L" * 31)])
+    [table] = config().tables
+    excluded = config().model_copy(
+        update={"tables": (table.model_copy(update={"columns_exclude": ("L" * 31,)}),)}
+    )
+    assert [one for one in findings_of(session, excluded) if "longer" in one.problem] == []

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
-from cdc_core.config import SourceConfig
+from cdc_core.config import SourceConfig, TableConfig
+from cdc_core.errors import PreflightError
 from cdc_core.landing.layout import (
     ORDINAL_SHIFT,
     REDO_SCHEMA,
@@ -20,6 +22,7 @@ from cdc_core.landing.layout import (
 from cdc_core.landing.ledger import ledger_batch
 from cdc_core.landing.manifest import LandedFile, WindowManifest, window_manifest_bytes
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
@@ -27,6 +30,7 @@ from cdc_core.model.streams import StreamBegin
 from cdc_core.oracle.database import OracleDatabase, current_scn
 from cdc_core.source import NextWindow, Start, WindowWork
 from cdc_core.steps import Pipeline
+from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import OWNER, running_oracle
 from tests.steps.harness import table_id
 from tests.steps.memory_lake import MemoryLake
@@ -40,11 +44,16 @@ class ScriptedSource:
 
     script: list[list[str]]
     asked: list[str] = field(default_factory=list)
+    missing: list[Finding] = field(default_factory=list)
     begin: Scn = field(init=False)
 
     def open(self, _config: SourceConfig, database: OracleDatabase) -> ScriptedSource:
         self.database = database
         return self
+
+    def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
+        self.asked.append(f"what {len(tables)} tables lack")
+        return self.missing
 
     def read_start(self, tables: Sequence[TableId]) -> Start:
         self.asked.append(f"start of {', '.join(map(str, tables))}")
@@ -154,14 +163,41 @@ def test_a_source_that_is_not_logminer_carries_changes_into_the_mirrors(tmp_path
             [table] = pipeline.status(ask_oracle=False).tables
             assert table.position == source.begin + 3 * SPAN
     assert source.asked == [
+        "what 1 tables lack",
         f"start of {OWNER}.ONE",
         "windows from +0, redo from -1, until None",
         "window 0 with 1 tables",
         "window 1 with 1 tables",
         "window 2 with 1 tables",
     ]
-    mined = [sql for sql in statements if "LOGMNR_CONTENTS" in sql or "ADD_LOGFILE" in sql]
-    assert mined == ["SELECT 1 FROM V$LOGMNR_CONTENTS WHERE ROWNUM = 1"], "preflight's look alone"
+    of_redo = ("LOGMNR", "V$LOG", "V$ARCHIVE", "V$THREAD", "SUPPLEMENTAL", "CDB$ROOT")
+    assert [sql for sql in statements if any(word in sql for word in of_redo)] == []
+
+
+def test_what_a_source_lacks_is_told_before_anything_is_begun(tmp_path: Path) -> None:
+    """By the first snapshot, by doctor, and for a table that joins alone."""
+    trouble = Finding("the other reader has no licence", "Buy one")
+    source = ScriptedSource([[]], missing=[trouble, Finding("it is new", "", is_problem=False)])
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)")  # fmt: skip
+        config = oracle.config(tmp_path, "ONE")
+        found, _ = oracle_findings(config, open_source=source.open)
+        assert trouble in found
+        with (
+            Pipeline(config, open_lake=MemoryLake().open, open_source=source.open) as pipeline,
+            pytest.raises(PreflightError, match="no licence"),
+        ):
+            pipeline.start_snapshot()
+        source.missing = []
+        with Pipeline(config, open_lake=MemoryLake().open, open_source=source.open) as pipeline:
+            pipeline.start_snapshot()
+        source.missing = [Finding("it cannot read TWO", "Mend it", table_id("TWO"))]
+        both = oracle.config(tmp_path, "ONE", "TWO")
+        with Pipeline(both, open_lake=MemoryLake().open, open_source=source.open) as pipeline:
+            pipeline.start_snapshot()
+            records = {str(one.table): one for one in pipeline.status(ask_oracle=False).tables}
+    assert records[f"{OWNER}.ONE"].state != "failed"
+    assert "it cannot read TWO" in records[f"{OWNER}.TWO"].reason
 
 
 def _insert(number: int, text: str) -> str:

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cdc_core.config import SourceConfig
 from cdc_core.errors import PreflightError, SnapshotTooOldError
+from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import ReadAgain
 from cdc_core.oracle.database import current_scn
-from cdc_core.oracle.preflight import check_source
+from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.evolution import held_by, judge
@@ -59,7 +59,7 @@ def join_tables(
         return []
     is_new = ctx.store.source(ctx.source) is None
     if is_new:
-        preflight(session, ctx.config)
+        preflight(ctx, session)
     able = list(tables) if is_new else _able(ctx, session, tables)
     if not able:
         return []
@@ -106,29 +106,35 @@ def plan_joining(ctx: Context, session: OracleSession, record: TableRecord) -> l
     return []
 
 
-def preflight(session: OracleSession, config: SourceConfig) -> None:
+def preflight(ctx: Context, session: OracleSession) -> None:
     """Check database, tables and set-up at once.
 
     Raises:
         PreflightError: Names every problem and what mends it.
     """
-    findings = [finding for finding in check_source(session, config) if finding.is_problem]
-    if findings:
+    tables = ctx.config.tables
+    _refuse(ctx, [*ctx.changes.check(tables), *check_tables(session, tables)])
+
+
+def _refuse(ctx: Context, findings: Sequence[Finding]) -> None:
+    problems = list(dict.fromkeys(finding for finding in findings if finding.is_problem))
+    if problems:
         raise PreflightError(
             "this source cannot be captured yet",
             hint="Have these fixed, then run the command again. `redolake doctor` shows what is left.",
-            source=config.name,
-        ).listing([f"{finding.problem}: {finding.remedy}" for finding in findings])
+            source=ctx.source,
+        ).listing([f"{finding.problem}: {finding.remedy}" for finding in problems])
 
 
 def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> list[TableId]:
     """Those of the tables that can be captured; the others are recorded as failed."""
     able = []
+    of_redo = ctx.changes.check([ctx.config.table(table) for table in tables])
     for table in tables:
-        own = ctx.config.model_copy(update={"tables": (ctx.config.table(table),)})
         record = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
         with stopping_table(ctx, record):
-            preflight(session, own)
+            own = [finding for finding in of_redo if finding.table in (None, table)]
+            _refuse(ctx, [*own, *check_tables(session, [ctx.config.table(table)])])
             able.append(table)
     return able
 

@@ -28,7 +28,7 @@ def check(ctx: Context) -> None:
         PreflightError: Names every problem and what mends it.
     """
     with ctx.database.session() as session:
-        preflight(session, ctx.config)
+        preflight(ctx, session)
 
 
 def start_snapshot(

@@ -1,0 +1,270 @@
+"""What keeps LogMiner from reading a database's redo? All of it at once, each with what mends it.
+
+Rights and settings are asked for one by one, so that each has its remedy; then LogMiner is started over the newest redo and one row
+is read, since only that shows what no view tells: a container that is not open, a file that cannot be opened, a release in which
+ranges name no logs.
+
+Source: Oracle Database Utilities 19c, "LogMiner Requirements" and "Using LogMiner in a CDB"; Oracle Database Reference 19c,
+V$DATABASE, V$PDBS, V$ARCHIVE_DEST_STATUS; Security Guide 19c, "Enabling Common Users to View CDB and PDB Information".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cdc_core.capture.log_naming import where_logminer_runs
+from cdc_core.capture.logs import cover, read_log_starts, read_logs, read_threads
+from cdc_core.capture.mining import mining
+from cdc_core.capture.positions import upper_bound
+from cdc_core.config import LogsBy, TableConfig
+from cdc_core.errors import CdcError, OracleError, OracleUnavailableError, PreflightError
+from cdc_core.model.findings import Finding
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.oracle.session import ROOT, OracleSession
+from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX
+
+VIEWS = (
+    "V$DATABASE",
+    "V$LOG",
+    "V$LOGFILE",
+    "V$ARCHIVED_LOG",
+    "V$THREAD",
+    "V$TRANSACTION",
+    "V$DATAFILE",
+    "V$TABLESPACE",
+    "V$LOGMNR_LOGS",
+)
+"""Views that capture reads besides the rows of LogMiner."""
+
+_DATABASE = """
+SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"""
+_ALL_COLUMN_GROUPS = """
+SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING'"""
+_LONG_NAMES = """
+SELECT OWNER, TABLE_NAME, COLUMN_NAME
+  FROM ALL_TAB_COLS
+ WHERE HIDDEN_COLUMN = 'NO' AND VIRTUAL_COLUMN = 'NO' AND LENGTHB(COLUMN_NAME) > :bytes AND {tables}
+ ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
+_CONTAINERS = "SELECT NAME, OPEN_MODE FROM V$PDBS WHERE NAME <> 'PDB$SEED'"
+_MOUNTED = "MOUNTED"
+_BROKEN_DESTINATIONS = """
+SELECT DEST_NAME, STATUS FROM V$ARCHIVE_DEST_STATUS WHERE STATUS NOT IN ('VALID', 'INACTIVE', 'DEFERRED')"""
+_KEPT = """
+SELECT ROUND((SYSDATE - MIN(FIRST_TIME)) * 24)
+  FROM V$ARCHIVED_LOG WHERE STATUS = 'A' AND ARCHIVED = 'YES' AND STANDBY_DEST = 'NO'"""
+_LOGMINER_PROBE = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
+_NO_SESSION = "ORA-01307"
+# The view says whether one may read it before it says that LogMiner is not started; ROWNUM = 0 would not open it.
+_CONTENTS_PROBE = "SELECT 1 FROM V$LOGMNR_CONTENTS WHERE ROWNUM = 1"
+_NOT_STARTED = "ORA-01306"
+_NO_VIEW = "ORA-00942"
+_CONTAINER_CLOSED = "ORA-16331"
+
+
+def check_redo(
+    session: OracleSession, tables: Sequence[TableConfig], logs_by: LogsBy
+) -> list[Finding]:
+    """Look at the database as LogMiner needs it, and at the tables' logging; an empty list means that nothing is to be said.
+
+    Only failures to look are raised: a lost session, a database that is down.
+    """
+    findings = list(_check_views(session))
+    can_look = not findings
+    is_blind = any(finding.problem.endswith("V$DATABASE") for finding in findings)
+    supplemental = False
+    if not is_blind:
+        supplemental, found = _check_database(session)
+        findings += found
+    names = [config.table for config in tables]
+    findings += _check_logging(session, names) if not supplemental else []
+    findings += _check_names(session, tables)
+    if is_blind:
+        return [*findings, *_check_rights(session)]
+    try:
+        with where_logminer_runs(session, logs_by):
+            findings += _check_rights(session)
+            if logs_by == "files" and session.is_cdb:
+                findings += _check_containers(session)
+            if not any(one.is_problem for one in findings):
+                findings += _probe(session, logs_by)
+    except PreflightError as error:
+        findings.append(_not_there(session, error, logs_by))
+    return findings + (list(_check_archive(session)) if can_look else [])
+
+
+def _not_there(session: OracleSession, error: PreflightError, logs_by: LogsBy) -> Finding:
+    if logs_by == "scn_range":
+        return Finding(error.what_happened, error.hint)
+    return Finding(
+        "the capture user may not work in CDB$ROOT, where LogMiner runs",
+        f"GRANT SET CONTAINER TO {session.user} CONTAINER = ALL (to a common user, C##…); where the root is out of reach, set "
+        "capture.logs to scn_range",
+    )
+
+
+def _check_views(session: OracleSession) -> Iterator[Finding]:
+    for view in VIEWS:
+        try:
+            session.fetch_all(f"SELECT 1 FROM {view} WHERE ROWNUM = 0")
+        except PreflightError:
+            grant = view.replace("V$", "V_$")
+            yield Finding(
+                f"the capture user may not read {view}",
+                f"GRANT SELECT ON SYS.{grant} TO {session.user}",
+            )
+
+
+def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
+    """Whether all columns of all tables are logged, and what is wrong with the database."""
+    [(role, open_mode, log_mode, minimal, everything)] = session.fetch_all(_DATABASE)
+    findings = []
+    if role != "PRIMARY" or open_mode != "READ WRITE":
+        findings.append(
+            Finding(
+                f"the database is not a primary that is open for writing (role {role}, open mode {open_mode}): a standby does not show "
+                "how far its redo is complete",
+                "Name the service of the primary database in oracle.dsn, or open the database: ALTER DATABASE OPEN",
+            )
+        )
+    if log_mode != "ARCHIVELOG":
+        findings.append(
+            Finding(
+                "the database is not in ARCHIVELOG mode",
+                "SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN",
+            )
+        )
+    if everything != "YES" and minimal not in {"YES", "IMPLICIT"}:
+        findings.append(
+            Finding(
+                "the database has no supplemental logging",
+                "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA",
+            )
+        )
+    return everything == "YES", findings
+
+
+def _check_logging(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
+    logged = {TableId(owner, name) for owner, name in session.fetch_all(_ALL_COLUMN_GROUPS)}
+    for table in tables:
+        if table not in logged:
+            yield Finding(
+                f"{table} has no supplemental logging of all columns",
+                f"ALTER TABLE {table.sql} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
+                table,
+            )
+
+
+def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Iterator[Finding]:
+    condition, binds = tables_condition([one.table for one in tables], "OWNER", "TABLE_NAME")
+    long: dict[TableId, list[str]] = {}
+    rows = session.fetch_all(
+        _LONG_NAMES.format(tables=condition), {**binds, "bytes": LOGMINER_NAME_BYTES_MAX}
+    )
+    for owner, name, column in rows:
+        long.setdefault(TableId(owner, name), []).append(column)
+    for config in tables:
+        own = [name for name in long.get(config.table, []) if name not in config.columns_exclude]
+        if len(config.table.name.encode()) > LOGMINER_NAME_BYTES_MAX:
+            own.insert(0, config.table.name)
+        if own:
+            yield Finding(
+                f"{config.table}: LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: {', '.join(own)}",
+                "Rename them, or leave the columns out under columns_exclude",
+                config.table,
+            )
+
+
+def _check_rights(session: OracleSession) -> Iterator[Finding]:
+    try:
+        session.execute_block(_LOGMINER_PROBE)
+    except PreflightError as error:
+        yield Finding(
+            f"the capture user may not use LogMiner ({error.facts.get('ora')})",
+            f"GRANT LOGMINING TO {session.user}; GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {session.user}",
+        )
+        return
+    except OracleError as error:
+        if error.facts.get("ora") != _NO_SESSION:
+            raise
+    try:
+        session.fetch_all(_CONTENTS_PROBE)
+    except PreflightError as error:
+        grant = (
+            "SELECT ON SYS.V_$LOGMNR_CONTENTS"
+            if error.facts.get("ora") == _NO_VIEW
+            else "LOGMINING"
+        )
+        yield Finding(
+            f"the capture user may not read V$LOGMNR_CONTENTS ({error.facts.get('ora')})",
+            f"GRANT {grant} TO {session.user}",
+        )
+    except OracleError as error:
+        if error.facts.get("ora") != _NOT_STARTED:
+            raise
+
+
+def _check_containers(session: OracleSession) -> Iterator[Finding]:
+    """Is every pluggable database open? What is closed for long may have no redo in the logs that are read."""
+    try:
+        containers = dict(session.fetch_all(_CONTAINERS))
+    except PreflightError:
+        yield Finding(
+            "the capture user may not see whether all pluggable databases are open, which LogMiner needs",
+            f"GRANT SELECT ON SYS.V_$PDBS TO {session.user} CONTAINER = ALL",
+            is_problem=False,
+        )
+        return
+    if session.container != ROOT and session.container not in containers:
+        yield Finding(
+            "the capture user does not see in CDB$ROOT whether all pluggable databases are open (CONTAINER_DATA)",
+            f"ALTER USER {session.user} SET CONTAINER_DATA = ALL CONTAINER = CURRENT, in CDB$ROOT",
+            is_problem=False,
+        )
+    for name, open_mode in sorted(containers.items()):
+        if open_mode == _MOUNTED:
+            yield Finding(
+                f"the pluggable database {name} is not open: LogMiner stops where its redo is in the logs (ORA-16331), captured or not",
+                f"ALTER PLUGGABLE DATABASE {name} OPEN; ALTER PLUGGABLE DATABASE {name} SAVE STATE",
+                is_problem=False,
+            )
+
+
+def _probe(session: OracleSession, logs_by: LogsBy) -> Iterator[Finding]:
+    """Start LogMiner over the redo of the newest logs, as a window does, and read one row."""
+    try:
+        first = min(one.first_change for one in read_log_starts(session).values())
+        high = upper_bound(session, "online")
+        low = Scn(min(first, high) - 1)
+        logs = cover(read_logs(session, low), read_threads(session), low, high)
+        with mining(session, logs, low, high, logs_by=logs_by):
+            session.fetch_all(_CONTENTS_PROBE)
+    except CdcError as error:
+        lost = isinstance(error, OracleUnavailableError)
+        if lost and error.facts.get("ora") != _CONTAINER_CLOSED:
+            raise
+        yield Finding(
+            f"LogMiner cannot read the newest redo: {error.what_happened}",
+            error.hint or "Have it fixed, then run redolake doctor",
+        )
+
+
+def _check_archive(session: OracleSession) -> Iterator[Finding]:
+    try:
+        broken = session.fetch_all(_BROKEN_DESTINATIONS)
+    except PreflightError:
+        broken = []  # a convenience: what is not archived makes windows wait, which they say
+    for name, status in broken:
+        yield Finding(
+            f"the archive destination {name} has the status {status}",
+            "SELECT ERROR FROM V$ARCHIVE_DEST_STATUS says why; windows wait for logs that are not archived",
+            is_problem=False,
+        )
+    [(hours,)] = session.fetch_all(_KEPT)
+    if hours is not None:
+        yield Finding(
+            f"archived logs reach back {int(hours)} hours",
+            "They must cover the longest time that capture stands still, and the longest transaction",
+            is_problem=False,
+        )
