@@ -62,6 +62,7 @@ class Sink:
         self._lobs: tuple[int, ...] = ()
         self._last_is_internal = False
         self.unlogged: frozenset[str] = frozenset()
+        self.lost_ends: set[int] = set()
         self.role, self.open_mode = "PRIMARY", "READ WRITE"
 
     @property
@@ -145,8 +146,10 @@ class Sink:
         self._end(transaction, scn, when, committed=True)
 
     def rollback(self, transaction: TransactionInfo, scn: int, when: float) -> None:
-        """Write the ROLLBACK record."""
-        self._end(transaction, scn, when, committed=False)
+        """Write the ROLLBACK record, unless it is to be lost."""
+        is_lost = transaction.session_id in self.lost_ends
+        self.lost_ends.discard(transaction.session_id)
+        self._end(transaction, scn, when, committed=False, is_written=not is_lost)
 
     def undone(self, transaction: TransactionInfo) -> None:
         """Note that a part of the transaction is undone, and that it goes on."""
@@ -293,8 +296,10 @@ class Sink:
         *,
         committed: bool,
         flags: int = 0,
+        is_written: bool = True,
     ) -> None:
-        self._note(info.xid, scn, OP_COMMIT if committed else OP_ROLLBACK, flags=flags)
+        if is_written:
+            self._note(info.xid, scn, OP_COMMIT if committed else OP_ROLLBACK, flags=flags)
         ended = self._transactions.pop(info.xid)
         self.writer.bind_transaction(ended.thread, ended.tx)
         self.connection.execute(

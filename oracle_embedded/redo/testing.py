@@ -43,6 +43,8 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
       ``HOLD_ARCHIVER(held)``;
     * ``OPEN_THREAD(thread)`` and ``CLOSE_THREAD(thread)``: start and stop an instance;
     * ``USE_THREAD(thread)``: the session is one of that instance from its next transaction on;
+    * ``LOSE_END(session)``: no ROLLBACK record is written when that session's transaction is next rolled back, as was seen of sessions
+      that were killed;
     * ``CLOSE_CONTAINER(name)``: another pluggable database is there, and closed; ``OPEN_CONTAINERS``: none is;
     * ``SHOW_ROLE(role, open_mode)``: what V$DATABASE says of itself, such as ``PHYSICAL STANDBY`` and ``READ ONLY WITH APPLY``.
 
@@ -71,6 +73,9 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
     def use(session: EngineSession, given: Arguments) -> None:
         sink.connect_session(session.session_id, _number(given, "THREAD"))
 
+    def lose_end(_session: EngineSession, given: Arguments) -> None:
+        sink.lost_ends.add(_number(given, "SESSION_ID"))
+
     def close(_session: EngineSession, given: Arguments) -> None:
         database.closed_containers.add(str(given["NAME"]).upper())
 
@@ -95,6 +100,7 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
         procedure("OPEN_THREAD", start, _THREAD),
         procedure("CLOSE_THREAD", stop, _THREAD),
         procedure("USE_THREAD", use, _THREAD),
+        procedure("LOSE_END", lose_end, Parameter("SESSION_ID", OraType.NUMBER)),
         procedure("CLOSE_CONTAINER", close, Parameter("NAME", OraType.VARCHAR)),
         procedure("OPEN_CONTAINERS", open_all),
         procedure(

@@ -89,12 +89,14 @@ def _containers(view: View) -> Iterator[Row]:
     }
 
 
-@VIEWS.single(
-    "V$SESSION",
+_SESSION_COLUMNS = (
     "SID:n SERIAL#:n AUDSID:n USER#:n USERNAME:v128 COMMAND:n STATUS:v8 SERVER:v9 SCHEMA#:n SCHEMANAME:v128 OSUSER:v128 PROCESS:v24"
     " MACHINE:v64 TERMINAL:v30 PROGRAM:v48 TYPE:v10 MODULE:v64 ACTION:v64 CLIENT_INFO:v64 CLIENT_IDENTIFIER:v64 LOGON_TIME:d"
-    " BLOCKING_SESSION_STATUS:v11 BLOCKING_SESSION:n SERVICE_NAME:v64 CON_ID:n",
+    " BLOCKING_SESSION_STATUS:v11 BLOCKING_SESSION:n SERVICE_NAME:v64 CON_ID:n"
 )
+
+
+@VIEWS.single("V$SESSION", _SESSION_COLUMNS)
 def _sessions(view: View) -> Iterator[Row]:
     transactions = view.database.transactions
     for session in list(view.database.sessions.values()):
@@ -111,6 +113,11 @@ def _sessions(view: View) -> Iterator[Row]:
             "BLOCKING_SESSION": holder.info.session_id if holder else None, "SERVICE_NAME": session.container.lower(),
             "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
         }  # fmt: skip
+
+
+@VIEWS.single("GV$SESSION", f"INST_ID:n {_SESSION_COLUMNS}")
+def _all_sessions(view: View) -> Iterator[Row]:
+    return ({"INST_ID": 1, **row} for row in _sessions(view))
 
 
 def parameters_of(view: View) -> dict[str, str]:
