@@ -20,6 +20,7 @@ from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
+from cdc_core.capture.orphans import Living, judged, read_living
 from cdc_core.capture.positions import database_id
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.capture.reading_position import Reading, new_rows
@@ -50,7 +51,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
-from cdc_core.model.transactions import IncompleteTransaction
+from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.source import WindowWork
@@ -116,8 +117,9 @@ def capture_window(
             first_scns = {thread: start.first_change for thread, start in starts.items()}
             reading = Reading(work.record.mining_low, work.positions, first_scns)
             shown = read_shown_names(session, work.tables)
+            living = read_living(session) if work.ledger else None
             window = _Window(
-                work, configs, reading, landing, rows, shown, logs_by, unlogged_ignored
+                work, configs, reading, landing, rows, shown, living, logs_by, unlogged_ignored
             )
             window.capture(session)
 
@@ -139,10 +141,13 @@ class _Window:
         landing: LandingStore,
         rows: int,
         shown: ShownNames,
+        living: Living | None,
         logs_by: LogsBy,
         unlogged_ignored: Set[TableId],
     ) -> None:
-        self._logs_by, self._unlogged_ignored = logs_by, unlogged_ignored
+        self._living, self._logs_by, self._unlogged_ignored = living, logs_by, unlogged_ignored
+        self._before = {one.xid: one.state for one in work.ledger}
+        self._ledger_after: list[OpenTransaction] = []
         source, record, tables, opened = work.source, work.record, work.tables, work.ledger
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
@@ -196,6 +201,12 @@ class _Window:
             "window mined window=%s rows=%d logs=%d seconds=%.2f",
             manifest.window.key, sum(manifest.rows_by_table.values()), len(logs), manifest.seconds,
         )  # fmt: skip
+        for one in self._released():
+            _LOG.warning(
+                "a transaction is given up: Oracle no longer knows it, its session is gone, and no end of it was mined; if it commits "
+                "after all, its tables leave the stream xid=%s tables=%s start_scn=%s absent_scn=%s window=%s",
+                one.xid, ",".join(one.tables), one.start_scn, one.absent_scn, manifest.window.key,
+            )  # fmt: skip
         if manifest.late_scn is not None:
             _LOG.warning(
                 "commits came to light after the windows that they belong to; this window brings them window=%s transactions=%d"
@@ -229,6 +240,20 @@ class _Window:
         for one in ignored:
             _LOG.warning("policy on_unlogged says ignore table=%s: %s", one.table, one.reason)
         return [one for one in ends if one not in ignored]
+
+    def _judged(self, ledger: list[OpenTransaction]) -> list[OpenTransaction]:
+        if self._living is None:
+            return ledger
+        low = self._record.window.scn_low
+        return judged(ledger, self._living, before=self._before.keys(), scn_low=low)
+
+    def _released(self) -> list[OpenTransaction]:
+        """What this window gave up."""
+        return [
+            one
+            for one in self._ledger_after
+            if one.state == "released" and self._before.get(one.xid) != "released"
+        ]
 
     def _incomplete(self) -> list[StreamEnd]:
         return [
@@ -264,7 +289,8 @@ class _Window:
                 if self._ledger.ended_count >= ENDED_ROWS:
                     transactions.write(self._ledger.drain())
             transactions.write(self._ledger.drain())
-            transactions.write(ledger_batch(self._ledger.open_transactions()))
+            self._ledger_after = self._judged(self._ledger.open_transactions())
+            transactions.write(ledger_batch(self._ledger_after))
             landed.redo = redo.close()
             landed.transactions = transactions.close()
         return landed
@@ -329,7 +355,8 @@ class _Window:
             tables_committed=tuple(sorted(self._ledger.tables_committed)),
             transactions_committed=self._ledger.committed,
             transactions_rolled_back=self._ledger.rolled_back,
-            transactions_open=len(self._ledger.open_transactions()),
+            transactions_open=sum(one.state != "released" for one in self._ledger_after),
+            transactions_released=len(self._released()),
             logs=tuple(
                 LogUsed(
                     thread=log.thread,

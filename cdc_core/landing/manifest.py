@@ -77,7 +77,8 @@ class WindowManifest:
     that was done: the next window begins there (None where a version that knew no positions captured it).
     ``tables_committed`` names the captured tables that transactions committed in this window touched, in this or earlier
     windows: the only ones that the lake must visit. ``tables_late`` are those of them that a commit at or below ``scn_low``
-    touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without an end.
+    touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without an end;
+    ``transactions_released`` were given up in it, since Oracle no longer knows them.
     ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
     inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
     ``planned`` is what the metadata store knew of it (None where a version that did not say so captured it).
@@ -103,6 +104,7 @@ class WindowManifest:
     joined: tuple[StreamBegin, ...] = ()
     left: tuple[StreamEnd, ...] = ()
     transactions_evicted: int = 0
+    transactions_released: int = 0
     transactions_late: int = 0
     late_scn: int | None = None
     tables_late: tuple[str, ...] = ()
@@ -116,6 +118,7 @@ class WindowManifest:
             "transactions_rolled_back": self.transactions_rolled_back,
             "transactions_open": self.transactions_open,
             "transactions_evicted": self.transactions_evicted,
+            "transactions_released": self.transactions_released,
             "transactions_late": self.transactions_late,
             "schema_changes": len(self.schema_changes),
             "logs": len(self.logs),

@@ -9,6 +9,7 @@ from typing import Literal
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Lease, TableRecord
 from cdc_core.model.streams import StreamEnd
+from cdc_core.model.transactions import OpenTransaction
 
 StepKind = Literal[
     "snapshot-planned", "chunk-landed", "chunk-applied", "windows-planned", "window-captured", "window-applied",
@@ -109,7 +110,8 @@ class TableStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
     """How a source stands, per table. ``last_error`` is that of its first window that is not applied, which all tables wait
-    for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one."""
+    for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one. ``transactions_released`` are
+    those that were given up: Oracle no longer knows them, and no end of them was mined."""
 
     source: str
     scn_oracle: int | None
@@ -122,6 +124,7 @@ class SourceStatus:
     tables: tuple[TableStatus, ...]
     last_error: str | None = None
     windows_inexact: int = 0
+    transactions_released: tuple[OpenTransaction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

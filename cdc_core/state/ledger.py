@@ -36,9 +36,11 @@ def replace_ledger(connection: Connection, source: str, ledger: Sequence[OpenTra
 
 
 def first_open_ordinal(connection: Connection, source: str) -> int | None:
-    """The ordinal of the first row of any open transaction; None if none is open."""
-    query = select(func.min(OPEN_TRANSACTIONS.c.first_ordinal))
-    found = connection.execute(query.where(OPEN_TRANSACTIONS.c.source == source)).scalar()
+    """The ordinal of the first row of any open transaction that was not given up; None if none is open."""
+    query = select(func.min(OPEN_TRANSACTIONS.c.first_ordinal)).where(
+        OPEN_TRANSACTIONS.c.source == source, OPEN_TRANSACTIONS.c.state != "released"
+    )
+    found = connection.execute(query).scalar()
     return None if found is None else int(found)
 
 

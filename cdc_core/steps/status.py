@@ -20,6 +20,8 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     waiting = ctx.store.windows(ctx.source, states=("planned", "captured"), limit=1)
     now = datetime.now(UTC)
     ledger = ctx.store.open_transactions(ctx.source)
+    released = tuple(one for one in ledger if one.state == "released")
+    ledger = [one for one in ledger if one.state != "released"]
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
     records = {record.table: record for record in ctx.store.tables(ctx.source)}
     tables = []
@@ -76,6 +78,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         signals_pending=len(ctx.store.pending_signals(ctx.source)),
         tables=tuple(tables),
         last_error=waiting[0].last_error if waiting else None,
+        transactions_released=released,
         windows_inexact=ctx.store.inexact_windows(ctx.source),
     )
 

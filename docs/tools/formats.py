@@ -89,6 +89,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "schema_changes": "DDL of captured tables inside the window, in order, with the definition that each leads to.",
     "resetlogs_change": "Incarnation of the database.",
     "positions": "How far each redo thread was read: the next pass takes redo that entered the log late from there.",
+    "transactions_released": "Transactions that were given up in the window: Oracle no longer knows them, and no end of them was mined.",
     "transactions_evicted": "Transactions that left the ledger without an end, since another one began in their slot.",
     "transactions_late": "Transactions whose COMMIT appeared for the first time at or below the window's lower end.",
     "late_scn": "Lowest SCN of such a COMMIT.",

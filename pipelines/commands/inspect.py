@@ -35,7 +35,8 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     that the tables wait for. The position is the SCN of which a mirror is an exact image; reason, way_out and since say why a
     table is stopped, stopped_scn where its stream ended, asked_by who wanted that (command, configuration, policy), read_again what
     policies had the table read again for, a list of
-    {policy, at, reason}, rest_waits why a table that has left does not take what belongs to it still.
+    {policy, at, reason}, rest_waits why a table that has left does not take what belongs to it still. transactions_released is a
+    list of transactions that were given up ({xid, tables, start_scn, absent_scn, …}): Oracle no longer knows them.
     """
     with opened(config) as pipeline:
         found = pipeline.status()
@@ -114,6 +115,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
             _lag(one),
         )
     console.print(table)
+    for orphan in found.transactions_released:
+        console.print(
+            f"[yellow]given up[/]: transaction {orphan.xid} of {', '.join(orphan.tables) or 'no captured table'}, which Oracle no "
+            "longer knows; no end of it was mined. If it commits after all, its tables leave the stream.",
+            soft_wrap=True,
+        )
     if found.windows_inexact:
         console.print(
             f"[yellow]inexact[/]: {found.windows_inexact} windows lacked commits that came to light with a later window, which "

@@ -53,6 +53,11 @@ class Transaction:
     has_ended: bool = False
     has_vanished: bool = False
 
+    @property
+    def session(self) -> tuple[int, int]:
+        """SID and SERIAL# of the session that runs it, which none other has."""
+        return int(self.xid[:2], 16), int(self.xid[8:], 16)
+
 
 @dataclass(slots=True)
 class Record:
@@ -304,6 +309,12 @@ class WorldSession:
             return [(len(threads), min(one.last_redo for one in threads))]
         if "MIN(START_SCN)" in sql:
             return [(min((one.start_scn for one in world.open_transactions), default=None),)]
+        if "SELECT COUNT(*) FROM V$THREAD" in sql:
+            return [(len(world.threads),)]
+        if "RAWTOHEX(XID)" in sql:
+            return [(one.xid.upper(),) for one in world.open_transactions]
+        if "GV$SESSION" in sql:
+            return [one.session for one in world.open_transactions]
         if "FROM V$THREAD" in sql:
             return [
                 (one.number, "OPEN", one.enabled, one.enable_change, 0, 0, one.last_redo)
@@ -415,6 +426,8 @@ class WorldSession:
             "rs_id": ZERO if has_no_address else f" {record.address.rs_id} ",
             "start_scn": one.start_scn if one is not None and is_known else None,
         }  # fmt: skip
+        if one is not None and operation == START:
+            row["session_id"], row["serial"] = one.session
         if record.change is not None:
             row |= {"seg_owner": "HR", "table_name": record.table, "data_obj": 501, "sql_redo": record.change.ident}  # fmt: skip
         return row

@@ -199,9 +199,13 @@ def _late_differences(run: Run, ended: list[dict[str, Any]]) -> list[str]:
 def _ledger_differences(run: Run) -> list[str]:
     """Only what is open, or was left without an end, may still be there as open; and one transaction a slot."""
     living = {one.xid for one in run.world.transactions if not one.has_ended or one.has_vanished}
+    gone = {one.xid for one in run.world.transactions if one.has_ended and one.commit_scn is None}
     kept = [one for one in run.ledger if not one.xid.endswith("ffffffff")]
     ended = [
         f"{one.xid} is still open" for one in kept if one.state == "open" and one.xid not in living
+    ]
+    ended += [
+        f"{one.xid} was given up" for one in kept if one.state == "released" and one.xid not in gone
     ]
     slots = Counter(one.xid[:8] for one in run.ledger)
     return ended + [f"slot {slot} has {n} transactions" for slot, n in slots.items() if n > 1]
@@ -275,15 +279,17 @@ def _long(logs_by: LogsBy, part: range) -> Any:
 def test_every_row_is_read_once_and_every_transaction_is_whole(
     logs_by: LogsBy, seeds: range, close_at: CloseAt
 ) -> None:
-    windows = transactions = late = 0
+    windows = transactions = late = released = 0
     for seed in seeds:
         run = play(seed, close_at, logs_by)
         assert differences(run) == [], f"schedule {seed}"
         windows += len(run.captured)
         transactions += len(run.world.transactions)
         late += sum(manifest.transactions_late for manifest in run.manifests)
+        released += sum(manifest.transactions_released for manifest in run.manifests)
     assert windows > 3 * len(seeds)
     assert transactions > 10 * len(seeds)
+    assert released or logs_by == "scn_range", "sessions were killed"
     assert (late > 0) == (close_at == "online"), "logs that were switched are read to their ends"
 
 
@@ -376,6 +382,19 @@ def _plans_to_the_present(self: Run) -> None:
     self.positions = None if self.captured else ()
 
 
+def _gives_up_at_once(ledger: Any, living: Any, **_more: Any) -> Any:
+    gone = (one.xid not in living.transactions for one in ledger)
+    return [
+        replace(one, state="released") if is_gone else one
+        for one, is_gone in zip(ledger, gone, strict=True)
+    ]
+
+
+def _gives_up_unmined(ledger: Any, living: Any, *, before: Any, scn_low: int) -> Any:
+    return REAL_JUDGED(ledger, living, before=before, scn_low=2**62)
+
+
+REAL_JUDGED = logminer.judged
 REAL_NEW_ROWS = reading_position.new_rows
 REAL_POSITION = Reading._position
 REAL_LOG_STARTS = logs.read_log_starts
@@ -401,6 +420,8 @@ MUTANTS: dict[str, tuple[CloseAt, object, str, object]] = {
     "partial XIDs end nothing": ("online", TransactionLedger, "_ended_by", _knows_full_xids_only),
     "an end ends what is in its slot": ("online", TransactionLedger, "_ended_by", _ends_whatever_is_in_the_slot),
     "late commits dropped": ("online", TransactionLedger, "_commit", _drops_late_commits),
+    "given up at the first absence": ("online", logminer, "judged", _gives_up_at_once),
+    "given up before it was mined past": ("online", logminer, "judged", _gives_up_unmined),
     "a START evicts nobody": ("online", TransactionLedger, "_evicted", _evicts_nobody),
 }  # fmt: skip
 """What is broken, and in which way of closing windows it is looked for."""

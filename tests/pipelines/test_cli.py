@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.reports import Answered, SourceStatus, StepReport, TableStatus
+from cdc_core.model.transactions import OpenTransaction
 from pipelines.cli import app
 from pipelines.commands import data, inspect, listings, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
@@ -291,6 +292,11 @@ def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
         oldest_open_scn=1900,
         signals_pending=0,
         tables=(ready, new),
+        transactions_released=(
+            OpenTransaction(
+                xid="0100020003000000", start_scn=1, first_ordinal=0, tables=("HR.JOBS",)
+            ),
+        ),
     )
     monkeypatch.setattr(source, "status", lambda: found)
 
@@ -301,6 +307,7 @@ def test_status_shows_each_table(source: StandIn, monkeypatch: pytest.MonkeyPatc
     assert "Oracle is at SCN 2005" in text
     assert "open transactions: 1 (oldest since SCN 1900)" in text
     assert "5 SCNs, 2 s" in text
+    assert "given up: transaction 0100020003000000 of HR.JOBS" in text
 
 
 def test_status_json_has_its_keys(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.landing.layout import window_folder
+from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.landing.open import open_landing
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.transactions import LedgerState, OpenTransaction
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps import Pipeline
@@ -164,3 +165,31 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
     retired = store.retire_windows("src", before=week_ago)
     assert [one.window for one in retired] == bounds[:2]
     assert [one.window for one in store.windows("src")] == bounds[2:]
+
+
+@pytest.mark.parametrize(("state", "is_kept"), [("open", True), ("released", False)])
+def test_a_transaction_that_was_given_up_keeps_no_window(
+    pipeline: Pipeline, state: LedgerState, is_kept: bool
+) -> None:
+    store = pipeline._ctx.store
+    last = store.windows("src", newest_first=True, limit=1)[0]
+    low = last.window.scn_high
+    bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]
+    old = datetime.now(UTC) - timedelta(days=9)
+    store.plan_windows("src", bounds, ends=[old, old, datetime.now(UTC)])
+    from tests.state.test_store import manifest_of
+
+    planned = store.windows("src", states=("planned",))
+    first = planned[0].ordinal << ORDINAL_SHIFT
+    open_one = OpenTransaction(
+        xid="0100020003000000", start_scn=1, first_ordinal=first, state=state
+    )
+    for record in planned:
+        store.record_captured(
+            "src", manifest_of(record.window, record.ordinal), "0" * 64, [open_one]
+        )
+        store.record_applied("src", record.window, 0.1)
+    store.retire_windows("src", before=datetime.now(UTC) - timedelta(days=7))
+    assert (bounds[0] in [one.window for one in store.windows("src")]) == is_kept
+    assert pipeline.status(ask_oracle=False).open_transactions == is_kept
+    assert len(pipeline.status(ask_oracle=False).transactions_released) == 1 - is_kept

@@ -1,0 +1,94 @@
+"""Which transactions of the ledger does Oracle no longer know, though the end of them was never mined?
+
+A session that was killed can leave a transaction of which LogMiner shows no end. Its line in the ledger would keep landing files for
+ever. It is given up, ``released``, by a strict rule: Oracle was found twice not to know it; all redo up to the SCN of the first time
+was mined, by whole windows, without its end; and the session that began it is gone. What is not known speaks against it: a
+transaction whose session was never seen, or whose absence cannot be asked for, stays open.
+
+A released transaction stays in the ledger until its undo slot is used again. If it commits after all, the tables that it changed leave
+the stream before that commit (:mod:`cdc_core.capture.ledger`).
+
+Source: measured on 23ai by others (transactions of killed sessions); Oracle Database Reference 19c, V$TRANSACTION, V$SESSION.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from cdc_core.capture.stream import UNRESOLVED
+from cdc_core.errors import PreflightError
+from cdc_core.model.scn import Scn
+from cdc_core.model.transactions import OpenTransaction
+
+_THREADS = (
+    "SELECT COUNT(*) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"
+)
+_TRANSACTIONS = "SELECT RAWTOHEX(XID) FROM {view}"
+_SESSIONS = "SELECT SID, SERIAL# FROM GV$SESSION"
+_CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
+
+
+class Queries(Protocol):
+    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables, whose transactions and
+    sessions the views show there."""
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """What Oracle knows at one moment: the XIDs of open transactions, and sessions by SID and SERIAL# (None where the capture user
+    may not see them). Whatever is not among the transactions ended at or below ``scn``."""
+
+    transactions: frozenset[str]
+    sessions: frozenset[tuple[int, int]] | None
+    scn: Scn
+
+
+def read_living(session: Queries) -> Living:
+    """Ask Oracle. The SCN is read after the transactions, so that it lies above the ends of all that are not shown."""
+    [(threads,)] = session.fetch_all(_THREADS)
+    # V$TRANSACTION shows this instance only.
+    view = "GV$TRANSACTION" if threads > 1 else "V$TRANSACTION"
+    transactions = frozenset(
+        str(xid).lower() for (xid,) in session.fetch_all(_TRANSACTIONS.format(view=view))
+    )
+    try:
+        rows = session.fetch_all(_SESSIONS)
+        sessions = frozenset((int(sid), int(serial)) for sid, serial in rows)
+    except PreflightError:
+        sessions = None
+    return Living(transactions, sessions, Scn(session.fetch_all(_CURRENT)[0][0]))
+
+
+def judged(
+    ledger: Sequence[OpenTransaction], living: Living, *, before: Set[str], scn_low: Scn
+) -> list[OpenTransaction]:
+    """The ledger after a window, with what Oracle no longer knows noted or released. Pure.
+
+    Args:
+        living: What Oracle knew before the window's redo was read.
+        before: XIDs that were open at the end of the window before as well; the others have time.
+        scn_low: The window's lower end: windows up to there, and this one, were mined without an end of the transaction.
+    """
+    return [_judged(one, living, scn_low) if one.xid in before else one for one in ledger]
+
+
+def _judged(one: OpenTransaction, living: Living, scn_low: Scn) -> OpenTransaction:
+    if one.state == "released" or one.xid.endswith(UNRESOLVED):
+        return one
+    if one.xid in living.transactions:
+        return one if one.absent_scn is None else replace(one, absent_scn=None)
+    if one.absent_scn is None:
+        return replace(one, absent_scn=living.scn)
+    is_mined = one.absent_scn <= scn_low
+    return replace(one, state="released") if is_mined and _is_ownerless(one, living) else one
+
+
+def _is_ownerless(one: OpenTransaction, living: Living) -> bool:
+    if living.sessions is None or one.session_id is None or one.serial is None:
+        return False
+    return (one.session_id, one.serial) not in living.sessions

@@ -1,0 +1,143 @@
+"""Transactions of sessions that were killed: given up by the strict rule, and by nothing less."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_core.capture.orphans import Living, judged, read_living
+from cdc_core.errors import PreflightError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.model.transactions import OpenTransaction
+from oracle_embedded.database import ADMIN
+from tests.capture.source import Source
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fake_session import FakeSession
+
+XID = "0100020003000000"
+ONE = OpenTransaction(xid=XID, start_scn=90, first_ordinal=0, tables=("HR.EMP",), rows=1, session_id=7, serial=8)  # fmt: skip
+ABSENT = replace(ONE, absent_scn=150)
+GONE = Living(frozenset(), frozenset(), Scn(300))
+
+
+@pytest.mark.parametrize(
+    ("one", "living", "expected"),
+    [
+        pytest.param(ONE, GONE, replace(ONE, absent_scn=300), id="absent-for-the-first-time"),
+        pytest.param(ABSENT, GONE, replace(ABSENT, state="released"), id="absent-twice-and-mined-past"),
+        pytest.param(replace(ABSENT, state="undone"), GONE, replace(ABSENT, state="released"), id="undone-before"),
+        pytest.param(replace(ABSENT, absent_scn=200), GONE, replace(ABSENT, absent_scn=200, state="released"), id="mined-up-to-the-first-absence"),
+        pytest.param(replace(ABSENT, absent_scn=201), GONE, replace(ABSENT, absent_scn=201), id="not-mined-past-it"),
+        pytest.param(ABSENT, replace(GONE, transactions=frozenset({XID})), ONE, id="there-again"),
+        pytest.param(ABSENT, replace(GONE, sessions=frozenset({(7, 8)})), ABSENT, id="session-still-there"),
+        pytest.param(ABSENT, replace(GONE, sessions=frozenset({(7, 9)})), replace(ABSENT, state="released"), id="another-session-of-that-number"),
+        pytest.param(ABSENT, replace(GONE, sessions=None), ABSENT, id="sessions-cannot-be-seen"),
+        pytest.param(replace(ABSENT, session_id=None), GONE, replace(ABSENT, session_id=None), id="session-never-seen"),
+        pytest.param(replace(ABSENT, serial=None), GONE, replace(ABSENT, serial=None), id="serial-never-seen"),
+        pytest.param(replace(ABSENT, xid="01000200ffffffff"), GONE, replace(ABSENT, xid="01000200ffffffff"), id="nameless"),
+        pytest.param(replace(ABSENT, state="released"), replace(GONE, transactions=frozenset({XID})), replace(ABSENT, state="released"), id="once-released"),
+    ],
+)  # fmt: skip
+def test_the_rule(one: OpenTransaction, living: Living, expected: OpenTransaction) -> None:
+    assert judged([one], living, before={one.xid}, scn_low=Scn(200)) == [expected]
+
+
+def test_a_transaction_that_is_new_with_the_window_has_time() -> None:
+    assert judged([ONE], GONE, before=set(), scn_low=Scn(200)) == [ONE]
+
+
+@pytest.mark.parametrize(("threads", "view"), [(1, " V$TRANSACTION"), (2, "GV$TRANSACTION")])
+def test_the_scn_is_read_after_the_transactions(threads: int, view: str) -> None:
+    session = FakeSession(
+        {
+            "V$THREAD": [(threads,)],
+            "V$TRANSACTION": [(XID.upper(),)],
+            "GV$SESSION": PreflightError("no", ora="ORA-00942"),
+            "CURRENT_SCN": [(5,)],
+        }
+    )
+    assert read_living(session) == Living(frozenset({XID}), None, Scn(5))
+    asked = [sql for sql, _ in session.sent]
+    assert view in asked[1]
+    assert "CURRENT_SCN" in asked[-1]
+
+
+# --- through the driver -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY)")
+        yield oracle
+
+
+def killed(oracle: Oracle) -> None:
+    """A transaction whose session is killed and whose ROLLBACK record is lost."""
+    doomed = oracle.owner()
+    doomed.cursor().execute("INSERT INTO EMP VALUES (1)")
+    sid, serial = doomed.session_id, doomed.serial_num
+    oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    oracle.run(
+        f"BEGIN DBMS_REDOLAKE_FAULTS.LOSE_END({sid}); END;",
+        f"ALTER SYSTEM KILL SESSION '{sid},{serial}' IMMEDIATE",
+        user=ADMIN,
+    )
+
+
+def states(source: Source) -> list[tuple[str, bool]]:
+    return [
+        (one.state, one.absent_scn is not None) for one in source.store.open_transactions("src")
+    ]
+
+
+def test_a_killed_session_s_transaction_is_given_up_and_told(
+    oracle: Oracle, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Source.begin(oracle, tmp_path)
+    living = oracle.owner()
+    living.cursor().execute("INSERT INTO EMP VALUES (2)")
+    killed(oracle)
+    first = source.window()
+    assert (first.transactions_open, first.transactions_released) == (2, 0)
+    assert states(source) == [("open", False)] * 2
+    with caplog.at_level(logging.WARNING):
+        source.window()
+        assert sorted(states(source)) == [("open", False), ("open", True)]
+        released = [source.window() for _ in range(2)]
+    assert sum(one.transactions_released for one in released) == 1
+    assert released[-1].transactions_open == 1
+    assert sorted(states(source)) == [("open", False), ("released", True)]
+    assert caplog.text.count("a transaction is given up") == 1
+    assert "tables=DEMO.EMP" in caplog.text
+    living.commit()
+    assert source.window().tables_committed == ("DEMO.EMP",), "the living one is whole"
+
+
+def test_a_transaction_that_was_given_up_and_commits_stops_its_tables(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if Oracle had lied twice."""
+    source = Source.begin(oracle, tmp_path)
+    slow = oracle.owner()
+    slow.cursor().execute("INSERT INTO EMP VALUES (1)")
+    oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    source.window()
+
+    def blind(session: Any) -> Living:
+        return replace(read_living(session), transactions=frozenset(), sessions=frozenset())
+
+    monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)
+    for _ in range(3):
+        source.window()
+    assert states(source) == [("released", True)]
+    slow.commit()
+    [end] = source.window().left
+    assert end.table == TableId("DEMO", "EMP")
+    assert "given up before" in end.reason
