@@ -47,11 +47,16 @@ def of_applied(layer: Layer, applied: TableApplied) -> dict[str, Any]:
             "cdc/changes": applied.changes,
             "dagster/partition_row_count": applied.changes,
         }
-    return values | {
+    values |= {
         "cdc/rows_inserted": applied.rows_inserted,
         "cdc/rows_updated": applied.rows_updated,
         "cdc/rows_deleted": applied.rows_deleted,
     }
+    if applied.quarantined:
+        values["cdc/rows_quarantined"] = applied.quarantined
+    if applied.in_quarantine:
+        values["cdc/rows_in_quarantine"] = applied.in_quarantine
+    return values
 
 
 def of_chunk(chunk: ChunkRecord, total: int, rows: int) -> dict[str, Any]:

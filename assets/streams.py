@@ -1,7 +1,7 @@
 """Is each table in the stream, and if not, why, since when, and which command brings it back?
 
 A table that left the stream, was paused, or failed in the lake takes no windows while the others do. The check
-``in_the_stream`` of its mirror fails as long as that lasts. Runs over windows evaluate it at their end; sensors report what
+``in_the_stream`` of its mirror fails as long as that lasts, or as redo rows of the table are in quarantine. Runs over windows evaluate it at their end; sensors report what
 changed between runs, by a command or by a window that needed no run.
 """
 
@@ -54,8 +54,8 @@ def stream_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         CHECK_NAME,
         asset=names.key("mirror", table),
-        description=f"{table} takes every window. Fails while the table is stopped, paused or removed, and names the reason, "
-        "the SCN and the command that brings it back.",
+        description=f"{table} takes every window. Fails while the table is stopped, paused or removed, or redo rows of it are in quarantine, and "
+        "names the reason, the SCN and the command that brings it back.",
     )
 
 
@@ -68,6 +68,11 @@ def verdict(table: TableId, record: TableRecord | None) -> Verdict:
         values["cdc/what_to_do"] = "`redolake snapshot` reads it."
         return Verdict(False, what, dg.AssetCheckSeverity.WARN, values)
     values |= _facts(record)
+    if record.in_quarantine:
+        values["cdc/rows_in_quarantine"] = record.in_quarantine
+    if state == "ready" and record.in_quarantine:
+        values["cdc/what_to_do"] = settles_quarantine(table)
+        return Verdict(False, f"{what}, but {in_quarantine(record.in_quarantine)}", metadata=values)
     if state in {"ready", "snapshotting"}:
         return Verdict(True, what, metadata=values)
     wanted = record.asked_by is not None
@@ -76,6 +81,19 @@ def verdict(table: TableId, record: TableRecord | None) -> Verdict:
     at = "" if scn is None else f" at SCN {scn}"
     text = f"{what}{at}: {record.reason}. {record.way_out}"
     return Verdict(False, text, severity, values)
+
+
+def in_quarantine(rows: int) -> str:
+    """What rows in quarantine mean for a mirror."""
+    return f"{rows} redo rows could not be decoded and are in quarantine: rows of the mirror are missing, stale or left over"
+
+
+def settles_quarantine(table: TableId) -> str:
+    """What brings the mirror right again."""
+    return (
+        f"`redolake table quarantine {table}` says why; `redolake repair --table {table}` or "
+        f"`redolake table resnapshot {table}` reads the rows from Oracle."
+    )
 
 
 def stopping_line(end: StreamEnd) -> str:

@@ -102,8 +102,13 @@ class PolicyConfig(ConfigModel):
     """Another DDL that cannot be followed, such as a dropped column or another key. The new snapshot begins new Delta tables, and
     moves the old ones aside, where these cannot hold the new definition."""
 
-    on_undecodable: Literal["stop", "resnapshot"] = "stop"
-    """A redo row cannot be turned into a change without guessing."""
+    on_undecodable: Literal["stop", "resnapshot", "quarantine"] = "stop"
+    """A redo row cannot be turned into a change without guessing. ``quarantine`` keeps the row in a Delta table beside mirror and
+    change log, and the table goes on: the row that it is about is missing, stale or left over in the mirror until
+    ``redolake table resnapshot`` or ``redolake repair``."""
+
+    quarantine_rows_max: Annotated[int, Field(gt=0)] = 1000
+    """A table with more rows in quarantine stops."""
 
     on_unlogged: Literal["stop", "resnapshot", "ignore"] = "stop"
     """Something was written without redo into a tablespace of the table (UNRECOVERABLE_CHANGE# of a data file grew). Oracle does not say
@@ -143,7 +148,7 @@ class TableConfig(ConfigModel):
     on_unsupported_ddl: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_unsupported_ddl``, for this table; by default that of the source."""
 
-    on_undecodable: Literal["stop", "resnapshot"] | None = None
+    on_undecodable: Literal["stop", "resnapshot", "quarantine"] | None = None
     """As ``policies.on_undecodable``, for this table; by default that of the source."""
 
     on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
@@ -201,7 +206,7 @@ def _checked(text: str, parse: Callable[[str], object]) -> str:
     return text
 
 
-Policy = Literal["stop", "resnapshot", "remove", "ignore"]
+Policy = Literal["stop", "resnapshot", "remove", "ignore", "quarantine"]
 
 CloseAt = Literal["completed_logs", "online"]
 

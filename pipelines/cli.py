@@ -96,6 +96,9 @@ table.command("pause", short_help="Capture, but do not apply.")(tables.pause)
 table.command("resume", short_help="Continue paused or failed tables.")(tables.resume)
 table.command("resnapshot", short_help="Read tables again.")(tables.resnapshot)
 table.command("rebuild", short_help="Write a lost mirror from its change log.")(tables.rebuild)
+table.command("quarantine", short_help="Say which redo rows could not be decoded, and why.")(
+    tables.quarantine
+)
 table.command("purge-column", short_help="Remove an excluded column from the lake.")(
     tables.purge_column
 )

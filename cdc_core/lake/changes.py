@@ -1,14 +1,20 @@
-"""What kinds of changes are in the change log? Asked in SQL, where a table is derived from all of it."""
+"""What kinds of changes are in the change log, and which are a window's?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from cdc_core.lake.history import read_log
 from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import delta
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import ORDINAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +43,21 @@ def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts
         absent=tuple(column for column in schema.column_names if column in named),
         moved_absent=row["moved_absent"],
     )
+
+
+def ordinals_of(changelog: str, scn_high: int) -> npt.NDArray[np.int64]:
+    """The ordinals of one window's changes; needs no Spark."""
+    if read_log(changelog) is None:
+        return np.empty(0, np.int64)
+    from deltalake import DeltaTable
+
+    found = DeltaTable(changelog).to_pyarrow_table(
+        columns=[ORDINAL, "_cdc_snapshot"], filters=[("_cdc_window", "=", scn_high)]
+    )
+    ordinals: npt.NDArray[np.int64] = found.filter(pc.is_null(found["_cdc_snapshot"]))[
+        ORDINAL
+    ].to_numpy()
+    return ordinals
 
 
 def window_sql(changelog: str, scn_high: int) -> str:

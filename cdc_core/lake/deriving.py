@@ -12,6 +12,7 @@ from cdc_core.lake.carry import carried_sql, history_origin
 from cdc_core.lake.changes import change_facts
 from cdc_core.lake.evolution import added_columns
 from cdc_core.lake.history import read_log
+from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.work import TableWork
@@ -58,7 +59,8 @@ def derived_sql(
         facts = change_facts(session, whole, schema)
         origin = history_origin(whole, schema, facts.absent)
         near = f"({carried_sql(whole, schema, facts.absent, defaults, origin)})"
-    reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults)
+    has_gaps = QuarantineTable(work).exists
+    reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults, has_gaps=has_gaps)
     if wanted is not None:
         same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
         reduced = f"SELECT d.* FROM ({reduced}) d LEFT SEMI JOIN {wanted} w ON {same}"

@@ -20,7 +20,8 @@ from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.evolution import is_settled, settle_schema
 from cdc_core.lake.history import read_commits, read_log, version_at
 from cdc_core.lake.purging import purge_column
-from cdc_core.lake.replay import rebuild_mirror, replay_window
+from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
 from cdc_core.lake.spark import SparkSource, start_session
 from cdc_core.lake.taken import Taken, read_taken
 from cdc_core.lake.windows import apply_window
@@ -92,6 +93,7 @@ class Lake:
         covered_scn: int = 0,
         earlier: Sequence[TableSchema] = (),
         late_above: int | None = None,
+        quarantine_max: int | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror, each once.
@@ -109,6 +111,8 @@ class Lake:
             earlier: The table's other versions, by which rows written before a DDL are decoded.
             late_above: The SCN at which the table was read, if commits that belong to earlier windows came to light with this
                 one: those above it are taken too. None if there are none.
+            quarantine_max: So many rows that cannot be decoded may be in the table's quarantine; None where the first one stops
+                the table.
             fence: Called right before each commit.
 
         Raises:
@@ -130,7 +134,56 @@ class Lake:
             decode=self._decode,
             earlier=earlier,
             late_above=late_above,
+            quarantine_max=quarantine_max,
         )
+
+    def restore_quarantine(
+        self,
+        manifest: WindowManifest,
+        table: TableId,
+        schema: TableSchema,
+        redo_paths: Sequence[str],
+        transactions_paths: Sequence[str],
+        generation: int = 0,
+        *,
+        covered_scn: int = 0,
+        earlier: Sequence[TableSchema] = (),
+        late_above: int | None = None,
+        fence: Fence = no_fence,
+    ) -> int:
+        """Put the rows of an applied window that its change log does not have into quarantine again, where they are lost; return
+        how many of the table are there. Arguments as for :meth:`apply_window`."""
+        return restore_quarantine(
+            self._work(table, generation, fence),
+            manifest,
+            schema,
+            redo_paths,
+            transactions_paths,
+            covered_scn=covered_scn,
+            decode=self._decode,
+            earlier=earlier,
+            late_above=late_above,
+        )
+
+    def resolve_quarantine(
+        self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence
+    ) -> int:
+        """Note that the table's rows were read at an SCN, so that rows in quarantine that committed up to there count no more;
+        return how many count still. Needs no Spark; repeatable."""
+        quarantine = QuarantineTable(self._work(table, generation, fence))
+        quarantine.resolve(scn)
+        return quarantine.count_unresolved()
+
+    def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
+        """How many rows of the table are in quarantine, by operation and reason; needs no Spark."""
+        return QuarantineTable(self._work(table, 0, no_fence)).reasons()
+
+    def purge_quarantine(
+        self, table: TableId, generation: int = 0, *, fence: Fence = no_fence
+    ) -> list[str]:
+        """Remove the redo text of all rows in quarantine; return the folders on which VACUUM must be run. Repeatable."""
+        quarantine = QuarantineTable(self._work(table, generation, fence))
+        return [quarantine.path] if quarantine.forget_text() else []
 
     def apply_chunk(
         self,

@@ -33,7 +33,12 @@ SNAPSHOT_HINT = "Take a new snapshot of the table."
 
 
 def reduced_sql(
-    changes: str, schema: TableSchema, *, absent: Sequence[str], defaults: Mapping[str, str]
+    changes: str,
+    schema: TableSchema,
+    *,
+    absent: Sequence[str],
+    defaults: Mapping[str, str],
+    has_gaps: bool = False,
 ) -> str:
     """SELECT with one row per key that ``changes`` touch.
 
@@ -43,6 +48,7 @@ def reduced_sql(
         absent: Columns that some change does not carry; the others are taken from the last image as a whole.
         defaults: SQL of the default of each column that was added to the table. Rows that were inserted before have it; a
             column that was there when a row was inserted, and that the insert does not list, is NULL.
+        has_gaps: Changes of the table are in quarantine.
 
     Returns:
         SQL of the table's columns, ``_cdc_commit_scn`` and ``_cdc_ordinal`` (position of the key's last change),
@@ -97,7 +103,7 @@ keyed AS (
     BOOL_OR(ambiguous) AS ambiguous, COALESCE(BOOL_OR(twice), FALSE) AS twice{present}
   FROM based GROUP BY {keys}
 )
-{_final_select(schema, absent, defaults)}
+{_final_select(schema, absent, defaults, has_gaps=has_gaps)}
 FROM grouped
 """
 
@@ -131,7 +137,9 @@ def moved_sql(schema: TableSchema) -> str:
     return f"(_cdc_op = 'u' AND NOT ({same}))"
 
 
-def _final_select(schema: TableSchema, absent: Sequence[str], defaults: Mapping[str, str]) -> str:
+def _final_select(
+    schema: TableSchema, absent: Sequence[str], defaults: Mapping[str, str], *, has_gaps: bool
+) -> str:
     slots = {column: f"v{i}" for i, column in enumerate(absent)}
     columns = []
     for at, column in enumerate(schema.column_names):
@@ -154,15 +162,18 @@ def _final_select(schema: TableSchema, absent: Sequence[str], defaults: Mapping[
     missing = (
         f"IF(last.kind = 'del', CAST(ARRAY() AS ARRAY<STRING>), CAST({missing} AS ARRAY<STRING>))"
     )
+    after_delete = "base.kind = 'del' AND last.kind = 'set'"
+    if has_gaps:
+        after_delete += f" AND SIZE({missing}) > 0"
     return f"""SELECT {", ".join(columns)}, pos.cs AS _cdc_commit_scn, pos.o AS _cdc_ordinal,
   CASE
     WHEN ambiguous THEN {_stop(schema, "a key was moved to and deleted in one transaction, and LogMiner does not say by which rows")}
     WHEN twice THEN {_stop(schema, "two rows have one key at the end of a transaction")}
-    WHEN base.kind = 'del' AND last.kind = 'set' THEN {_stop(schema, "a row was updated after it had been deleted")}
+    WHEN {after_delete} THEN {_stop(schema, "a row was updated after it had been deleted")}
     WHEN last.kind = 'del' THEN 'del' ELSE 'row'
   END AS _cdc_kind,
   {missing} AS _cdc_missing,
-  COALESCE(base.kind = 'put', FALSE) AS _cdc_lost, new AS _cdc_new"""
+  COALESCE(base.kind = 'put', FALSE) AS _cdc_lost, {"FALSE" if has_gaps else "new"} AS _cdc_new"""
 
 
 def _stop(schema: TableSchema, message: str) -> str:

@@ -7,20 +7,27 @@ differs: no transaction identifier is needed, since doing it twice changes nothi
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from cdc_core.errors import LakeError, NotYetError
-from cdc_core.lake.changes import change_facts, window_sql
+from cdc_core.lake.changes import change_facts, ordinals_of, window_sql
 from cdc_core.lake.deriving import derived_sql, rederived_sql
 from cdc_core.lake.evolution import settle_schema
 from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_report, merged
+from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import quote_name
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.committed import read_committed
+from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.stage.quarantine import left_out_rows
+from cdc_core.stage.window import surviving_rows
 
 
 def replay_window(
@@ -65,6 +72,32 @@ def replay_window(
         force=True,
     )
     return merge_report(work.table, counts, count, started)
+
+
+def restore_quarantine(
+    work: TableWork,
+    manifest: WindowManifest,
+    schema: TableSchema,
+    redo_paths: Sequence[str],
+    transactions_paths: Sequence[str],
+    *,
+    covered_scn: int,
+    decode: Callable[[Any, TableSchema], Any],
+    earlier: Sequence[TableSchema],
+    late_above: int | None,
+) -> int:
+    """Put the rows of an applied window that its change log does not have into quarantine again; return how many of the table
+    are there. Those that are there already stay as they are."""
+    window, quarantine = manifest.window, QuarantineTable(work)
+    if window.scn_high not in quarantine.counts():
+        committed = read_committed(transactions_paths, work.table, window, late_above=late_above)
+        decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), schema.excluded)
+        rows = surviving_rows(committed, work.table, window, redo_paths)
+        known = ordinals_of(work.changelog, window.scn_high)
+        quarantine.put(
+            left_out_rows(rows, known, decoder, covered_scn=covered_scn), window.scn_high
+        )
+    return quarantine.count_unresolved()
 
 
 def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:

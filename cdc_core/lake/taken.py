@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.history import DeltaCommit, DeltaLog, read_commits, read_log
+from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import TableApplied
 
@@ -39,15 +40,19 @@ def read_taken(work: TableWork) -> Taken:
     if mirror is None or any(one.metadata.get("kind") == "rebuild" for one in commits):
         transactions = {**_of_changelog(work, changelog, commits), **transactions}
     known = known_schema(changelog)
+    windows = {
+        int(one.metadata["scn_high"]): _brought(work, one)
+        for one in commits
+        if one.metadata.get("kind") == "window" and one.metadata.get("changes")
+    }
+    for scn_high, rows in QuarantineTable(work).counts().items():
+        brought = windows.get(scn_high, TableApplied(table=work.table))
+        windows[scn_high] = replace(brought, quarantined=rows)
     return Taken(
         window_scn=transactions.get(work.window_app),
         schema_scn=known.scn_from if known else None,
         chunks=_chunks(work, transactions, commits),
-        windows={
-            int(one.metadata["scn_high"]): _brought(work, one)
-            for one in commits
-            if one.metadata.get("kind") == "window" and one.metadata.get("changes")
-        },
+        windows=windows,
         lacks_mirror=mirror is None and bool(transactions),
     )
 

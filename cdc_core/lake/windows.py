@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import LakeError, NotYetError, WindowConflictError
+from cdc_core.lake.appending import commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import window_sql
 from cdc_core.lake.deriving import rederived_sql
 from cdc_core.lake.evolution import added_columns, check_mirror, settle_schema
 from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.merge import merge_report, merged
+from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
@@ -26,9 +29,10 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import WindowChanges
-from cdc_core.stage.committed import CommittedTransactions, read_committed
+from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
+from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
 from cdc_core.stage.reducing import merge_sources
 from cdc_core.stage.window import staged_changes
 
@@ -45,13 +49,16 @@ def apply_window(
     decode: Callable[[Any, TableSchema], Any],
     earlier: Sequence[TableSchema] = (),
     late_above: int | None = None,
+    quarantine_max: int | None = None,
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
     Where commits came to light with this window that belong to earlier ones, newer changes of their keys may be in the mirror, or
     have deleted them: the window's keys are then derived from the whole change log, as when a window is replayed.
 
-    Repeating it at any point gives the same tables: each of the two commits carries the window in its transaction
+    With ``quarantine_max``, so many rows that cannot be decoded may be in the table's quarantine.
+
+    Repeating it at any point gives the same tables: each of the commits carries the window in its transaction
     identifier, and what is merged is read back from the change log's files.
     """
     started = time.monotonic()
@@ -69,41 +76,54 @@ def apply_window(
         work.create_tables(schema)
     excluded = schema.excluded
     check_mirror(work, schema := settle_schema(work, schema), work.require_mirror())
+    quarantine = QuarantineTable(work)
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
     if not files:
         decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), excluded)
-        files = _append_changes(work, window, committed, redo_paths, decoder)
-    if not files:  # everything was taken back
-        return TableApplied(table=work.table, seconds=time.monotonic() - started)
-    filesystem, root = filesystem_of(work.changelog)
-    changes = WindowChanges(
-        filesystem, [f"{root}/{file}" for file in files], schema, window.scn_high
-    )
-    try:
-        counts, count = _merge(work, window, schema, changes, covered_scn, committed.late > 0)
-    finally:
-        changes.close()
-    return merge_report(work.table, counts, count, started)
+        sieve = None
+        if quarantine_max is not None:
+            room = quarantine_max - quarantine.count_unresolved()
+            sieve = Sieve(decoder, quarantine.suspects(), covered_scn=covered_scn, room=room)
+        changes = staged_changes(committed, work.table, window, redo_paths, decoder, sieve)
+        files = _append_changes(work, window, decoder.schema, changes, quarantine, sieve)
+    put = quarantine.counts()
+    found = TableApplied(table=work.table, seconds=time.monotonic() - started)
+    if files:  # not everything was taken back, or went into quarantine
+        merging = _Merging(work, window, schema, covered_scn, committed.late > 0, bool(put))
+        found = merging.merge_files(files, started)
+    in_quarantine = quarantine.count_unresolved()
+    quarantined = put.get(window.scn_high, 0)
+    return replace(found, quarantined=quarantined, in_quarantine=in_quarantine)
 
 
 def _append_changes(
     work: TableWork,
     window: ScnWindow,
-    committed: CommittedTransactions,
-    redo_paths: Sequence[str],
-    decoder: ChangeDecoder,
+    schema: TableSchema,
+    changes: Iterable[pa.RecordBatch],
+    quarantine: QuarantineTable,
+    sieve: Sieve | None,
 ) -> list[str]:
-    """Append the window to the change log; returns the names of the files that it has there."""
-    file = work.append_rows(
-        work.changelog,
-        change_schema(decoder.schema),
-        staged_changes(committed, work.table, window, redo_paths, decoder),
-        "appending a window to the change log",
-        _metadata(work, window),
-        (work.window_app, window.scn_high),
-        indexed=CHANGELOG_INDEXED,
+    """Append the window to the change log, after what cannot be decoded of it is in quarantine; returns the names of the files
+    that it has there."""
+    columns = change_schema(schema)
+    file = write_file(work.changelog, columns, changes, CHANGELOG_INDEXED)
+    quarantine.put(
+        QUARANTINE_SCHEMA.empty_table() if sieve is None else sieve.rows, window.scn_high
     )
-    return [] if file is None else [file.name]
+    if file is None:
+        return []
+    commit_files(
+        work.changelog,
+        columns,
+        [file],
+        metadata=_metadata(work, window),
+        txn=(work.window_app, window.scn_high),
+        fence=work.fence,
+        doing="appending a window to the change log",
+        facts=work.facts(),
+    )
+    return [file.name]
 
 
 def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
@@ -111,49 +131,70 @@ def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
     return work.metadata("window", window.scn_high, **facts)
 
 
-def _merge(
-    work: TableWork,
-    window: ScnWindow,
-    schema: TableSchema,
-    changes: WindowChanges,
-    covered_scn: int,
-    is_late: bool,
-) -> tuple[list[Any], int]:
-    """Merge the window's changes into the mirror; returns MERGE's counts, and the number of changes."""
-    facts = changes.facts()
-    count, absent = facts.changes, facts.absent
-    session = work.session_for(count)
-    commit: dict[str, Any] = {
-        "doing": "merging a window into the mirror",
-        "metadata": _metadata(work, window, changes=count),
-        "txn": (work.window_app, window.scn_high),
-        "covered_scn": covered_scn,
-        "force": is_late,
-    }
-    if is_late:
-        sql, absent = rederived_sql(
-            work, session, window_sql(work.changelog, window.scn_high), schema,
-            position=window.scn_high, covered_scn=covered_scn, is_late=True,
-        )  # fmt: skip
-    elif facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog))):
-        # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key; rows
-        # from before a column was added have its default.
-        sql = _carried_sql(work, window.scn_high, schema, absent)
-    else:
-        with staged_frame(work, session, merge_sources(changes, schema, absent)) as frame:
-            return merged(work, frame, schema, absent=absent, **commit), count
-    with translated("reducing a window", **work.facts()):
-        # MERGE looks at its source several times; it shall plan and compute the reduction once.
-        frame = session.sql(sql).localCheckpoint()
-    return merged(work, frame, schema, absent=absent, **commit), count
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    """How one window's changes are merged into the mirror. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
+    changes of the table went into quarantine."""
 
+    work: TableWork
+    window: ScnWindow
+    schema: TableSchema
+    covered_scn: int
+    is_late: bool
+    has_gaps: bool
 
-def _carried_sql(work: TableWork, scn_high: int, schema: TableSchema, absent: Sequence[str]) -> str:
-    """One row per key, in which changes of key carry the columns that can be proved."""
-    defaults = added_columns(read_log(work.changelog))
-    origin = mirror_origin(work.mirror, schema, absent)
-    rows = carried_sql(window_sql(work.changelog, scn_high), schema, absent, defaults, origin)
-    return reduced_sql(f"({rows})", schema, absent=absent, defaults=defaults)
+    def merge_files(self, files: Sequence[str], started: float) -> TableApplied:
+        """Merge what these files of the change log have of the window."""
+        filesystem, root = filesystem_of(self.work.changelog)
+        paths = [f"{root}/{file}" for file in files]
+        changes = WindowChanges(filesystem, paths, self.schema, self.window.scn_high)
+        try:
+            counts, count = self._merge(changes)
+        finally:
+            changes.close()
+        return merge_report(self.work.table, counts, count, started)
+
+    def _merge(self, changes: WindowChanges) -> tuple[list[Any], int]:
+        """MERGE's counts, and the number of changes."""
+        work, schema, scn_high = self.work, self.schema, self.window.scn_high
+        facts = changes.facts()
+        count, absent = facts.changes, facts.absent
+        session = work.session_for(count)
+        commit: dict[str, Any] = {
+            "doing": "merging a window into the mirror",
+            "metadata": _metadata(work, self.window, changes=count),
+            "txn": (work.window_app, scn_high),
+            "covered_scn": self.covered_scn,
+            "force": self.is_late,
+        }
+        if self.is_late:
+            sql, absent = rederived_sql(
+                work, session, window_sql(work.changelog, scn_high), schema,
+                position=scn_high, covered_scn=self.covered_scn, is_late=True,
+            )  # fmt: skip
+        elif facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog))):
+            # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key;
+            # rows from before a column was added have its default.
+            sql = self._carried_sql(absent)
+        else:
+            parts = merge_sources(changes, schema, absent, has_gaps=self.has_gaps)
+            with staged_frame(work, session, parts) as frame:
+                return merged(work, frame, schema, absent=absent, **commit), count
+        with translated("reducing a window", **work.facts()):
+            # MERGE looks at its source several times; it shall plan and compute the reduction once.
+            frame = session.sql(sql).localCheckpoint()
+        return merged(work, frame, schema, absent=absent, **commit), count
+
+    def _carried_sql(self, absent: Sequence[str]) -> str:
+        """One row per key, in which changes of key carry the columns that can be proved."""
+        work, schema = self.work, self.schema
+        defaults = added_columns(read_log(work.changelog))
+        origin = mirror_origin(work.mirror, schema, absent)
+        own = window_sql(work.changelog, self.window.scn_high)
+        rows = carried_sql(own, schema, absent, defaults, origin)
+        return reduced_sql(
+            f"({rows})", schema, absent=absent, defaults=defaults, has_gaps=self.has_gaps
+        )
 
 
 def _check_order(

@@ -43,7 +43,8 @@ class TableRecord:
 
     Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk
     was read, ``mirror_scn`` the SCN of which its mirror is an image (None until the snapshot is complete). ``generation``
-    counts how often its Delta tables were begun.
+    counts how often its Delta tables were begun. ``in_quarantine`` redo rows could not be decoded and no later snapshot has settled
+    them: the mirror is an image but for their rows.
 
     ``revision`` counts how often the store changed anything of this but the position, or the table's definitions.
     """
@@ -66,6 +67,7 @@ class TableRecord:
     trouble: Trouble | None = None
     read_again: tuple[ReadAgain, ...] = ()
     rest_waits: str | None = None
+    in_quarantine: int = 0
     revision: int = field(default=0, compare=False)
 
     @property

@@ -22,7 +22,9 @@ StepKind = Literal[
 class TableApplied:
     """What applying a window or chunk did to one table.
 
-    ``changes`` are rows of the change log. ``skipped``: it had been applied before, nothing was committed.
+    ``changes`` are rows of the change log. ``skipped``: it had been applied before, nothing was committed. ``quarantined`` redo rows
+    of the window could not be decoded and are in quarantine, as are ``in_quarantine`` rows of the table altogether that no later
+    snapshot has settled; None where nobody asked.
     """
 
     table: TableId
@@ -30,6 +32,8 @@ class TableApplied:
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
+    quarantined: int = 0
+    in_quarantine: int | None = None
     seconds: float = 0.0
     skipped: bool = False
 
@@ -85,7 +89,8 @@ class TableStatus:
     after an ad hoc snapshot before that is true again. ``reason``, ``way_out`` and ``since`` (ISO 8601) say why and since when
     it does not go on by itself; ``stopped_scn`` is where its stream ended; ``asked_by`` who asked for that (``command``,
     ``configuration``, ``policy``), None where nobody did; ``read_again`` what policies had it read again for;
-    ``rest_waits`` why a table that has left does not take what belongs to it still."""
+    ``rest_waits`` why a table that has left does not take what belongs to it still; ``in_quarantine`` counts redo rows that could
+    not be decoded, so that as many rows of the mirror may be missing, stale or left over."""
 
     table: str
     state: str
@@ -105,6 +110,7 @@ class TableStatus:
     asked_by: str | None = None
     read_again: tuple[Answered, ...] = ()
     rest_waits: str | None = None
+    in_quarantine: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

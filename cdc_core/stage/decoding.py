@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from cdc_core.decode.dml import decode_dml
 from cdc_core.decode.plan import plan_table
+from cdc_core.decode.redact import redact_column
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
@@ -33,6 +34,17 @@ _PROBLEMS = {
     UNMATCHED: "a partial rollback undoes a row that the transaction's redo does not have",
     ROW_ID_UNKNOWN: "a partial rollback undoes a row whose address LogMiner does not know",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A redo row that cannot become a change without guessing: where it is, and why. ``row_id`` is None where LogMiner does not
+    know it."""
+
+    ordinal: int
+    commit_scn: int
+    row_id: str | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +89,41 @@ class ChangeDecoder:
             for at in np.unique(chosen).tolist()
         ]
         return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+    def split(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], list[Refused]]:
+        """The changes of those rows that can be decoded, and the rows that cannot.
+
+        Raises:
+            DecodeError: What is not understood is not about one row: how a transaction took rows back, for example.
+            SchemaMismatchError: As when all rows are decoded.
+        """
+        changes: list[pa.RecordBatch] = []
+        refused: list[Refused] = []
+        waiting = [rows]
+        while waiting:
+            part = waiting.pop()
+            if part.num_rows == 0:
+                continue
+            try:
+                changes.append(self(part))
+            except DecodeError as error:
+                row = _row_of(error, part)
+                if row is None or part["problem"][row].as_py() is not None:
+                    raise
+                refused.append(_refused(error, part, row))
+                waiting += [part.slice(row + 1), part.slice(0, row)]
+        return changes, sorted(refused, key=lambda one: one.ordinal)
+
+    def redacted(self, rows: pa.Table) -> pa.Array:
+        """The redo text of rows without the values of columns that are left out; NULL where these cannot be told apart."""
+        text = rows["sql_redo"].combine_chunks()
+        excluded = frozenset((*self.excluded, *self.schema.excluded))
+        if not excluded:
+            return text
+        codes = rows["operation_code"].combine_chunks()
+        is_plain = pc.is_in(codes, value_set=pa.array(list(_OPS), codes.type))
+        safe = redact_column(text, self.schema, excluded)
+        return pc.if_else(is_plain, safe, pa.scalar(None, text.type))
 
     def _versions(self) -> tuple[TableSchema, ...]:
         known = {version.scn_from: version for version in (*self.earlier, self.schema)}
@@ -150,7 +197,7 @@ class ChangeDecoder:
                 **where,
             )
         if code not in _OPS:
-            name = _operation_name(code)
+            name = operation_name(code)
             raise DecodeError(f"operation {name} is not supported", hint=_WAY_OUT, **where)
         raise DecodeError(
             "LogMiner could not translate a change (STATUS 2 or 3)", hint=_WAY_OUT, **where
@@ -229,7 +276,26 @@ def _known_row_ids(row_ids: pa.Array) -> pa.Array:
     return pc.if_else(pc.fill_null(unknown, True), pa.scalar(None, row_ids.type), row_ids)
 
 
-def _operation_name(code: Any) -> str:
+def _row_of(error: DecodeError, rows: pa.Table) -> int | None:
+    """Which row the error is about; None if it is about no single one."""
+    ordinal = error.facts.get("ordinal")
+    row: int = pc.index(rows["ordinal"], ordinal).as_py() if isinstance(ordinal, int) else -1
+    return row if row >= 0 else None
+
+
+def _refused(error: DecodeError, rows: pa.Table, row: int) -> Refused:
+    row_id = rows["row_id"][row].as_py()
+    column = error.facts.get("column")
+    return Refused(
+        rows["ordinal"][row].as_py(),
+        rows["commit_scn"][row].as_py(),
+        None if row_id == UNKNOWN_ROW_ID else row_id,
+        error.message if column is None else f"{error.message} (column={column})",
+    )
+
+
+def operation_name(code: Any) -> str:
+    """What LogMiner's operation code is called; the number of one that has no name here."""
     try:
         return Operation(code).name
     except ValueError:

@@ -14,6 +14,9 @@ transaction is refused.
 the key carries are missing and keep the mirror's value. After an insert they are NULL, since LogMiner lists what the row holds,
 and Oracle writes a column's DEFAULT into a row that is inserted without it.
 
+**Gaps.** Where changes of the table are in quarantine (:mod:`cdc_core.stage.quarantine`), the delete or insert that explains an event may be
+missing: an insert may meet a row whose delete is there, and an update that carries all columns may follow a delete, and puts its key.
+
 ``lake.reduce`` is the same rule in SQL, for what is derived from a whole change log; one test holds both to each other.
 """
 
@@ -89,13 +92,16 @@ class _Events:
         return _Events(*(getattr(self, name)[places] for name in self.__slots__))
 
 
-def reduce_changes(changes: LightChanges, schema: TableSchema, absent: Sequence[str]) -> Reduced:
+def reduce_changes(
+    changes: LightChanges, schema: TableSchema, absent: Sequence[str], *, has_gaps: bool = False
+) -> Reduced:
     """Find the one row per key.
 
     Args:
         changes: All changes of the window that touch a key of the part.
         schema: The table.
         absent: Columns that some change does not carry.
+        has_gaps: Changes of the table are in quarantine.
 
     Raises:
         DecodeError: It cannot be said which row a key has.
@@ -123,7 +129,7 @@ def reduce_changes(changes: LightChanges, schema: TableSchema, absent: Sequence[
     # Rows that are there stand behind those that went: two rows may have shared the key.
     there = events.kind != _DEL
     events = events.picked(np.lexsort((events.ordinal, there, events.commit_scn, events.key)))
-    return _last_of_each(events, changes, schema, absent, gone)
+    return _last_of_each(events, changes, schema, absent, gone, has_gaps=has_gaps)
 
 
 def _events(changes: LightChanges) -> _Events:
@@ -219,6 +225,8 @@ def _last_of_each(
     schema: TableSchema,
     absent: Sequence[str],
     gone: Flags,
+    *,
+    has_gaps: bool,
 ) -> Reduced:
     """The last event of each key; events stand in the order of keys and positions."""
     if len(events.key) == 0:  # whatever came in the window went in it
@@ -230,7 +238,8 @@ def _last_of_each(
     base = np.maximum.reduceat(np.where(events.kind != _SET, places, -1), starts)
     base_kind = np.where(base < 0, _SET, events.kind[base])
     is_gone = events.kind[last] == _DEL
-    if ((base_kind == _DEL) & ~is_gone).any():
+    after_delete = (base_kind == _DEL) & ~is_gone
+    if after_delete.any() and not has_gaps:
         raise _stop(schema, AFTER_DELETE)
     inserts = pc.equal(changes.table["_cdc_op"], "c").to_numpy()
     by_insert = (base >= 0) & inserts[events.change[base]]
@@ -243,6 +252,9 @@ def _last_of_each(
         values[column] = np.where(has & ~is_gone, numbers[events.change[found]], -1)
         if column not in schema.key:
             is_missing[column] = ~has & ~by_insert & ~is_gone
+            if (is_missing[column] & after_delete).any():
+                raise _stop(schema, AFTER_DELETE)
+    is_new = np.logical_or.reduceat(inserts[events.change], starts) & ~gone[events.key[starts]]
     return Reduced(
         rows=numbers[events.change[last]],
         is_gone=is_gone,
@@ -251,7 +263,7 @@ def _last_of_each(
         values=values,
         missing=_names(is_missing, len(last)),
         is_lost=base_kind == _PUT,
-        is_new=np.logical_or.reduceat(inserts[events.change], starts) & ~gone[events.key[starts]],
+        is_new=np.zeros_like(is_new) if has_gaps else is_new,
     )
 
 
@@ -282,7 +294,7 @@ def _names(flags: dict[str, Flags], rows: int) -> pa.ListArray:
 
 
 def merge_sources(
-    changes: WindowChanges, schema: TableSchema, absent: Sequence[str]
+    changes: WindowChanges, schema: TableSchema, absent: Sequence[str], *, has_gaps: bool = False
 ) -> Iterator[pa.Table]:
     """What is merged into the mirror, part by part: a table of :func:`merge_source` each.
 
@@ -291,7 +303,9 @@ def merge_sources(
     """
     for part in range(changes.parts):
         light = changes.light(part, changes.parts)
-        yield merge_source(changes, reduce_changes(light, schema, absent), schema)
+        yield merge_source(
+            changes, reduce_changes(light, schema, absent, has_gaps=has_gaps), schema
+        )
 
 
 def merge_source(changes: WindowChanges, reduced: Reduced, schema: TableSchema) -> pa.Table:

@@ -168,6 +168,13 @@ class StreamQueries:
                 connection, record, reason, way_out, self._database.now()
             )
 
+    def note_quarantine(self, source: str, table: TableId, rows: int) -> None:
+        """Note how many rows of a table are in quarantine. Repeatable."""
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is not None and record.in_quarantine != rows:
+                put_table(connection, replace(record, in_quarantine=rows))
+
     def forget_reason(self, source: str, table: TableId) -> None:
         """Take back what is said of a table that goes on."""
         with self._database.writing() as connection:

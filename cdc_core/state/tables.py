@@ -53,6 +53,7 @@ TABLES = Table(
     Column("trouble", String(20)),
     Column("read_again", Text),
     Column("rest_waits", Text),
+    Column("in_quarantine", BigInteger, nullable=False, server_default="0"),
     Column("revision", BigInteger, nullable=False),
 )
 
@@ -95,6 +96,7 @@ WINDOW_TABLES = Table(
     Column("rows_inserted", BigInteger, nullable=False),
     Column("rows_updated", BigInteger, nullable=False),
     Column("rows_deleted", BigInteger, nullable=False),
+    Column("quarantined", BigInteger, nullable=False, server_default="0"),
     Column("seconds", Float, nullable=False),
     Column("applied", Float, nullable=False),
 )

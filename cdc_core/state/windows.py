@@ -44,7 +44,7 @@ from cdc_core.state.sources import is_table, put_table, source_row, table_row
 from cdc_core.state.streams import end_stream
 from cdc_core.state.tables import TABLES, WINDOW_TABLES, WINDOWS
 
-_COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted")
+_COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted", "quarantined")
 
 
 class WindowQueries:
@@ -312,7 +312,7 @@ class WindowQueries:
             record = _known_window(connection, source, window)
             for table, scn in positions.items():
                 _advance(connection, record, table, scn)
-            if applied is not None and applied.changes:
+            if applied is not None and (applied.changes or applied.quarantined):
                 _keep_counts(connection, record, applied, self._database.now())
 
     def pass_retired(self, source: str, table: TableId, scn: Scn) -> None:

@@ -280,6 +280,15 @@ class Pipeline:
         with self._kept():
             return table_fates.purge_column(self._ctx, table, column)
 
+    def quarantine(self, table: TableId) -> dict[tuple[str, str], int]:
+        """How many rows are in quarantine, by operation and reason (:func:`tables.quarantine`)."""
+        return table_fates.quarantine(self._ctx, table)
+
+    def purge_quarantine(self, table: TableId) -> list[str]:
+        """Remove the redo text from a quarantine (:func:`tables.purge_quarantine`)."""
+        with self._kept():
+            return table_fates.purge_quarantine(self._ctx, table)
+
     # -- the metadata store ----------------------------------------------------------------------------------------
 
     def rebuild_state(self, *, replace: bool = False, dry_run: bool = False) -> StateRebuilt:

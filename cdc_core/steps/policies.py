@@ -33,9 +33,12 @@ def answer_to(record: TableRecord, policy: Policy, *, life: timedelta) -> Answer
     It stops for good where the policy had it read again after the same trouble, and that new snapshot is not complete, or is younger
     than ``life``.
     """
-    if policy == "ignore":  # it was stopped under another policy
+    if policy in {
+        "ignore",
+        "quarantine",
+    }:  # stopped under another policy, or by what is not about one row
         return "stop"
-    if policy != "resnapshot":
+    if policy == "stop" or policy == "remove":
         return policy
     before = next((one for one in record.read_again if one.trouble == record.trouble), None)
     if before is None or record.since is None:

@@ -34,6 +34,7 @@ from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts
 
 REPAIR_KEYS_MAX = 10_000
@@ -82,6 +83,8 @@ def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[Chun
     and those that Oracle does not have go. Beyond them the whole table is read again. The chunks go the way of every
     ad hoc snapshot, through change log and mirror, so that the log alone still gives the mirror.
 
+    Rows in quarantine up to that SCN count no more once the chunks are applied, or at once where nothing differs.
+
     Returns:
         The planned chunks; none if nothing differs.
 
@@ -96,6 +99,9 @@ def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[Chun
         if found.differences.count + found.wanted.differences_beyond:
             parts = _parts_to_repair(found)
             planned += plan_parts(ctx, table, at, prefix="r", parts=parts)
+        else:
+            with ctx.writing(table) as lease:
+                settle_quarantine(ctx, ctx.table_record(table), at, lease.check)
     return planned
 
 

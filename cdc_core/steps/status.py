@@ -61,6 +61,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 stopped_scn=record.stopped_scn if record else None,
                 asked_by=record.asked_by if record else None,
                 rest_waits=record.rest_waits if record else None,
+                in_quarantine=record.in_quarantine if record else 0,
                 read_again=tuple(
                     Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
                     for one in (record.read_again if record else ())

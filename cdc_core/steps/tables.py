@@ -171,8 +171,29 @@ def purge_column(ctx: Context, table: TableId, column: str) -> Purged:
             generation=record.generation,
             fence=lease.check,
         )
+        folders += ctx.lake.purge_quarantine(table, generation=record.generation, fence=lease.check)
     ctx.store.forget_reason(ctx.source, table)
     return Purged(tuple(folders), _landed_with(ctx, table, column))
+
+
+def quarantine(ctx: Context, table: TableId) -> dict[tuple[str, str], int]:
+    """How many redo rows of the table are in quarantine, by operation and reason.
+
+    Raises:
+        ConfigError: The table is not known.
+    """
+    return ctx.lake.quarantine_reasons(ctx.table_record(table).table)
+
+
+def purge_quarantine(ctx: Context, table: TableId) -> list[str]:
+    """Remove the redo text of all rows of the table that are in quarantine; return the folders on which VACUUM must be run.
+
+    Raises:
+        ConfigError: The table is not known.
+    """
+    record = ctx.table_record(table)
+    with ctx.writing(table) as lease:
+        return ctx.lake.purge_quarantine(table, generation=record.generation, fence=lease.check)
 
 
 def _landed_with(ctx: Context, table: TableId, column: str) -> tuple[str, ...]:

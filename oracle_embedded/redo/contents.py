@@ -41,6 +41,11 @@ class Contents:
         """The oddities that are shown now."""
         return self._sink.warts
 
+    @property
+    def untranslated(self) -> frozenset[bytes]:
+        """Rows whose SQL_REDO holds one of these texts are shown with STATUS 2."""
+        return self._sink.untranslated
+
     def rows(
         self,
         session: EngineSession,

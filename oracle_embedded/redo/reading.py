@@ -88,6 +88,10 @@ class Catalog(Protocol):
     def warts(self) -> frozenset[Wart]:
         """The oddities that are shown now."""
 
+    @property
+    def untranslated(self) -> frozenset[bytes]:
+        """Rows whose SQL_REDO holds one of these texts are shown with STATUS 2."""
+
     def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
         """A stored definition as the session's dictionary shows it."""
 
@@ -256,6 +260,7 @@ class Reading:
         unchecked = 0
         ordinal = 1
         plain = commit is None and not self._want_undo
+        untranslated = self._contents.untranslated
         unpack = store.unpack_image
         for record in records:
             record_id, log_id, position, scn, time, tx, op, flags, number, row_id, old, new = record
@@ -283,7 +288,7 @@ class Reading:
                     None if new is None else unpack(new),
                     row_id,
                 )
-                if len(redo) <= _SQL_BYTES_MAX:
+                if len(redo) <= _SQL_BYTES_MAX and not _holds(redo, untranslated):
                     yield make(
                         record_id,
                         scn,
@@ -310,6 +315,7 @@ class Reading:
             after = None if new is None else unpack(new)
             for row in self._shown_rows(thing, op, rollback, before, after, row_id):
                 written = row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
+                refused = _holds(row.redo, untranslated)
                 for part, undo_part, csf in _continued(row.redo, row.undo):
                     made = make(
                         record_id,
@@ -326,7 +332,7 @@ class Reading:
                         undo_part,
                         csf,
                         lob.NOT_EXECUTABLE if written else thing.info,
-                        STATUS_INVALID if written else thing.status,
+                        STATUS_INVALID if written or refused else thing.status,
                         commit_scn,
                         commit_time,
                         ordinal + row.closing,
@@ -549,6 +555,10 @@ def _continued(
     for at in range(count):
         redo_part, undo_part = (part[at] if at < len(part) else None for part in pieces)
         yield redo_part, undo_part, int(at + 1 < count)
+
+
+def _holds(redo: bytes | None, texts: frozenset[bytes]) -> bool:
+    return bool(texts) and redo is not None and any(text in redo for text in texts)
 
 
 def _pieces(text: bytes | None) -> list[bytes | None]:

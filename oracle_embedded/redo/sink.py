@@ -50,6 +50,7 @@ class Sink:
         self._database = database
         self._settings = settings
         self.warts = settings.warts
+        self.untranslated: frozenset[bytes] = frozenset()
         self.writer = RedoWriter(database, settings, late=Wart.LATE_REDO in settings.warts)
         self.supplemental: frozenset[str] = frozenset()
         self._session_threads: dict[int, int] = {}

@@ -26,6 +26,7 @@ _SEQUENCE = Parameter("SEQUENCE", OraType.NUMBER)
 _THREAD = Parameter("THREAD", OraType.NUMBER)
 _OF_THREAD = Parameter("THREAD", OraType.NUMBER, required=False, default=FIRST)
 _SHOWN = Parameter("SHOWN", OraType.NUMBER, required=False, default=1)
+_TEXT = Parameter("TEXT", OraType.VARCHAR, required=False, default=None)
 _HELD = Parameter("HELD", OraType.NUMBER, required=False, default=1)
 
 
@@ -46,7 +47,8 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
     * ``LOSE_END(session)``: no ROLLBACK record is written when that session's transaction is next rolled back, as was seen of sessions
       that were killed;
     * ``CLOSE_CONTAINER(name)``: another pluggable database is there, and closed; ``OPEN_CONTAINERS``: none is;
-    * ``SHOW_ROLE(role, open_mode)``: what V$DATABASE says of itself, such as ``PHYSICAL STANDBY`` and ``READ ONLY WITH APPLY``.
+    * ``SHOW_ROLE(role, open_mode)``: what V$DATABASE says of itself, such as ``PHYSICAL STANDBY`` and ``READ ONLY WITH APPLY``;
+    * ``LEAVE_UNTRANSLATED(text)``: rows whose SQL_REDO holds the text are shown with STATUS 2 from now on; none without a text.
 
     ``shown`` and ``held`` are 1 or 0.
     """
@@ -85,6 +87,12 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
     def show_role(_session: EngineSession, given: Arguments) -> None:
         sink.role, sink.open_mode = str(given["ROLE"]), str(given["OPEN_MODE"])
 
+    def leave(_session: EngineSession, given: Arguments) -> None:
+        text = given["TEXT"]
+        sink.untranslated = (
+            frozenset() if text is None else sink.untranslated | {str(text).encode()}
+        )
+
     def procedure(name: str, run: Run, *parameters: Parameter) -> Procedure:
         def call(session: EngineSession, arguments: Arguments) -> None:
             with database.writing():
@@ -109,6 +117,7 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
             Parameter("ROLE", OraType.VARCHAR),
             Parameter("OPEN_MODE", OraType.VARCHAR),
         ),
+        procedure("LEAVE_UNTRANSLATED", leave, _TEXT),
     ]
 
 

@@ -31,11 +31,12 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
     windows_planned, windows_captured, windows_applied, windows_inexact, open_transactions, oldest_open_scn, signals_pending, and tables, a
     list of {table, state, position, consistent_from, lag_scns, lag_seconds, snapshot_id, chunks_applied, chunks_planned,
-    last_window, position_time, reason, way_out, since, stopped_scn, asked_by, read_again, rest_waits}, and last_error of the window
+    last_window, position_time, reason, way_out, since, stopped_scn, asked_by, read_again, rest_waits, in_quarantine}, and last_error of the window
     that the tables wait for. The position is the SCN of which a mirror is an exact image; reason, way_out and since say why a
     table is stopped, stopped_scn where its stream ended, asked_by who wanted that (command, configuration, policy), read_again what
     policies had the table read again for, a list of
-    {policy, at, reason}, rest_waits why a table that has left does not take what belongs to it still. transactions_released is a
+    {policy, at, reason}, rest_waits why a table that has left does not take what belongs to it still, in_quarantine how many redo
+    rows could not be decoded, so that rows of the mirror are missing, stale or left over. transactions_released is a
     list of transactions that were given up ({xid, tables, start_scn, absent_scn, …}): Oracle no longer knows them.
     """
     with opened(config) as pipeline:
@@ -140,6 +141,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"[red]{one.table}[/] does not take the rest that belongs to it: {escape(one.rest_waits)}"
             )
             console.print(f"  `redolake table resume {one.table}` tries again.")
+        if one.in_quarantine:
+            console.print(
+                f"[red]{one.table}[/] has {one.in_quarantine} redo rows in quarantine: rows of its mirror are missing, stale or left "
+                f"over. `redolake table quarantine {one.table}` says why, `redolake repair --table {one.table}` puts them right.",
+                soft_wrap=True,
+            )
         for answer in one.read_again:
             console.print(
                 f"{one.table} was read again by {answer.policy} at {answer.at}: {escape(answer.reason)}"

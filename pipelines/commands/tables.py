@@ -173,6 +173,34 @@ def purge_column(
             console.print(f"  {folder}", soft_wrap=True)
 
 
+def quarantine(
+    table: Annotated[str, typer.Argument(metavar="OWNER.TABLE", help="The table.")],
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Remove the redo text of all rows, which holds values.")
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Count the redo rows of a table that could not be decoded, by operation and reason; never their values.
+
+    The rows are in a Delta table of their own, beside mirror and change log. `redolake repair` or `redolake table resnapshot` reads from
+    Oracle what they changed; they count no more then.
+    """
+    with opened(config, oracle=False) as pipeline:
+        found = pipeline.quarantine(TableId.parse(table))
+        folders = pipeline.purge_quarantine(TableId.parse(table)) if purge else []
+    console = out()
+    for (operation, reason), rows in found.items():
+        console.print(f"{rows:,} {operation}: {escape(reason)}", soft_wrap=True)
+    if not found:
+        console.print(f"no row of {table} is in quarantine")
+    if folders:
+        console.print(
+            "The redo text is gone. Delta's older versions hold it until VACUUM removes their files:"
+        )
+        for folder in folders:
+            console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS", soft_wrap=True)
+
+
 def show_tables(found: tuple[TableStatus, ...], console: Console) -> None:
     """Print the tables' states for people."""
     table = Table(box=None, pad_edge=False)

@@ -46,6 +46,7 @@ COMMANDS = [
     "table resume",
     "table resnapshot",
     "table purge-column",
+    "table quarantine",
     "oracle serve",
 ]
 

@@ -7,12 +7,14 @@ asked, in order.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig
@@ -27,6 +29,7 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
 
 Key = tuple[Any, ...]
@@ -45,8 +48,15 @@ class MemoryTable:
     read: dict[str, set[Key]] = field(default_factory=lambda: defaultdict(set))
     history: list[dict[str, Any]] = field(default_factory=list)
     brought: dict[int, TableApplied] = field(default_factory=dict)
+    quarantine: dict[int, pa.Table] = field(default_factory=dict)
     schema: TableSchema | None = None
     generation: int = 1
+
+    @property
+    def in_quarantine(self) -> pa.Table:
+        """The rows in quarantine that count still."""
+        rows = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *self.quarantine.values()])
+        return rows.filter(pc.is_null(rows["resolved_scn"]))
 
 
 @dataclass
@@ -99,6 +109,7 @@ class MemoryLake:
         covered_scn: int = 0,
         earlier: Sequence[TableSchema] = (),
         late_above: int | None = None,
+        quarantine_max: int | None = None,
         fence: Fence | None = None,
     ) -> TableApplied:
         found, window = self._begun(table, generation), manifest.window
@@ -113,8 +124,13 @@ class MemoryLake:
         rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
         excluded = schema.excluded
         schema = _settled(found, schema)
-        changes = _decoded(rows, schema, window, earlier, excluded)
+        decoder = ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier), excluded=excluded)
+        changes, refused = _decoded(rows, decoder, found, covered_scn, quarantine_max)
         self._enter("apply_window", table, window.key, fence)
+        found.quarantine.pop(window.scn_high, None)
+        if refused.num_rows:
+            found.quarantine[window.scn_high] = refused
+        self.before("quarantined", table)
         found.schema = schema
         is_late = any(change["_cdc_commit_scn"] <= window.scn_low for change in changes)
         if is_late:
@@ -125,8 +141,63 @@ class MemoryLake:
             if not is_late:
                 _take(found, schema, change, covered_scn)
         found.transactions[app] = window.scn_high
-        found.brought[window.scn_high] = TableApplied(table=table, changes=len(changes))
+        found.brought[window.scn_high] = TableApplied(
+            table=table,
+            changes=len(changes),
+            quarantined=refused.num_rows,
+            in_quarantine=found.in_quarantine.num_rows,
+        )
         return found.brought[window.scn_high]
+
+    def restore_quarantine(
+        self,
+        manifest: WindowManifest,
+        table: TableId,
+        schema: TableSchema,
+        redo_paths: Sequence[str],
+        transactions_paths: Sequence[str],
+        _generation: int = 0,
+        *,
+        covered_scn: int = 0,
+        earlier: Sequence[TableSchema] = (),
+        late_above: int | None = None,
+        **_options: Any,
+    ) -> int:
+        found, window = self.tables[table], manifest.window
+        if window.scn_high not in found.quarantine:
+            rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
+            decoder = ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier))
+            own = [one for one in found.changes if one["_cdc_window"] == window.scn_high]
+            known = np.array([one["_cdc_ordinal"] for one in own], np.int64)
+            pieces = [_table_of(rows)] if rows else []
+            left = left_out_rows(pieces, known, decoder, covered_scn=covered_scn)
+            if left.num_rows:
+                found.quarantine[window.scn_high] = left
+        return found.in_quarantine.num_rows
+
+    def resolve_quarantine(self, table: TableId, scn: int, **_options: Any) -> int:
+        found = self.tables[table]
+        for window, rows in found.quarantine.items():
+            resolved = [
+                scn if old is None and commit <= scn else old
+                for old, commit in zip(
+                    rows["resolved_scn"].to_pylist(),
+                    rows["_cdc_commit_scn"].to_pylist(),
+                    strict=True,
+                )
+            ]
+            place = rows.schema.get_field_index("resolved_scn")
+            found.quarantine[window] = rows.set_column(
+                place, "resolved_scn", pa.array(resolved, pa.int64())
+            )
+        return found.in_quarantine.num_rows
+
+    def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
+        rows = self.tables[table].in_quarantine.to_pylist()
+        return dict(Counter((row["operation"], row["reason"]) for row in rows))
+
+    def purge_quarantine(self, table: TableId, **_options: Any) -> list[str]:
+        return [f"quarantine/{table.path}"] if self.tables[table].quarantine else []
 
     def replay_window(
         self,
@@ -326,23 +397,39 @@ def _facts(group: list[dict[str, Any]]) -> list[RedoRow]:
 
 def _decoded(
     rows: list[dict[str, Any]],
-    schema: TableSchema,
-    window: ScnWindow,
-    earlier: Sequence[TableSchema],
-    excluded: tuple[str, ...],
-) -> list[dict[str, Any]]:
+    decoder: ChangeDecoder,
+    found: MemoryTable,
+    covered_scn: int,
+    quarantine_max: int | None,
+) -> tuple[list[dict[str, Any]], pa.Table]:
+    """The changes, and the rows for the quarantine."""
     if not rows:
-        return []
+        return [], QUARANTINE_SCHEMA.empty_table()
+    if quarantine_max is None:
+        return decoder(_table_of(rows)).to_pylist(), QUARANTINE_SCHEMA.empty_table()
+    before = found.in_quarantine
+    sieve = Sieve(
+        decoder,
+        Suspects.of(before["_cdc_row_id"].to_pylist()),
+        covered_scn=covered_scn,
+        room=quarantine_max - before.num_rows,
+    )
+    batches = list(sieve.take(sieve.split(_table_of(rows))))
+    changes = [change for batch in batches for change in batch.to_pylist()]
+    changes.sort(key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
+    return changes, sieve.rows
+
+
+def _table_of(rows: list[dict[str, Any]]) -> pa.Table:
     kinds = {
         "operation_code": pa.int32(),
         "status": pa.int32(),
         "thread": pa.int32(),
         "problem": pa.string(),
     }
-    columns = {name: pa.array([row[name] for row in rows], kinds.get(name)) for name in rows[0]}
-    decoder = ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier), excluded=excluded)
-    found: list[dict[str, Any]] = decoder(pa.table(columns)).to_pylist()
-    return found
+    return pa.table(
+        {name: pa.array([row[name] for row in rows], kinds.get(name)) for name in rows[0]}
+    )
 
 
 def _read_row(values: dict[str, Any] | None, scn: int) -> dict[str, Any]:
@@ -378,6 +465,10 @@ def _take(
         found.touched[new] = max(found.touched.get(new, -1), place[0])
         values, scn, ordinal = found.rows.get(new, ({}, -1, -1))
         if (place > (scn, ordinal)) and (scn >= 0 or place[0] > covered_scn or old is not None):
+            if old is not None and change["_cdc_absent"] and not (values or known):
+                raise LakeError(
+                    "a change does not carry all columns, and the mirror does not have its row"
+                )
             kept = {name: (values or known).get(name) for name in change["_cdc_absent"]}
             found.rows[new] = ({**after, **kept}, *place)
 

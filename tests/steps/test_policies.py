@@ -232,7 +232,7 @@ def test_a_table_of_a_pattern_has_its_patterns_policies() -> None:
 def test_a_policy_without_sense_is_refused(policies: dict[str, Any]) -> None:
     for model in (PolicyConfig, TableConfig):
         with pytest.raises(
-            ValidationError, match=r"Input should be 'stop' or '(remove|resnapshot)'"
+            ValidationError, match=r"Input should be 'stop'(,| or) '(remove|resnapshot)'"
         ):
             model(**{**policies, **({"name": "A.B"} if model is TableConfig else {})})
 

@@ -54,7 +54,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
             asked=_asked(record, manifest.schema),
             fence=lease.check,
         )
-        gone = _remove_gone(ctx, record, table, lease.check)
+        gone = _settle(ctx, record, table, lease.check)
         applied = replace(
             applied,
             changes=applied.changes + gone.changes,
@@ -92,24 +92,37 @@ def _asked(record: ChunkRecord, schema: TableSchema) -> list[tuple[Any, ...]] | 
     return [key_values(key, schema) for key in part.keys]
 
 
-def _remove_gone(
-    ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence
-) -> TableApplied:
-    """With the last chunk of a snapshot of the whole table: delete what no chunk has.
+def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence) -> TableApplied:
+    """With the last chunk of a snapshot of the whole table, delete what no chunk has. With the last one of such a snapshot, or of
+    a repair, the quarantine's rows up to it count no more: whatever they changed was read.
 
     It comes before the chunk is recorded as applied, so that a crash between the two finds it again.
     """
     chunks = ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
     others = [chunk for chunk in chunks if chunk.number != record.number]
-    if not all(is_of_whole_table(chunk) for chunk in chunks) or not all(
-        chunk.state == "applied" for chunk in others
-    ):
-        return TableApplied(table=record.table)
-    return ctx.lake.remove_gone(
-        record.table,
-        record.snapshot_id,
-        min(chunk.scn for chunk in chunks),
-        generation=table.generation,
-        position=table.mirror_scn,
-        fence=fence,
-    )
+    gone = TableApplied(table=record.table)
+    if not all(chunk.state == "applied" for chunk in others):
+        return gone
+    lowest = min(chunk.scn for chunk in chunks)
+    is_whole = all(is_of_whole_table(chunk) for chunk in chunks)
+    if is_whole:
+        gone = ctx.lake.remove_gone(
+            record.table,
+            record.snapshot_id,
+            lowest,
+            generation=table.generation,
+            position=table.mirror_scn,
+            fence=fence,
+        )
+    if is_whole or all(isinstance(chunk_part(chunk.range), ChunkKeys) for chunk in chunks):
+        settle_quarantine(ctx, table, lowest, fence)
+    return gone
+
+
+def settle_quarantine(ctx: Context, table: TableRecord, scn: int, fence: Fence) -> None:
+    """Rows in quarantine that committed at or below an SCN count no more, since all that they changed was read as of it."""
+    if table.in_quarantine:
+        rows = ctx.lake.resolve_quarantine(
+            table.table, scn, generation=table.generation, fence=fence
+        )
+        ctx.store.note_quarantine(ctx.source, table.table, rows)

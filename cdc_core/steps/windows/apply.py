@@ -135,8 +135,8 @@ def _apply_table(
             result = TableApplied(table=table)
             if str(table) in manifest.tables_committed:
                 covered = covered_scn(ctx, table)
-                late_above = _late_above(manifest, state, covered)
-                paths, transactions = _inputs(ctx, record, manifest, state, late_above)
+                late_above = late_commits_above(manifest, state, covered)
+                paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
                 result = ctx.lake.apply_window(
                     own,
                     table,
@@ -152,13 +152,34 @@ def _apply_table(
                         if version.schema.scn_from <= part.scn_high
                     ],
                     late_above=late_above,
+                    quarantine_max=_quarantine_max(ctx, table),
                     fence=lease.check,
                 )
         except TABLE_ERRORS as error:
             return error
         result = replace(result, seconds=seconds_since(started))
+        note_quarantine(ctx, table, manifest.window, result)
         ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
         return result
+
+
+def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: TableApplied) -> None:
+    """Note and tell how many rows of the table are in quarantine."""
+    if applied.in_quarantine is not None:
+        ctx.store.note_quarantine(ctx.source, table, applied.in_quarantine)
+    if applied.quarantined:
+        _LOG.warning(
+            "redo rows are in quarantine table=%s window=%s rows=%d all=%d",
+            table, window.key, applied.quarantined, applied.in_quarantine,
+        )  # fmt: skip
+
+
+def _quarantine_max(ctx: Context, table: TableId) -> int | None:
+    """How many rows the table's quarantine may hold; None where its policy is another."""
+    named = any(config.table == table for config in ctx.config.tables)
+    if not named or ctx.config.policy(table, "undecodable") != "quarantine":
+        return None
+    return ctx.config.policies.quarantine_rows_max
 
 
 def _behind_the_lake(ctx: Context, state: TableRecord, part: ScnWindow) -> tuple[TableRecord, Scn]:
@@ -194,7 +215,7 @@ def _stop_failed(
     )
 
 
-def _late_above(manifest: WindowManifest, state: TableRecord, covered: int) -> int | None:
+def late_commits_above(manifest: WindowManifest, state: TableRecord, covered: int) -> int | None:
     """The SCN at which the table was read: what committed above it and came to light with this window is taken with it; None
     where the table has nothing of that kind."""
     if str(state.table) not in manifest.tables_late:
@@ -202,7 +223,7 @@ def _late_above(manifest: WindowManifest, state: TableRecord, covered: int) -> i
     return max(covered, state.snapshot_scn or 0)
 
 
-def _inputs(
+def redo_inputs(
     ctx: Context,
     record: WindowRecord,
     manifest: WindowManifest,

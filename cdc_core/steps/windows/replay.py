@@ -8,9 +8,11 @@ from dataclasses import replace
 from cdc_core.errors import NotYetError
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.windows.apply import late_commits_above, redo_inputs
 from cdc_core.steps.windows.parts import stream_end, tables_in
 from cdc_core.steps.windows.shared import captured_window, covered_scn, side_by_side, window_report
 
@@ -24,7 +26,7 @@ def replay_window(
         NotYetError: A table has not taken the window yet: apply it first.
     """
     started = time.monotonic()
-    captured_window(ctx, window)
+    record = captured_window(ctx, window)
     manifest, _ = ctx.window_manifest(window)
     wanted = set(tables_in(manifest) if tables is None else tables)
     ends = {
@@ -43,22 +45,43 @@ def replay_window(
         )
     touched = [table for table in ends if str(table) in manifest.tables_committed]
     applied = side_by_side(
-        ctx, touched, lambda table: _replay_table(ctx, manifest, table, ends[table])
+        ctx, touched, lambda table: _replay_table(ctx, record, manifest, table, ends[table])
     )
     return ctx.reported(window_report("window-replayed", window, started, applied, repeated=True))
 
 
-def _replay_table(ctx: Context, manifest: WindowManifest, table: TableId, end: Scn) -> TableApplied:
+def _replay_table(
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, end: Scn
+) -> TableApplied:
+    """Where rows of the table are in quarantine, those of the window are put there again if they are lost."""
     started = time.monotonic()
     own = replace(manifest, window=ScnWindow(manifest.window.scn_low, end))
     with ctx.writing(table) as lease:
-        latest = ctx.visible(ctx.store.schema_versions(ctx.source, table)[-1].schema)
+        state = ctx.table_record(table)
+        versions = [ctx.visible(one.schema) for one in ctx.store.schema_versions(ctx.source, table)]
+        latest, covered = versions[-1], covered_scn(ctx, table)
         done = ctx.lake.replay_window(
             own,
             table,
             latest,
-            generation=ctx.table_record(table).generation,
-            covered_scn=covered_scn(ctx, table),
+            generation=state.generation,
+            covered_scn=covered,
             fence=lease.check,
         )
+        if state.in_quarantine:
+            late_above = late_commits_above(manifest, state, covered)
+            paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
+            rows = ctx.lake.restore_quarantine(
+                own,
+                table,
+                latest,
+                paths,
+                transactions,
+                generation=state.generation,
+                covered_scn=covered,
+                earlier=versions,
+                late_above=late_above,
+                fence=lease.check,
+            )
+            ctx.store.note_quarantine(ctx.source, table, rows)
         return replace(done, seconds=seconds_since(started))

@@ -1,0 +1,152 @@
+"""What does the quarantine table of a captured table hold, and how does it change? A small Delta table, without Spark.
+
+It has the redo rows that could not be decoded, window by window. It exists from the first such row on, and holds row values
+(``sql_redo``): it lies beside mirror and change log, with its own folder, so that readers of these need no right to it.
+
+A window's rows are put in the place of those that an earlier attempt left of the same window, in one commit with its own transaction
+identifier, and before the change log takes the window: so whoever finds the window in the change log finds its quarantine complete.
+A row counts until the table's rows were read at a later SCN, which is then its ``resolved_scn``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import CommitConflictError, LakeError
+from cdc_core.lake.appending import create_table
+from cdc_core.lake.history import read_log
+from cdc_core.lake.work import TableWork
+from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Suspects
+
+_DOING = "writing to the quarantine"
+
+
+class QuarantineTable:
+    """The quarantine of one captured table; empty where its Delta table is not there."""
+
+    def __init__(self, work: TableWork) -> None:
+        self._work = work
+        self.path = f"{work.root.rstrip('/')}/{work.source}/quarantine/{work.table.path}"
+        self.exists = read_log(self.path) is not None
+
+    def read(self, columns: list[str]) -> pa.Table:
+        """Some columns of all rows."""
+        if not self.exists:
+            return QUARANTINE_SCHEMA.empty_table().select(columns)
+        from deltalake import DeltaTable
+
+        return pa.table(DeltaTable(self.path).to_pyarrow_table(columns=columns))
+
+    def count_unresolved(self) -> int:
+        """How many rows count still."""
+        return int(self.read(["resolved_scn"])["resolved_scn"].null_count)
+
+    def counts(self) -> dict[int, int]:
+        """How many rows each window put there, by its scn_high."""
+        windows = self.read(["_cdc_window"])["_cdc_window"].combine_chunks().value_counts()
+        return {one["values"]: one["counts"] for one in windows.to_pylist()}
+
+    def suspects(self) -> Suspects:
+        """Whose former state is not certain."""
+        rows = self.read(["_cdc_row_id", "resolved_scn"])
+        return Suspects.of(rows.filter(pc.is_null(rows["resolved_scn"]))["_cdc_row_id"].to_pylist())
+
+    def reasons(self) -> dict[tuple[str, str], int]:
+        """How many rows count still, by operation and reason."""
+        rows = self.read(["operation", "reason", "resolved_scn"])
+        rows = rows.filter(pc.is_null(rows["resolved_scn"]))
+        found = rows.group_by(["operation", "reason"]).aggregate([([], "count_all")]).to_pylist()
+        return {
+            (one["operation"], one["reason"]): one["count_all"]
+            for one in sorted(found, key=lambda one: (-one["count_all"], one["reason"]))
+        }
+
+    def put(self, rows: pa.Table, window: int) -> None:
+        """Let these be the window's rows. Repeatable; makes no commit where they are there, or where there are none."""
+        there = self.read(["_cdc_window", "_cdc_ordinal", "reason"])
+        there = there.filter(pc.equal(there["_cdc_window"], window)).sort_by("_cdc_ordinal")
+        if there.equals(rows.select(there.column_names)):
+            return
+        if not self.exists:
+            self._create()
+        from deltalake import write_deltalake
+
+        with self._committing("quarantine", window) as properties:
+            write_deltalake(
+                self.path,
+                rows,
+                mode="overwrite",
+                predicate=f"_cdc_window = {window}",
+                commit_properties=properties,
+            )
+
+    def resolve(self, scn: int) -> None:
+        """Note that the table's rows were read at an SCN: rows that committed up to there count no more. Repeatable."""
+        rows = self.read(["_cdc_commit_scn", "resolved_scn"])
+        is_open = pc.and_(
+            pc.is_null(rows["resolved_scn"]), pc.less_equal(rows["_cdc_commit_scn"], scn)
+        )
+        if pc.any(is_open).as_py():
+            where = f"resolved_scn IS NULL AND _cdc_commit_scn <= {scn}"
+            self._update({"resolved_scn": str(scn)}, where, "resolve", scn)
+
+    def forget_text(self) -> bool:
+        """Remove the redo text of all rows; was there any? Old files hold it until VACUUM removes them. Repeatable."""
+        text = self.read(["sql_redo"])["sql_redo"]
+        if text.null_count == len(text):
+            return False
+        self._update({"sql_redo": "NULL"}, "sql_redo IS NOT NULL", "purge", 0)
+        return True
+
+    def _create(self) -> None:
+        properties = {
+            "delta.enableDeletionVectors": "false",
+            "delta.dataSkippingStatsColumns": "_cdc_window,_cdc_commit_scn,resolved_scn",
+            "redolake.source": self._work.source,
+            "redolake.table": str(self._work.table),
+            "redolake.role": "quarantine",
+        }
+        self._work.fence()
+        facts = self._work.facts(path=self.path)
+        create_table(self.path, QUARANTINE_SCHEMA, properties, doing=_DOING, facts=facts)
+        self.exists = True
+
+    def _update(self, values: dict[str, str], where: str, kind: str, scn: int) -> None:
+        from deltalake import DeltaTable
+
+        with self._committing(kind, scn) as properties:
+            DeltaTable(self.path).update(values, predicate=where, commit_properties=properties)
+
+    @contextmanager
+    def _committing(self, kind: str, scn: int) -> Iterator[Any]:
+        """What every commit must carry: fence, user metadata, transaction identifier."""
+        from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        app = f"{self._work.window_app}/{kind}"
+        metadata = self._work.metadata(kind, scn)
+        properties = CommitProperties(
+            custom_metadata={"userMetadata": metadata},
+            max_commit_retries=0,
+            app_transactions=[Transaction(app, scn)],
+        )
+        self._work.fence()
+        try:
+            yield properties
+        except CommitFailedError as error:
+            raise CommitConflictError(
+                f"{_DOING}: another writer committed to the same Delta table",
+                hint="Try again; a source must have one writer.",
+                **self._work.facts(),
+            ) from error
+        except (DeltaError, OSError) as error:
+            raise LakeError(
+                f"{_DOING}: delta-rs refused",
+                hint="The chained exception has its own words.",
+                **self._work.facts(),
+            ) from error

@@ -1,0 +1,155 @@
+"""Rows that cannot be decoded, in Delta: the quarantine table, and what the mirror becomes beside it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_core.errors import DecodeError
+from cdc_core.stage.quarantine import FOLLOWS, LEFT_OUT
+from tests.stage.landed import Source, Transaction, Window
+
+pytestmark = pytest.mark.spark
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class KillAt:
+    """A fence at which the process ends when it is asked for the n-th time."""
+
+    def __init__(self, nth: int) -> None:
+        self.left = nth
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+
+
+@pytest.fixture
+def lake(open_lake: Any, source: Source, row: Any) -> Any:
+    """Orders 1 to 9 by a first snapshot; the next window begins behind it."""
+    tx = source.begin()
+    for i in range(1, 10):
+        tx.insert(row(i), row_id=f"ROW{i}")
+    tx.commit()
+    lake = open_lake()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    return lake
+
+
+def refuse(tx: Transaction) -> None:
+    """LogMiner could not translate the transaction's last row."""
+    tx.source.pending[-1]["status"] = 2
+
+
+def first_window(source: Source, row: Any) -> Window:
+    """An insert, an update and a delete go into quarantine; another insert does not."""
+    tx = source.begin()
+    tx.insert(row(20), row_id="ROW20")
+    refuse(tx)
+    tx.insert(row(21), row_id="ROW21")
+    tx.update("ROW4", {"NAME": "lost"})
+    refuse(tx)
+    tx.delete("ROW3")
+    refuse(tx)
+    tx.commit()
+    return source.cut()
+
+
+def second_window(source: Source, row: Any) -> Window:
+    """Whole changes of the rows in quarantine, partial ones of 4 and of another row, and a key that comes back in one window."""
+    tx = source.begin()
+    tx.update("ROW20", {"NAME": "whole", "NOTE": "whole"})
+    tx.insert(row(3, "new"), row_id="ROW3B")
+    tx.update("ROW4", {"AMOUNT": 4})
+    tx.update("ROW5", {"NAME": "partial"})
+    tx.delete("ROW6")
+    tx.commit()
+    tx = source.begin()
+    tx.insert(row(6, "again"), row_id="ROW6B")
+    refuse(tx)
+    tx.update("ROW6B", {"NAME": "whole", "NOTE": "whole"})
+    tx.commit()
+    return source.cut()
+
+
+def quarantine(path: Path, *columns: str) -> list[tuple[Any, ...]]:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(path / "lake" / "shop" / "quarantine" / "shop.orders"))
+    rows = table.to_pyarrow_table(columns=["_cdc_ordinal", *columns]).sort_by("_cdc_ordinal")
+    return [tuple(row[name] for name in columns) for row in rows.to_pylist()]
+
+
+def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
+    lake: Any, source: Source, row: Any, mirror: Any, tmp_path: Path
+) -> None:
+    one = first_window(source, row)
+    with pytest.raises(DecodeError, match="could not translate"):
+        one.apply(lake)
+    with pytest.raises(DecodeError, match="than the quarantine may hold"):
+        one.apply(lake, quarantine_max=2)
+    for nth in (1, 2, 3):  # the table, its rows, the change log
+        with pytest.raises(Killed):
+            one.apply(lake, quarantine_max=9, fence=KillAt(nth))
+    done = one.apply(lake, quarantine_max=9)
+    assert (done.quarantined, done.in_quarantine, done.changes) == (3, 3, 1)
+    names = {found["ID"]: found["NAME"] for found in mirror(source.schema)}
+    assert names == {**dict.fromkeys(range(1, 10), "n"), 21: "n"}
+    assert quarantine(tmp_path, "operation") == [("INSERT",), ("UPDATE",), ("DELETE",)]
+
+    two = second_window(source, row)
+    done = two.apply(lake, quarantine_max=9)
+    assert (done.quarantined, done.in_quarantine) == (2, 5)
+    assert two.apply(lake, quarantine_max=9).skipped
+    expected = [found for found in source.state(two.scn_high) if found["ID"] != 4]
+    assert [found for found in mirror(source.schema) if found["ID"] != 4] == expected
+    [stale] = [found for found in mirror(source.schema) if found["ID"] == 4]
+    assert (stale["NAME"], str(stale["AMOUNT"])) == ("n", "1.50")  # not a mixture
+
+    before = mirror(source.schema, hidden=True)
+    assert two.replay(lake).skipped
+    assert one.replay(lake).skipped
+    lake.rebuild_mirror(source.schema.table, source.schema)
+    assert mirror(source.schema, hidden=True) == before
+
+
+def test_the_quarantine_table_comes_back_from_landing(
+    lake: Any, source: Source, row: Any, tmp_path: Path
+) -> None:
+    one, two = first_window(source, row), second_window(source, row)
+    for window in (one, two):
+        window.apply(lake, quarantine_max=9)
+    columns = (
+        "_cdc_window",
+        "_cdc_row_id",
+        "operation",
+        "sql_redo",
+        "resolved_scn",
+    )
+    before = quarantine(tmp_path, *columns)
+    assert quarantine(tmp_path, "reason")[3] == (FOLLOWS,)
+    shutil.rmtree(tmp_path / "lake" / "shop" / "quarantine")
+    for window in (two, one, two):
+        lake.restore_quarantine(
+            window.manifest, source.schema.table, source.schema,
+            window.redo_paths, window.transactions_paths,
+        )  # fmt: skip
+    assert quarantine(tmp_path, *columns) == before
+    assert LEFT_OUT not in {reason for (reason,) in quarantine(tmp_path, "reason")}
+
+    table = source.schema.table
+    assert lake.resolve_quarantine(table, one.scn_high) == 2
+    assert lake.resolve_quarantine(table, one.scn_high) == 2
+    assert sum(lake.quarantine_reasons(table).values()) == 2
+    assert lake.purge_quarantine(table) == [str(tmp_path / "lake/shop/quarantine/shop.orders")]
+    assert lake.purge_quarantine(table) == []
+    assert {text for (text,) in quarantine(tmp_path, "sql_redo")} == {None}
+    assert lake.taken(table).windows[two.scn_high].quarantined == 2
