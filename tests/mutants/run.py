@@ -1,17 +1,22 @@
 """``make mutate``: break each rule in many small ways, and show that the test that is named for it notices.
 
-    python -m tests.mutants.run [--rule N …] [--name TEXT] [--list]
+    python -m tests.mutants.run [--rule N …] [--name TEXT] [--resume] [--minutes N] [--list]
 
 Every edit is made in a copy of the tree, one at a time, and its test alone runs there, in a process forked from one that has
-imported the libraries. Before that all named tests must pass in the copy. Exits 1 if a mutant survives, or if an entry does not
-fit the sources any more.
+imported the libraries. Before its first mutant each test must pass in the copy. Verdicts are kept in ``.redolake/mutants.jsonl``,
+line by line: ``--resume`` goes on where a run was stopped, and takes from an earlier run what it found of the same edit in the
+same file by the same test. Exits 1 if a mutant survives, if a test does not pass without one, or if an entry does not fit the
+sources any more.
 """
 
 from __future__ import annotations
 
 import argparse
 import compileall
+import hashlib
 import importlib
+import json
+import math
 import os
 import py_compile
 import shutil
@@ -19,7 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -32,6 +39,9 @@ LIBRARIES = (
 )  # fmt: skip
 TEST_SECONDS_MAX = 200
 PASSED, FAILED = 0, 1
+CAUGHT, SURVIVED = "caught", "SURVIVED"
+UNFIT_TEST = "its test does not pass without it"
+VERDICTS = ROOT / ".redolake" / "mutants.jsonl"
 
 
 def copy_tree(target: Path) -> None:
@@ -87,63 +97,143 @@ def main() -> None:
     )
     parser.add_argument("--rule", type=int, nargs="*", default=[])
     parser.add_argument("--name", default="", help="only mutants whose name holds this text")
+    parser.add_argument("--test", default="", help="only mutants whose test holds this text")
+    parser.add_argument(
+        "--resume", action="store_true", help="skip mutants that an earlier run caught"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="start no test after as many minutes"
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     given = parser.parse_args()
     console = Console(highlight=False)
     chosen = [
         one
         for one in read_mutants()
-        if given.name in one.name and (not given.rule or one.rule in given.rule)
+        if given.name in one.name
+        and given.test in one.test
+        and (not given.rule or one.rule in given.rule)
     ]
     if given.list:
         for one in chosen:
-            console.print(f"{one.rule:2}  {one.name}  ({one.file})  {one.test}")
+            console.print(f"{one.rule:2}  {one.name}  ({one.file})  {one.test}", soft_wrap=True)
         return
     for name in LIBRARIES:
         importlib.import_module(name)
-    sys.exit(0 if mutate(chosen, console) else 1)
+    if not given.resume and chosen == read_mutants():
+        VERDICTS.unlink(missing_ok=True)
+    known = read_verdicts() if given.resume else {}
+    run = Run(console, until=time.monotonic() + 60 * given.minutes, known=known)
+    sys.exit(0 if run.all_caught(chosen) else 1)
 
 
-def mutate(mutants: Sequence[Mutant], console: Console) -> bool:
-    """Run the mutants and say what became of each; were all caught?"""
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="redolake-mutants-") as folder:
-        tree, log = Path(folder, "tree"), Path(folder, "log")
-        copy_tree(tree)
-        tests = sorted({one.test for one in mutants})
-        if run_tests(tree, tests, log) != PASSED:
-            console.print(log.read_text()[-4000:])
-            console.print("the named tests do not pass without any mutant", style="red")
-            return False
-        survivors = [one for one in mutants if not _is_caught(one, tree, log, console)]
-    caught = len(mutants) - len(survivors)
-    console.print(
-        f"{len(mutants)} mutants, {caught} caught, {len(survivors)} survived, {time.monotonic() - started:.0f} s"
-    )
-    for one in survivors:
-        console.print(f"  rule {one.rule}: {one.name}: {one.test}", style="red")
-    return not survivors
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one mutant: ``caught``, ``survived`` or why it could not be judged."""
+
+    name: str
+    digest: str
+    found: str
+    seconds: float
 
 
-def _is_caught(mutant: Mutant, tree: Path, log: Path, console: Console) -> bool:
-    path = tree / mutant.file
-    started = time.monotonic()
-    original = path.read_text()
-    try:
-        path.write_text(mutant.applied_to(tree))
-        code = run_tests(tree, [mutant.test], log)
-    except ValueError as error:
-        console.print(f"  out of date: {mutant.name}: {error}", style="red")
-        return False
-    finally:
-        path.write_text(original)
-    verdict = {PASSED: "SURVIVED", FAILED: "caught"}.get(code, f"could not run ({code})")
-    console.print(
-        f"  {verdict}: rule {mutant.rule}: {mutant.name} ({time.monotonic() - started:.1f} s)"
-    )
-    if code not in (PASSED, FAILED):
-        console.print(log.read_text()[-2000:], style="dim")
-    return code == FAILED
+def read_verdicts() -> dict[str, Verdict]:
+    """Verdicts of earlier runs by :func:`digest_of`; the last one counts."""
+    if not VERDICTS.exists():
+        return {}
+    found = [Verdict(**json.loads(line)) for line in VERDICTS.read_text().splitlines()]
+    return {one.digest: one for one in found}
+
+
+def keep_verdict(verdict: Verdict) -> None:
+    """Add a verdict to those that a later run may go on from."""
+    VERDICTS.parent.mkdir(exist_ok=True)
+    with VERDICTS.open("a") as out:
+        out.write(json.dumps(asdict(verdict)) + "\n")
+
+
+def digest_of(mutant: Mutant) -> str:
+    """What a verdict is about: the edit, the file that it is made in, the test and the test's file."""
+    texts = [(ROOT / name).read_text() for name in (mutant.file, mutant.test.partition("::")[0])]
+    return hashlib.sha256(json.dumps([asdict(mutant), texts]).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Mutants of one test after the other, until the time is over."""
+
+    console: Console
+    until: float
+    known: dict[str, Verdict]
+
+    def all_caught(self, mutants: Sequence[Mutant]) -> bool:
+        """Judge the mutants and say what became of them; were all caught?"""
+        verdicts = {one: self.known[digest_of(one)] for one in mutants if self._is_known(one)}
+        tests = dict.fromkeys(one.test for one in mutants if one not in verdicts)
+        with tempfile.TemporaryDirectory(prefix="redolake-mutants-") as folder:
+            tree, log = Path(folder, "tree"), Path(folder, "log")
+            if tests:
+                copy_tree(tree)
+            for test in tests:
+                todo = [one for one in mutants if one.test == test and one not in verdicts]
+                verdicts |= self._judged_by(test, todo, tree, log)
+        self._summary(mutants, verdicts)
+        return all(one in verdicts and verdicts[one].found == CAUGHT for one in mutants)
+
+    def _is_known(self, mutant: Mutant) -> bool:
+        found = self.known.get(digest_of(mutant))
+        return found is not None and found.found == CAUGHT
+
+    def _judged_by(
+        self, test: str, mutants: Sequence[Mutant], tree: Path, log: Path
+    ) -> dict[Mutant, Verdict]:
+        if time.monotonic() > self.until:
+            return {}
+        if run_tests(tree, [test], log) != PASSED:
+            self.console.print(log.read_text()[-4000:], style="dim", markup=False)
+            self.console.print(f"  {test} does not pass without a mutant", style="red")
+            return {one: Verdict(one.name, digest_of(one), UNFIT_TEST, 0) for one in mutants}
+        verdicts = {}
+        for one in mutants:
+            if time.monotonic() > self.until:
+                break
+            verdicts[one] = self._judged(one, tree, log)
+            keep_verdict(verdicts[one])
+        return verdicts
+
+    def _judged(self, mutant: Mutant, tree: Path, log: Path) -> Verdict:
+        path = tree / mutant.file
+        started = time.monotonic()
+        original = path.read_text()
+        try:
+            path.write_text(mutant.applied_to(tree))
+            code = run_tests(tree, [mutant.test], log)
+            found = {PASSED: SURVIVED, FAILED: CAUGHT}.get(code, f"could not run ({code})")
+        except ValueError as error:
+            found = f"out of date: {error}"
+        finally:
+            path.write_text(original)
+        seconds = round(time.monotonic() - started, 1)
+        style = None if found == CAUGHT else "red"
+        text = f"  {found}: rule {mutant.rule}: {mutant.name} ({seconds} s)"
+        self.console.print(text, style=style, markup=False, soft_wrap=True)
+        if found.startswith("could not run"):
+            self.console.print(log.read_text()[-2000:], style="dim", markup=False)
+        return Verdict(mutant.name, digest_of(mutant), found, seconds)
+
+    def _summary(self, mutants: Sequence[Mutant], verdicts: dict[Mutant, Verdict]) -> None:
+        counted = Counter(one.found for one in verdicts.values())
+        others = {one: found for one, found in verdicts.items() if found.found != CAUGHT}
+        minutes = sum(one.seconds for one in verdicts.values()) / 60
+        self.console.print(
+            f"{len(mutants)} mutants, {counted[CAUGHT]} caught, {counted[SURVIVED]} survivors,"
+            f" {len(others) - counted[SURVIVED]} not judged, {len(mutants) - len(verdicts)} left for --resume,"
+            f" {minutes:.1f} minutes",
+            soft_wrap=True,
+        )
+        for one, verdict in others.items():
+            text = f"  {verdict.found}: rule {one.rule}: {one.name}: {one.test}"
+            self.console.print(text, style="red", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":
