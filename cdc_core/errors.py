@@ -45,6 +45,10 @@ class CdcError(Exception):
         return (_rebuild, (type(self), self.message, self.hint, self.problems, self.facts))
 
 
+REPORT_HINT = "This is a fault of Redolake. Report it with this text; the runbook says how to go on meanwhile."
+"""The hint of errors that no operator can have caused."""
+
+
 def _rebuild(
     kind: type[CdcError],
     message: str,
@@ -153,6 +157,10 @@ class PartitionKeyError(TerminalError, ValueError):
 
 class StoreBehindError(TerminalError):
     """The metadata store is older than what landing and lake hold, or empty: it was lost, or restored from a copy."""
+
+
+class RowCountError(TerminalError):
+    """Two counts of the same rows, made at two places, differ: rows were lost or doubled on the way between them."""
 
 
 class LandingDamagedError(TerminalError):

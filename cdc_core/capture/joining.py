@@ -7,7 +7,9 @@ are in the snapshot; those that are open there are in the ledger, so the ledger 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,21 @@ import numpy.typing as npt
 from cdc_core.capture.rows import MinedBatch
 from cdc_core.capture.stream import UNRESOLVED, slot_of
 from cdc_core.model.transactions import OpenTransaction
+
+
+def uncounted(opened: Sequence[OpenTransaction], tables: Set[str]) -> list[OpenTransaction]:
+    """The ledger as a window's pass begins in which these tables join: none of their rows counts yet, since those of an earlier
+    life are never taken, and those from before the window are read again."""
+    return [
+        replace(
+            one,
+            table_rows=tuple(
+                0 if name in tables else rows
+                for name, rows in zip_longest(one.tables, one.table_rows)
+            ),
+        )
+        for one in opened
+    ]
 
 
 class JoiningRows:

@@ -25,10 +25,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdc_core.capture.rows import MinedBatch, joined_batches, merged_batches
 from cdc_core.capture.stream import NO_XID, UNKNOWN_USER, UNRESOLVED, Event, Stream, slot_of
@@ -45,8 +47,9 @@ START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Opera
 
 @dataclass(slots=True)
 class Entry:
-    """A transaction while it is followed. ``undone_at`` is the ordinal of the ROLLBACK row that set it aside, ``stated_scn``
-    what START_SCN says of its beginning where no START row was seen."""
+    """A transaction while it is followed. ``tables`` has the captured rows of each table that it touched, None where a version
+    that did not count by table saw it first; ``undone_at`` is the ordinal of the ROLLBACK row that set it aside, ``stated_scn`` what
+    START_SCN says of its beginning where no START row was seen."""
 
     xid: str
     start_scn: int | None
@@ -59,7 +62,7 @@ class Entry:
     undone: int = 0
     state: LedgerState = "open"
     absent_scn: int | None = None
-    tables: frozenset[str] = frozenset()
+    tables: dict[str, int | None] = field(default_factory=dict)
     undone_at: int = 0
     stated_scn: int = 0
 
@@ -68,12 +71,23 @@ class Entry:
         """Is a captured change left that was not taken back?"""
         return self.rows > 2 * self.undone
 
+    def count(self, table: str, rows: int) -> None:
+        """Add captured rows of a table."""
+        before = self.tables.get(table, 0)
+        self.tables[table] = None if before is None else before + rows
+
+    @property
+    def by_table(self) -> dict[str, int | None]:
+        """The tables in order."""
+        return dict(sorted(self.tables.items()))
+
 
 class TransactionLedger:
     """Open transactions while a window is read, and those that ended since they were last drained.
 
     ``committed`` and ``rolled_back`` count transactions with captured rows that ended in the window, ``evicted`` those
-    whose slot was taken before their end was seen; ``tables_committed`` are those that a commit touched. ``late`` are the
+    whose slot was taken before their end was seen; ``tables_committed`` are those that a commit touched; ``rows`` counts
+    the captured rows of all that was followed. ``late`` are the
     commit SCNs at or below the window's lower end, ``incomplete`` the commits that cannot be shown whole.
 
     Args:
@@ -93,7 +107,6 @@ class TransactionLedger:
     ) -> None:
         self._window, self._snapshot_scn, self._mined_from = window, snapshot_scn, mined_from
         self._table_names = list(table_names)
-        self._names = [frozenset((name,)) for name in table_names]
         self._open = {one.xid: _entry_of(one) for one in opened}
         # Two of one slot cannot both be open; the one that was seen later is.
         by_age = sorted(self._open.values(), key=lambda one: one.first_ordinal)
@@ -103,6 +116,7 @@ class TransactionLedger:
         self._undone = [one for one in by_age if one.state == "undone"]
         self._rolled_back_xids: set[str] = set()
         self._ddl_commits: dict[str, int | None] = {}
+        self.rows = 0
         self.committed = 0
         self.rolled_back = 0
         self.evicted = 0
@@ -128,6 +142,7 @@ class TransactionLedger:
         if whole.ended.num_rows:
             self._ended_whole.append(whole.ended)
             self.committed += whole.ended.num_rows
+            self.rows += pc.sum(whole.ended["rows"]).as_py()
             self.tables_committed.update(self._table_names[at] for at in whole.tables)
         if whole.rows.all():
             return batch
@@ -185,7 +200,8 @@ class TransactionLedger:
                 start_scn=one.start_scn,
                 first_ordinal=one.first_ordinal,
                 has_rollback=one.has_rollback,
-                tables=tuple(sorted(one.tables)),
+                tables=tuple(one.by_table),
+                table_rows=tuple(one.by_table.values()),
                 rows=one.rows,
                 username=one.username,
                 undone=one.undone,
@@ -298,14 +314,14 @@ class TransactionLedger:
                 if undone:
                     entry.undone += undone
                     entry.has_rollback = True
-        for entry, xid, table in stream.touched(len(self._names)):
+        for entry, xid, table, rows in stream.touched(len(self._table_names)):
+            self.rows += rows
+            name = self._table_names[table]
             if entry is None or xid == NO_XID:
-                lost = Entry(xid, None, 0, tables=self._names[table])
+                lost = Entry(xid, None, 0, tables={name: rows})
                 self._doubt(lost, None, "its changes name no transaction")
-            elif not entry.tables:
-                entry.tables = self._names[table]
             else:
-                entry.tables |= self._names[table]
+                entry.count(name, rows)
 
     def _revive(self, stream: Stream[Entry]) -> None:
         """What was set aside goes on if it has changes after that."""
@@ -335,12 +351,11 @@ class TransactionLedger:
         if event.scn > self._snapshot_scn:
             self._check_whole(entry, event)
             self.committed += 1
-            if not entry.tables <= self.tables_committed:
-                self.tables_committed |= entry.tables
+            self.tables_committed |= entry.tables.keys()
             is_late = event.scn <= self._window.scn_low
             if is_late:
                 self.late.append(event.scn)
-                self.tables_late |= entry.tables
+                self.tables_late |= entry.tables.keys()
         self._record(entry, "commit", event, is_late=is_late)
 
     def _roll_back(self, entry: Entry, event: Event) -> None:
@@ -392,8 +407,8 @@ class TransactionLedger:
         self._ended.append(
             (
                 entry.xid, state, entry.start_scn, event.scn, event.ordinal, event.timestamp or None, entry.username,
-                entry.first_ordinal, entry.has_rollback, sorted(entry.tables), entry.rows, entry.undone, is_late,
-                entry.session_id, entry.serial, entry.absent_scn,
+                entry.first_ordinal, entry.has_rollback, list(entry.by_table), list(entry.by_table.values()), entry.rows,
+                entry.undone, is_late, entry.session_id, entry.serial, entry.absent_scn,
             )
         )  # fmt: skip
 
@@ -411,7 +426,8 @@ def _batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 def _entry_of(one: OpenTransaction) -> Entry:
     values = {each.name: getattr(one, each.name) for each in fields(OpenTransaction)}
-    return Entry(**{**values, "tables": frozenset(one.tables)})
+    tables = dict(zip_longest(one.tables, values.pop("table_rows")))
+    return Entry(**{**values, "tables": tables})
 
 
 def _is_nameless(entry: Entry) -> bool:

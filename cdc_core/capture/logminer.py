@@ -15,7 +15,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
-from cdc_core.capture.joining import JoiningRows
+from cdc_core.capture.joining import JoiningRows, uncounted
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
@@ -29,11 +29,13 @@ from cdc_core.capture.shown_names import ShownNames, read_shown_names
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.config import LogsBy, TableConfig
 from cdc_core.errors import (
+    REPORT_HINT,
     LogsChangedError,
     OracleError,
     OracleUnavailableError,
     RedoUnavailableError,
     RedoUnreadableError,
+    RowCountError,
     StoreUnavailableError,
     TransientError,
 )
@@ -156,7 +158,7 @@ class _Window:
         self._reader = RowReader(record.ordinal, tables, reading, shown)
         self._ids = {str(schema.table): schema.table for schema in tables}
         self._ledger = TransactionLedger(
-            opened,
+            uncounted(opened, {str(table) for table in work.joins}),
             record.window,
             self._names,
             snapshot_scn=source.snapshot_scn,
@@ -293,7 +295,24 @@ class _Window:
             transactions.write(ledger_batch(self._ledger_after))
             landed.redo = redo.close()
             landed.transactions = transactions.close()
+        self._check_counts(landed)
         return landed
+
+    def _check_counts(self, landed: _Landed) -> None:
+        """Three counts, each made elsewhere, of the rows of captured tables: those that the window has, those that landed, and
+        those of which the ledger knows the transaction, or doubts it."""
+        changes = int(self._counts.sum())
+        rows = sum(file.rows for file in landed.redo)
+        if not changes + len(self._ddl) == rows == self._ledger.rows + len(self._ddl):
+            raise RowCountError(
+                "rows that were read, rows that landed and rows that the ledger counted differ; the window has not landed",
+                hint=REPORT_HINT,
+                window=self._record.window.key,
+                changes=changes,
+                ddl=len(self._ddl),
+                landed=rows,
+                counted=self._ledger.rows,
+            )
 
     def _take(self, batch: MinedBatch, redo: _RedoFiles) -> None:
         if self._joins:

@@ -179,15 +179,20 @@ class Stream(Generic[E]):
             strict=True,
         )
 
-    def touched(self, tables: int) -> Iterator[tuple[E | None, str, int]]:
-        """Per transaction and captured table that it changed in the batch, of so many: it, its XID, and the table."""
+    def touched(self, tables: int) -> Iterator[tuple[E | None, str, int, int]]:
+        """Per transaction and captured table that it changed in the batch, of so many: it, its XID, the table, and the number of
+        its changes."""
         mine = self._counted()
-        keys = np.unique(self._owners[mine].astype(np.int64) * tables + self._batch.tables[mine])
+        keys, rows = np.unique(
+            self._owners[mine].astype(np.int64) * tables + self._batch.tables[mine],
+            return_counts=True,
+        )
         codes = (keys // tables).tolist()
         return zip(
             [self.entries[code] for code in codes],
             [self._xids[code] for code in codes],
             (keys % tables).tolist(),
+            rows.tolist(),
             strict=True,
         )
 

@@ -122,7 +122,7 @@ def _records(
     there = np.flatnonzero(count)
     there = there[np.argsort(shape.last[there])]
     begin, end = pa.array(shape.first[there]), pa.array(shape.last[there])
-    tables, touched = _tables(batch, codes, changes, there, names)
+    tables, table_rows, touched = _tables(batch, codes, changes, there, names)
     user = batch.rows.column("username").take(begin)
     columns = {
         "xid": xids.take(pa.array(there)),
@@ -135,6 +135,7 @@ def _records(
         "first_ordinal": batch.ordinals[shape.first[there]],
         "has_rollback": undone[there] > 0,
         "tables": tables,
+        "table_rows": table_rows,
         "rows": count[there],
         "undone": undone[there],
         "late": pa.repeat(False, len(there)),
@@ -152,19 +153,21 @@ def _tables(
     changes: Mask,
     there: Ints,
     names: Sequence[str],
-) -> tuple[pa.ListArray, list[int]]:
-    """Per transaction the names of its tables, in order; and the positions of all of them."""
+) -> tuple[pa.ListArray, pa.ListArray, list[int]]:
+    """Per transaction the names of its tables, in order, and its changes of each; and the positions of all tables."""
     order = np.argsort(np.array(names))
     rank = np.empty(len(names), dtype=np.int64)
     rank[order] = np.arange(len(names))
     place = np.empty(int(codes.max()) + 1, dtype=np.int64)
     place[there] = np.arange(len(there))
-    pairs = np.unique(place[codes[changes]] * len(names) + rank[batch.tables[changes]])
+    keys = place[codes[changes]] * len(names) + rank[batch.tables[changes]]
+    pairs, rows = np.unique(keys, return_counts=True)
     of_transaction, ranks = np.divmod(pairs, len(names))
-    offsets = np.searchsorted(of_transaction, np.arange(len(there) + 1))
+    offsets = pa.array(np.searchsorted(of_transaction, np.arange(len(there) + 1)), pa.int32())
     values = pa.array([names[at] for at in order.tolist()], pa.string()).take(pa.array(ranks))
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-    return lists, order[np.unique(ranks)].tolist()
+    tables = pa.ListArray.from_arrays(offsets, values)
+    counts = pa.ListArray.from_arrays(offsets, pa.array(rows, pa.int64()))
+    return tables, counts, order[np.unique(ranks)].tolist()
 
 
 def _known(numbers: pa.Array) -> pa.Array:

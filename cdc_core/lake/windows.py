@@ -10,8 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import LakeError, NotYetError, WindowConflictError
-from cdc_core.lake.appending import commit_files, write_file
+from cdc_core.errors import (
+    REPORT_HINT,
+    LakeError,
+    NotYetError,
+    RowCountError,
+    WindowConflictError,
+)
+from cdc_core.lake.appending import NewFile, commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import window_sql
 from cdc_core.lake.deriving import rederived_sql
@@ -20,6 +26,7 @@ from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
+from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
 from cdc_core.lake.tables import CHANGELOG_INDEXED
@@ -28,7 +35,7 @@ from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import WindowChanges
+from cdc_core.stage.changes import WindowChanges, WindowFacts
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
@@ -78,6 +85,7 @@ def apply_window(
     check_mirror(work, schema := settle_schema(work, schema), work.require_mirror())
     quarantine = QuarantineTable(work)
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
+    appended: int | None = None
     if not files:
         decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), excluded)
         sieve = None
@@ -85,12 +93,14 @@ def apply_window(
             room = quarantine_max - quarantine.count_unresolved()
             sieve = Sieve(decoder, quarantine.suspects(), covered_scn=covered_scn, room=room)
         changes = staged_changes(committed, work.table, window, redo_paths, decoder, sieve)
-        files = _append_changes(work, window, decoder.schema, changes, quarantine, sieve)
+        file = _append_changes(work, window, decoder.schema, changes, quarantine, sieve)
+        if file is not None:
+            files, appended = [file.name], file.rows
     put = quarantine.counts()
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
     if files:  # not everything was taken back, or went into quarantine
         merging = _Merging(work, window, schema, covered_scn, committed.late > 0, bool(put))
-        found = merging.merge_files(files, started)
+        found = merging.merge_files(files, appended, started)
     in_quarantine = quarantine.count_unresolved()
     quarantined = put.get(window.scn_high, 0)
     return replace(found, quarantined=quarantined, in_quarantine=in_quarantine)
@@ -103,16 +113,16 @@ def _append_changes(
     changes: Iterable[pa.RecordBatch],
     quarantine: QuarantineTable,
     sieve: Sieve | None,
-) -> list[str]:
-    """Append the window to the change log, after what cannot be decoded of it is in quarantine; returns the names of the files
-    that it has there."""
+) -> NewFile | None:
+    """Append the window to the change log, after what cannot be decoded of it is in quarantine; returns its file, None if it has
+    no changes."""
     columns = change_schema(schema)
     file = write_file(work.changelog, columns, changes, CHANGELOG_INDEXED)
     quarantine.put(
         QUARANTINE_SCHEMA.empty_table() if sieve is None else sieve.rows, window.scn_high
     )
     if file is None:
-        return []
+        return None
     commit_files(
         work.changelog,
         columns,
@@ -123,7 +133,19 @@ def _append_changes(
         doing="appending a window to the change log",
         facts=work.facts(),
     )
-    return [file.name]
+    return file
+
+
+def _check_appended(where: Mapping[str, object], changes: int, appended: int | None) -> None:
+    """What is read back from the change log is what was written to it a moment ago."""
+    if appended not in (None, changes):
+        raise RowCountError(
+            "the change log does not give back as many changes as were written to it; the mirror was not changed",
+            hint=REPORT_HINT,
+            **where,
+            appended=appended,
+            changes=changes,
+        )
 
 
 def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
@@ -143,26 +165,30 @@ class _Merging:
     is_late: bool
     has_gaps: bool
 
-    def merge_files(self, files: Sequence[str], started: float) -> TableApplied:
-        """Merge what these files of the change log have of the window."""
+    def merge_files(
+        self, files: Sequence[str], appended: int | None, started: float
+    ) -> TableApplied:
+        """Merge what these files of the change log have of the window, of which ``appended`` changes were written a moment ago."""
         filesystem, root = filesystem_of(self.work.changelog)
         paths = [f"{root}/{file}" for file in files]
         changes = WindowChanges(filesystem, paths, self.schema, self.window.scn_high)
         try:
-            counts, count = self._merge(changes)
+            facts = changes.facts()
+            where = self.work.facts(window=self.window.key)
+            _check_appended(where, facts.changes, appended)
+            counts = self._merge(changes, facts)
         finally:
             changes.close()
-        return merge_report(self.work.table, counts, count, started)
+        return merge_report(self.work.table, counts, facts.changes, started)
 
-    def _merge(self, changes: WindowChanges) -> tuple[list[Any], int]:
-        """MERGE's counts, and the number of changes."""
+    def _merge(self, changes: WindowChanges, facts: WindowFacts) -> list[Any]:
+        """MERGE's counts."""
         work, schema, scn_high = self.work, self.schema, self.window.scn_high
-        facts = changes.facts()
-        count, absent = facts.changes, facts.absent
-        session = work.session_for(count)
+        absent = facts.absent
+        session = work.session_for(facts.changes)
         commit: dict[str, Any] = {
             "doing": "merging a window into the mirror",
-            "metadata": _metadata(work, self.window, changes=count),
+            "metadata": _metadata(work, self.window, changes=facts.changes),
             "txn": (work.window_app, scn_high),
             "covered_scn": self.covered_scn,
             "force": self.is_late,
@@ -177,13 +203,16 @@ class _Merging:
             # rows from before a column was added have its default.
             sql = self._carried_sql(absent)
         else:
+            sent = Sent(schema, self.covered_scn, work.facts(window=self.window.key))
             parts = merge_sources(changes, schema, absent, has_gaps=self.has_gaps)
-            with staged_frame(work, session, parts) as frame:
-                return merged(work, frame, schema, absent=absent, **commit), count
+            with staged_frame(work, session, sent.counting(parts)) as frame:
+                counts = merged(work, frame, schema, absent=absent, **commit)
+            sent.check(counts)
+            return counts
         with translated("reducing a window", **work.facts()):
             # MERGE looks at its source several times; it shall plan and compute the reduction once.
             frame = session.sql(sql).localCheckpoint()
-        return merged(work, frame, schema, absent=absent, **commit), count
+        return merged(work, frame, schema, absent=absent, **commit)
 
     def _carried_sql(self, absent: Sequence[str]) -> str:
         """One row per key, in which changes of key carry the columns that can be proved."""

@@ -33,7 +33,8 @@ def ledger_from_rows(rows: Iterable[dict[str, Any]]) -> list[OpenTransaction]:
     return [
         OpenTransaction(
             **{name: row[name] for name in names if row.get(name) is not None}
-            | {"start_scn": row["start_scn"], "tables": tuple(row["tables"])}
+            | {"start_scn": row["start_scn"]}
+            | {name: tuple(row.get(name) or ()) for name in ("tables", "table_rows")}
         )
         for row in rows
     ]
@@ -43,7 +44,7 @@ def ledger_batch(ledger: Iterable[OpenTransaction]) -> pa.RecordBatch:
     """The ledger after a window as ``TRANSACTION_SCHEMA``; what says how a transaction ended is NULL."""
     rows = [
         {name: getattr(one, name) for name in (each.name for each in fields(OpenTransaction))}
-        | {"tables": list(one.tables), "late": False}
+        | {"tables": list(one.tables), "table_rows": list(one.table_rows), "late": False}
         for one in ledger
     ]
     return pa.RecordBatch.from_pylist(rows, schema=TRANSACTION_SCHEMA)

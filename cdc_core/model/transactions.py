@@ -13,8 +13,9 @@ class OpenTransaction:
     """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of the ledger.
 
     ``first_ordinal`` names the window in which it was first seen, ``tables`` the captured tables ("OWNER.NAME") it touched so
-    far, ``rows`` its captured redo rows so far and ``undone`` those of them that take another one back. ``start_scn`` is None
-    where no START row was seen.
+    far, ``table_rows`` the captured redo rows of each of them (None, or no number at all, where a version that did not count by table
+    saw it first), ``rows`` those of all, and ``undone`` those of them that take another one back. ``start_scn`` is None where no START
+    row was seen.
 
     ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
     apply; and ``released`` when Oracle no longer knows it and its end was never seen. ``absent_scn`` is the SCN at which Oracle
@@ -33,6 +34,7 @@ class OpenTransaction:
     session_id: int | None = None
     serial: int | None = None
     absent_scn: int | None = None
+    table_rows: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

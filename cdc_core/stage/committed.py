@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.errors import LandingDamagedError
+from cdc_core.errors import REPORT_HINT, LandingDamagedError, RowCountError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
 
 _LEDGER_COLUMNS = [
     "xid", "state", "commit_scn", "commit_ordinal", "commit_timestamp", "username", "first_ordinal", "has_rollback",
-    "tables", "late",
+    "tables", "table_rows", "late",
 ]  # fmt: skip
 _CARRIED = ["commit_scn", "commit_timestamp", "username", "has_rollback"]
 """What a redo row gets from its transaction."""
@@ -86,18 +86,24 @@ def read_committed(
         is_late = pc.and_(pc.fill_null(ledger["late"], False), pc.greater(scns, late_above))
         inside = pc.or_(inside, is_late)
     taken = pc.and_(pc.equal(ledger["state"], "commit"), pc.fill_null(inside, False))
-    ledger = ledger.filter(taken)
-    ledger = ledger.filter(_touching(ledger["tables"].combine_chunks(), table))
+    ledger = _touching(ledger.filter(taken), table)
     late = pc.sum(pc.less_equal(ledger["commit_scn"], int(window.scn_low))).as_py() or 0
     return CommittedTransactions(ledger.drop_columns(["state", "tables", "late"]), late)
 
 
-def _touching(tables: pa.ListArray, table: TableId) -> pa.Array:
-    """Per transaction: is the table among those that it touched?"""
-    names, of = pc.list_flatten(tables), pc.list_parent_indices(tables)
-    there = np.zeros(len(tables), dtype=np.bool_)
-    there[of.filter(pc.equal(names, str(table))).to_numpy()] = True
-    return pa.array(there)
+def _touching(ledger: pa.Table, table: TableId) -> pa.Table:
+    """The transactions that touched the table, ``table_rows`` being the number of its rows; NULL where they were not counted."""
+    tables = ledger["tables"].combine_chunks()
+    mine = pc.equal(pc.list_flatten(tables), str(table))
+    touching = ledger.take(pc.list_parent_indices(tables).filter(mine))
+    at = ledger.schema.get_field_index("table_rows")
+    if at < 0:  # a window of before rows were counted by table
+        return touching.append_column("table_rows", pa.nulls(touching.num_rows, pa.int64()))
+    counts = ledger["table_rows"].combine_chunks()
+    lengths = pc.equal(pc.list_value_length(counts), pc.list_value_length(tables))
+    if not pc.all(pc.fill_null(lengths, False)).as_py():
+        return touching.set_column(at, "table_rows", pa.nulls(touching.num_rows, pa.int64()))
+    return touching.set_column(at, "table_rows", pc.list_flatten(counts).filter(mine))
 
 
 class CommittedRows:
@@ -122,6 +128,7 @@ class CommittedRows:
         self._paths = paths
         self._firsts = ledger["first_ordinal"].to_numpy()
         self._commits = ledger["commit_ordinal"].to_numpy()
+        self._rows = np.zeros(self._ledger.num_rows, dtype=np.int64)
         xids = ledger["xid"].combine_chunks()
         self._xids = xids.unique()
         at = pc.index_in(xids, value_set=self._xids).to_numpy()
@@ -135,7 +142,10 @@ class CommittedRows:
 
         Raises:
             LandingDamagedError: A file is missing or not Parquet.
+            RowCountError: At the end: a transaction has more or fewer rows of the table here than the ledger counted when they
+                were read from redo.
         """
+        self._rows[:] = 0
         try:
             for path in self._paths:
                 with pq.ParquetFile(path) as file:
@@ -145,6 +155,23 @@ class CommittedRows:
                             yield found
         except (OSError, ValueError) as error:
             raise _damaged("a redo file", self._window) from error
+        self._check_counts()
+
+    def _check_counts(self) -> None:
+        counted = pc.fill_null(self._ledger["table_rows"], -1).to_numpy()
+        differing = np.flatnonzero((counted >= 0) & (counted != self._rows))
+        if len(differing):
+            first = int(differing[0])
+            raise RowCountError(
+                "a transaction's rows in landing are not as many as were read from redo; nothing of the window was applied",
+                hint=REPORT_HINT,
+                table=self._table,
+                window=self._window.key,
+                transactions=len(differing),
+                xid=self._ledger["xid"][first].as_py(),
+                found=int(self._rows[first]),
+                counted=int(counted[first]),
+            )
 
     def _of_group(
         self, file: pq.ParquetFile, group: int, columns: Sequence[str]
@@ -158,6 +185,7 @@ class CommittedRows:
         ddl = pc.equal(keys["operation_code"], int(Operation.DDL)).to_numpy()
         if (ddl & wanted).any():
             wanted &= ~(ddl & ~_truncates(file.read_row_group(group, columns=["sql_redo"])))
+        self._rows += np.bincount(transactions[wanted & ~ddl], minlength=len(self._rows))
         picked = np.flatnonzero(wanted)
         carried = self._ledger.select(_CARRIED).take(transactions[picked])
         rows = rows if len(picked) == len(wanted) else rows.take(picked)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from cdc_core.errors import REPORT_HINT, RowCountError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage import rollback
@@ -42,8 +43,36 @@ def staged_changes(
     Raises:
         DecodeError, SchemaMismatchError: A row cannot become a change without guessing.
         LandingDamagedError: A file is missing or cannot be read.
+        RowCountError: Rows got lost or doubled on the way; nothing was committed then.
     """
-    pieces = surviving_rows(committed, table, window, redo_paths)
+    rows = decoded = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal rows
+        for piece in surviving_rows(committed, table, window, redo_paths):
+            rows += piece.num_rows
+            yield piece
+
+    for batch in _decoded(counted(), decoder, sieve):
+        decoded += batch.num_rows
+        yield batch
+    quarantined = 0 if sieve is None else sieve.rows.num_rows
+    if rows != decoded + quarantined:
+        raise RowCountError(
+            "decoded changes, and rows in quarantine, are not as many as the rows that were to be decoded; nothing of the window was "
+            "applied",
+            hint=REPORT_HINT,
+            table=table,
+            window=window.key,
+            rows=rows,
+            decoded=decoded,
+            quarantined=quarantined,
+        )
+
+
+def _decoded(
+    pieces: Iterator[pa.Table], decoder: ChangeDecoder, sieve: Sieve | None
+) -> Iterator[pa.RecordBatch]:
     if sieve is None:
         yield from _ahead(pieces, decoder)
         return
@@ -57,15 +86,34 @@ def surviving_rows(
     window: ScnWindow,
     redo_paths: Sequence[str],
 ) -> Iterator[pa.Table]:
-    """The redo rows that the transactions did not take back, piece by piece, in the order of the files."""
+    """The redo rows that the transactions did not take back, piece by piece, in the order of the files.
+
+    Raises:
+        LandingDamagedError: A file is missing or cannot be read.
+        RowCountError: At the end: rows are not as many as the ledger counted, or got lost while others were left out.
+    """
     undone = rollback.NOTHING_UNDONE
     if committed.has_rollback:
         those = replace(committed, ledger=committed.ledger.filter(committed.ledger["has_rollback"]))
         read = [name for name in rollback.COLUMNS if name != "has_rollback"]
         found = list(CommittedRows(those, table, window, redo_paths).batches(read))
         undone = rollback.find_undone(pa.concat_tables(found)) if found else undone
+    landed = left = 0
     for rows in CommittedRows(committed, table, window, redo_paths).batches():
-        yield from _pieces(undone.left_of(rows))
+        surviving = undone.left_of(rows)
+        landed += rows.num_rows
+        left += surviving.num_rows
+        yield from _pieces(surviving)
+    if landed != left + len(undone.ordinals):
+        raise RowCountError(
+            "rows that were taken back, and those that are left, are not as many as landed; nothing of the window was applied",
+            hint=REPORT_HINT,
+            table=table,
+            window=window.key,
+            landed=landed,
+            left=left,
+            taken_back=len(undone.ordinals),
+        )
 
 
 def _pieces(rows: pa.Table) -> Iterator[pa.Table]:

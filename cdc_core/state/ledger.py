@@ -57,10 +57,16 @@ def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:
         for column in OPEN_TRANSACTIONS.columns
         if column.name != "source"
     }
-    return {**values, "source": source, "tables": text_from_json(list(one.tables))}
+    tables = list(zip(one.tables, one.table_rows, strict=True) if one.table_rows else one.tables)
+    return {**values, "source": source, "tables": text_from_json(tables)}
 
 
 def _ledger_from_row(row: Any) -> OpenTransaction:
     values = dict(row)
     del values["source"]
-    return OpenTransaction(**{**values, "tables": tuple(json_from_text(values["tables"]))})
+    tables = json_from_text(values["tables"])
+    if not any(isinstance(table, list) for table in tables):
+        # None, or of a version that did not count by table: names alone.
+        return OpenTransaction(**{**values, "tables": tuple(tables)})
+    names, rows = zip(*tables, strict=True)
+    return OpenTransaction(**{**values, "tables": names, "table_rows": rows})

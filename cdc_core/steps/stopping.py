@@ -14,6 +14,7 @@ from cdc_core.errors import (
     LakeError,
     OracleError,
     PreflightError,
+    RowCountError,
     SchemaMismatchError,
     SnapshotTooOldError,
     TableStoppedError,
@@ -34,6 +35,7 @@ TABLE_ERRORS = (
     SchemaMismatchError,
     UnsupportedTypeError,
     LakeError,
+    RowCountError,
 )
 """What one table's rows, definition or Delta tables may raise. Everything else (the database, landing, the metadata store or
 Spark out of reach, redo gone, a lost lease) is about the source, and stops all tables."""

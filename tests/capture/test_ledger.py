@@ -100,8 +100,8 @@ def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None
         {
             "xid": x(X1), "state": "commit", "start_scn": 140, "commit_scn": 180,
             "commit_ordinal": 3, "commit_timestamp": datetime(2026, 1, 2), "username": "SCOTT",
-            "first_ordinal": 0, "has_rollback": True, "tables": ["HR.Dept", "HR.EMP"], "rows": 2,
-            "undone": 1, "late": False, "session_id": None, "serial": None, "absent_scn": None,
+            "first_ordinal": 0, "has_rollback": True, "tables": ["HR.Dept", "HR.EMP"],
+            "table_rows": [1, 1], "rows": 2, "undone": 1, "late": False, "session_id": None, "serial": None, "absent_scn": None,
         }
     ]  # fmt: skip
     assert found.ledger.drain().num_rows == 0
@@ -131,6 +131,7 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
             first_ordinal=0,
             has_rollback=False,
             tables=("HR.EMP",),
+            table_rows=(1,),
             rows=1,
             username=None,
             session_id=7,
@@ -147,9 +148,13 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
         ),
     ]
     assert ledger_from_rows(ledger_batch(opened).to_pylist()) == opened
-    second = followed([row(UPDATE), row(COMMIT)], opened=tuple(opened), ordinal=1)
+    second = followed(
+        [row(UPDATE), row(UPDATE, table_name="Dept"), row(COMMIT)], opened=tuple(opened), ordinal=1
+    )
     [ended] = second.ended
-    assert (ended["start_scn"], ended["first_ordinal"], ended["rows"]) == (140, 0, 2)
+    assert (ended["start_scn"], ended["first_ordinal"], ended["rows"]) == (140, 0, 3)
+    assert (ended["tables"], ended["table_rows"]) == (["HR.Dept", "HR.EMP"], [1, 2])
+    assert second.ledger.rows == 2
     assert second.open == [(x(X2), "open")]
 
 
@@ -177,6 +182,16 @@ def test_a_ledger_of_before_it_had_all_its_columns_is_read() -> None:
             rows=4,
         )
     ]
+
+
+def test_rows_that_nobody_counted_by_table_stay_uncounted() -> None:
+    """A transaction that a version began which counted all tables together."""
+    waiting = OpenTransaction(
+        xid=x(X1), start_scn=90, first_ordinal=0, tables=("HR.Dept", "HR.EMP"), rows=5
+    )
+    found = followed([row(UPDATE), row(COMMIT)], opened=(waiting,), ordinal=1)
+    [ended] = found.ended
+    assert (ended["tables"], ended["table_rows"]) == (["HR.Dept", "HR.EMP"], [None, None])
 
 
 def test_a_rolled_back_transaction_is_no_commit() -> None:

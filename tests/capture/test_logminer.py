@@ -11,13 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.capture import logminer
+from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logminer import capture_window
+from cdc_core.capture.rows import RowReader
 from cdc_core.config import LocalLandingConfig, TableConfig
 from cdc_core.errors import (
     LogsNotReadyError,
     OracleError,
     OracleUnavailableError,
     RedoUnavailableError,
+    RowCountError,
 )
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest, window_manifest_bytes
@@ -165,6 +168,31 @@ def test_a_window_without_rows_lands_too(landing: LandingStore) -> None:
     manifest, ledger = capture(FakeSession(answers(), [batch()]), landing)
     assert (manifest.redo_files, manifest.rows_by_table, ledger) == ((), {}, [])
     assert manifest.transactions_file.rows == 0
+
+
+def test_rows_that_get_lost_on_their_way_to_landing_stop_the_window(
+    landing: LandingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are counted when they are read, when they land, and by the ledger."""
+    original = RowReader.landing_rows
+    monkeypatch.setattr(
+        RowReader, "landing_rows", lambda self, batch: original(self, batch).slice(1)
+    )
+    with pytest.raises(RowCountError) as caught:
+        capture(FakeSession(answers(), [batch(row(Operation.START), row(1), row(1))]), landing)
+    facts = caught.value.facts
+    assert (facts["changes"], facts["landed"], facts["counted"]) == (2, 1, 2)
+    assert not landing.exists(window_folder("src", WINDOW), MANIFEST_NAME)
+
+
+def test_rows_that_the_ledger_misses_stop_the_window(
+    landing: LandingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TransactionLedger, "take", lambda _self, found: found)
+    with pytest.raises(RowCountError) as caught:
+        capture(FakeSession(answers(), [batch(row(Operation.START), row(1))]), landing)
+    facts = caught.value.facts
+    assert (facts["changes"], facts["landed"], facts["counted"]) == (1, 1, 0)
 
 
 def test_redo_goes_to_several_files(landing: LandingStore, monkeypatch: pytest.MonkeyPatch) -> None:

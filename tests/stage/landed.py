@@ -16,6 +16,7 @@ from cdc_core.lake.lake import Lake
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -54,6 +55,7 @@ class Transaction:
     has_rollback: bool = False
     touched: set[str] = field(default_factory=set)
     first_ordinal: int = -1
+    rows: int = 0
 
     def insert(
         self, row: Row, *, row_id: str | None = None, shown: str | None = None, columns: Any = None
@@ -137,6 +139,7 @@ class Transaction:
         status: int = 0,
     ) -> None:
         ordinal = self.source.next_ordinal()
+        self.rows += code != Operation.DDL
         if self.first_ordinal < 0:
             self.first_ordinal = ordinal
         if undo is not None:
@@ -232,7 +235,8 @@ class Source:
             "first_ordinal": max(tx.first_ordinal, 0),
             "has_rollback": tx.has_rollback,
             "tables": [str(self.schema.table)] if tx.first_ordinal >= 0 else [],
-            "rows": 1,
+            "table_rows": [tx.rows] if tx.first_ordinal >= 0 else [],
+            "rows": tx.rows,
         }
 
     def hide(self, transaction: Transaction) -> tuple[list[Row], Row]:

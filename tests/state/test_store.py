@@ -233,10 +233,11 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
             first_ordinal=3,
             has_rollback=True,
             tables=("HR.EMP", "HR.Dept"),
+            table_rows=(11, None),
             rows=12,
             username="SCOTT",
         ),
-        OpenTransaction(xid="bb" * 8, start_scn=None, first_ordinal=1),
+        OpenTransaction(xid="bb" * 8, start_scn=None, first_ordinal=1, tables=("HR.EMP",)),
     ]
     clock.now += 5
     planned.record_captured("src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)

@@ -28,6 +28,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
@@ -122,6 +123,7 @@ class MemoryLake:
         ):
             raise NotYetError("windows of a table are out of order", table=table)
         rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
+        _hold_against(rows, table, window, redo_paths, transactions_paths, late_above)
         excluded = schema.excluded
         schema = _settled(found, schema)
         decoder = ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier), excluded=excluded)
@@ -374,6 +376,21 @@ def _committed_rows(
         raise LakeError("a landed row was read twice", table=table)
     rows.sort(key=lambda row: (row["commit_scn"], row["commit_ordinal"], row["ordinal"]))
     return _surviving(rows)
+
+
+def _hold_against(
+    rows: list[dict[str, Any]],
+    table: TableId,
+    window: ScnWindow,
+    redo: Sequence[str],
+    transactions: Sequence[str],
+    late_above: int | None,
+) -> None:
+    """The lake itself must find the same rows, and as many as the ledger counted."""
+    committed = read_committed(transactions, table, window, late_above=late_above)
+    batches = list(CommittedRows(committed, table, window, redo).batches(["ordinal"]))
+    ordinals = {ordinal for batch in batches for ordinal in batch["ordinal"].to_pylist()}
+    assert ordinals >= {row["ordinal"] for row in rows}
 
 
 def _surviving(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,81 @@
+"""What was sent to a MERGE, and did the mirror take all of it?
+
+Two counts that cost next to nothing and notice what a window's apply could lose or double: keys against rows before the MERGE, and
+MERGE's own counts after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import REPORT_HINT, RowCountError
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import COMMIT_SCN
+
+
+class Sent:
+    """The source of one MERGE, counted while it is handed over.
+
+    ``rows`` are keys that have a row afterwards, ``gone`` those that have none. ``surely`` of the rows are newer than all that the
+    mirror can have: MERGE inserts or updates each of them.
+
+    Args:
+        schema: The table.
+        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN.
+        facts: Source and table, for errors.
+    """
+
+    def __init__(self, schema: TableSchema, covered_scn: int, facts: Mapping[str, object]) -> None:
+        self._key, self._covered_scn, self._facts = list(schema.key), covered_scn, facts
+        self.rows = self.gone = self.surely = 0
+
+    def counting(self, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The same parts, in the columns of ``stage.reducing.merge_source``.
+
+        Raises:
+            RowCountError: A part has a key twice.
+        """
+        for part in parts:
+            keys = part.select(self._key).group_by(self._key).aggregate([]).num_rows
+            if keys != part.num_rows:
+                raise RowCountError(
+                    "reducing a window left more than one row of a key; the mirror was not changed",
+                    hint=REPORT_HINT,
+                    **self._facts,
+                    rows=part.num_rows,
+                    keys=keys,
+                )
+            is_row = pc.equal(part["_cdc_kind"], "row")
+            is_newer = pc.greater(part[COMMIT_SCN], self._covered_scn)
+            rows = pc.sum(is_row).as_py() or 0
+            self.rows += rows
+            self.gone += part.num_rows - rows
+            self.surely += pc.sum(pc.and_(is_row, is_newer)).as_py() or 0
+            yield part
+
+    def check(self, counts: Sequence[Any]) -> None:
+        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated transaction.
+
+        Raises:
+            RowCountError: The mirror took less or more than what was sent.
+        """
+        if not counts:
+            return
+        [row] = counts
+        written = row["num_inserted_rows"] + row["num_updated_rows"]
+        deleted = row["num_deleted_rows"]
+        if not self.surely <= written <= self.rows or deleted > self.gone:
+            raise RowCountError(
+                "MERGE did not do what it was told: its own counts are not those of the rows that were sent",
+                hint="`redolake table rebuild OWNER.TABLE` writes the mirror anew from its change log. " + REPORT_HINT,
+                **self._facts,
+                rows=self.rows,
+                surely=self.surely,
+                written=written,
+                gone=self.gone,
+                deleted=deleted,
+            )  # fmt: skip

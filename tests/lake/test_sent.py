@@ -1,0 +1,67 @@
+"""What a MERGE says that it did is held against what it was sent; no Spark is needed for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdc_core.errors import RowCountError
+from cdc_core.lake.sent import Sent
+from cdc_core.lake.windows import _check_appended
+from tests.stage.landed import orders_schema
+
+COVERED = 100
+
+
+def part(*rows: tuple[int, str, int]) -> pa.Table:
+    """A part of what is merged: (ID, kind, commit SCN) of each key."""
+    ids, kinds, scns = zip(*rows, strict=True)
+    return pa.table({"ID": ids, "_cdc_kind": kinds, "_cdc_commit_scn": scns})
+
+
+def sent(*parts: pa.Table) -> Sent:
+    found = Sent(orders_schema(), COVERED, {"table": "SHOP.ORDERS"})
+    assert list(found.counting(iter(parts))) == list(parts)
+    return found
+
+
+def counts(inserted: int, updated: int, deleted: int) -> list[dict[str, Any]]:
+    names = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
+    return [dict(zip(names, (inserted, updated, deleted), strict=True))]
+
+
+@pytest.mark.parametrize(
+    ("found", "fits"),
+    [
+        pytest.param(counts(1, 2, 1), True, id="all-of-them"),
+        pytest.param(counts(0, 3, 0), True, id="a-key-came-and-went"),
+        pytest.param(counts(1, 1, 1), True, id="one-was-read-by-a-chunk-later"),
+        pytest.param(counts(0, 1, 1), False, id="a-row-is-lost"),
+        pytest.param(counts(2, 2, 1), False, id="a-row-is-there-twice"),
+        pytest.param(counts(1, 2, 2), False, id="a-row-went-that-nobody-deleted"),
+        pytest.param([], True, id="delta-skipped-what-it-has"),
+    ],
+)
+def test_merge_takes_what_it_was_sent(found: list[Any], *, fits: bool) -> None:
+    """Two keys are newer than all that a chunk can have read, one is not, one is gone."""
+    source = sent(part((1, "row", 101), (2, "row", 100)), part((3, "row", 150), (4, "del", 150)))
+    if fits:
+        source.check(found)
+        return
+    with pytest.raises(RowCountError, match="MERGE did not do what it was told"):
+        source.check(found)
+
+
+def test_two_rows_of_one_key_are_never_sent() -> None:
+    with pytest.raises(RowCountError, match="more than one row of a key"):
+        sent(part((1, "row", 101), (1, "del", 102)))
+
+
+@pytest.mark.parametrize("appended", [2, 4])
+def test_the_change_log_gives_back_what_was_written(appended: int) -> None:
+    _check_appended({}, 3, 3)
+    _check_appended({}, 3, None)
+    with pytest.raises(RowCountError, match="does not give back"):
+        _check_appended({}, 3, appended)
