@@ -208,14 +208,21 @@ class Pipeline:
         with self._kept():
             return window_retire.pass_idle_windows(self._ctx)
 
-    def plan_recapture(self, *, needed_only: bool = True) -> Recapture:
-        """Windows that landing has lost, and those to read again (:func:`window_recapture.plan_recapture`)."""
+    def plan_recapture(
+        self, *, needed_only: bool = True, first: ScnWindow | None = None
+    ) -> Recapture:
+        """Windows that landing has lost, and those to read again (:func:`window_recapture.plan_recapture`); with ``first``, from this
+        one on, which is there (:func:`window_recapture.plan_recapture_from`)."""
+        if first is not None:
+            return window_recapture.plan_recapture_from(self._ctx, first)
         return window_recapture.plan_recapture(self._ctx, needed_only=needed_only)
 
-    def recapture(self, *, needed_only: bool = True) -> Iterator[StepReport]:
-        """Read windows again that landing has lost, yielding each (:func:`window_recapture.begin_recapture`)."""
+    def recapture(
+        self, *, needed_only: bool = True, first: ScnWindow | None = None
+    ) -> Iterator[StepReport]:
+        """Read windows again that landing has lost, or all from ``first`` on, yielding each (:func:`window_recapture.begin_recapture`)."""
         with self._kept():
-            again = self.plan_recapture(needed_only=needed_only).again
+            again = self.plan_recapture(needed_only=needed_only, first=first).again
             if again:
                 window_recapture.begin_recapture(self._ctx, again)
         for record in again:

@@ -77,21 +77,31 @@ def capture(
 
 def recapture(
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show which windows are lost.")
+        bool, typer.Option("--dry-run", help="Only show which windows would be read.")
     ] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Also windows that no table needs any more.")
     ] = False,
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="WINDOW",
+            help="Read this window and all later ones, though they are there.",
+        ),
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Read windows again whose landing is lost or damaged, as long as Oracle has their redo.
 
     Every later window is read again too, since the rows of open transactions are found by their numbers. Tables that have a window
     already do not take it twice. --all also reads windows again that every table has: for replays, and so that the metadata store
-    can be rebuilt.
+    can be rebuilt. --from reads a window again that some table has not taken, for example because it landed under a wrong definition;
+    what has landed stays until Oracle has given the window's redo once more.
     """
+    window = ScnWindow.parse(first) if first else None
     with opened(config, oracle=not dry_run) as pipeline:
-        found = pipeline.plan_recapture(needed_only=not everything)
+        found = pipeline.plan_recapture(needed_only=not everything, first=window)
         for record in found.lost:
             needed = "needed" if record in found.again else "every table has it: harmless"
             out().print(f"{record.key} is lost; {needed}", soft_wrap=True)
@@ -102,7 +112,7 @@ def recapture(
                 f"{len(found.again)} windows would be read again, from {found.again[0].key} on."
             )
         else:
-            read = list(pipeline.recapture(needed_only=not everything))
+            read = list(pipeline.recapture(needed_only=not everything, first=window))
             out().print(f"{len(read)} windows read again; `redolake run` applies what waits.")
 
 

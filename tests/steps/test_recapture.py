@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cdc_core.errors import LandingDamagedError, RedoUnavailableError
+from cdc_core.errors import (
+    ConfigError,
+    LandingDamagedError,
+    OracleUnavailableError,
+    RedoUnavailableError,
+)
 from cdc_core.model.scn import ScnWindow
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.table import TableSchema
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -204,3 +213,76 @@ def test_a_window_read_again_with_fewer_tables_numbers_its_rows_anew(source: Sou
     source.run()
     source.check_current("ONE")
     assert (100, "open") in source.lake.image(table_id("ONE"))
+
+
+def wrong(source: Source, monkeypatch: pytest.MonkeyPatch) -> ScnWindow:
+    """A window whose DDL was read without the column that it added; its table stops, the other goes on."""
+    source.run()
+    source.oracle.run("ALTER TABLE ONE ADD (EXTRA NUMBER(9))")
+    source.oracle.run(
+        "INSERT INTO ONE VALUES (20, 'new', 123456)", "INSERT INTO TWO VALUES (20, 'x')"
+    )
+    real = read_table_schema
+
+    def read(*args: Any, **options: Any) -> TableSchema:
+        schema = real(*args, **options)
+        columns = tuple(one for one in schema.columns if one.name != "EXTRA")
+        return replace(schema, columns=columns, stored=schema.stored[:2])
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cdc_core.capture.ddl_rows.read_table_schema", read)
+        [*_, window] = source.pipeline.plan_windows()
+        for one in source.pipeline.pending_windows():
+            source.pipeline.capture_window(one)
+    apply_all(source)
+    assert source.record("ONE").state == "failed"
+    source.check_current("TWO")
+    return window
+
+
+def test_a_window_that_landed_under_a_wrong_definition_is_read_again(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table that has it takes nothing twice; the other goes on under the right definition."""
+    window = wrong(source, monkeypatch)
+    list(source.pipeline.recapture(first=window))
+    source.pipeline.resume_tables([table_id("ONE")])
+    check(source)
+    with pytest.raises(ConfigError, match="every table has taken"):
+        source.pipeline.plan_recapture(first=window)
+
+
+def test_what_has_landed_is_decoded_by_the_definitions_that_are_known_now(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Oracle: the schema history got better, and the table goes on."""
+    wrong(source, monkeypatch)
+    with source.pipeline._ctx.database.session() as session:
+        schema = read_table_schema(session, source.pipeline.config.table(table_id("ONE")))
+    store = source.pipeline._ctx.store
+    landed = store.schema_versions("src", table_id("ONE"))[-1]
+    better = replace(schema, scn_from=landed.schema.scn_from)
+    store.exclude_columns(replace(landed, schema=better), reason="mended", way_out="")
+
+    def out_of_reach() -> None:
+        raise OracleUnavailableError("Oracle is out of reach")
+
+    monkeypatch.setattr(source.pipeline._ctx.database, "session", out_of_reach)
+    source.pipeline.resume_tables([table_id("ONE")])
+    apply_all(source)
+    assert source.lake.image(table_id("ONE"))[-1] == (20, "new", 123456)
+
+
+def test_what_has_landed_stays_where_the_redo_is_gone(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = wrong(source, monkeypatch)
+    before = (folder(source, window) / "manifest.json").read_bytes()
+
+    def gone(*_args: object, **_options: object) -> None:
+        raise RedoUnavailableError("no redo log covers the start of the window")
+
+    monkeypatch.setattr("cdc_core.capture.logminer.capture_window", gone)
+    with pytest.raises(RedoUnavailableError):
+        list(source.pipeline.recapture(first=window))
+    assert (folder(source, window) / "manifest.json").read_bytes() == before

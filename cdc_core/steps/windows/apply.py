@@ -140,7 +140,7 @@ def _apply_table(
                 result = ctx.lake.apply_window(
                     own,
                     table,
-                    ctx.visible(_schema(manifest, table)),
+                    ctx.visible(_schema(ctx, own, table)),
                     paths,
                     transactions,
                     generation=state.generation,
@@ -272,8 +272,11 @@ def _first_window(path: str, above: int, table: str, ordinal: int) -> int:
     return min(began) >> ORDINAL_SHIFT if began else ordinal
 
 
-def _schema(manifest: WindowManifest, table: TableId) -> TableSchema:
-    return next(schema for schema in manifest.schemas if schema.table == table)
+def _schema(ctx: Context, manifest: WindowManifest, table: TableId) -> TableSchema:
+    """The version with which the part ends: as the schema history has it now, which may be better than when the window landed."""
+    landed = next(schema for schema in manifest.schemas if schema.table == table)
+    known = ctx.store.schema_at(ctx.source, table, manifest.window.scn_high)
+    return landed if known is None or known.scn_from < landed.scn_from else known
 
 
 def _finish_windows(ctx: Context, started: float) -> None:

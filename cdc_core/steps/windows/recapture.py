@@ -1,4 +1,4 @@
-"""How does a window get back into landing whose folder was lost, as long as Oracle has its redo?
+"""How is a window read from Oracle again: one whose folder was lost, or one that landed under a wrong definition?
 
 A window that every table has taken, and in which no transaction began that a table still waits for, is not needed any more.
 
@@ -11,18 +11,22 @@ of the first of these windows has landed again.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdc_core.errors import LandingDamagedError, RedoUnavailableError
+from cdc_core.config import LocalLandingConfig
+from cdc_core.errors import ConfigError, LandingDamagedError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME
+from cdc_core.landing.open import open_landing
 from cdc_core.model.records import TableRecord, WindowRecord
-from cdc_core.model.scn import SCN_MAX
+from cdc_core.model.scn import SCN_MAX, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.capture import verify_files, window_work
+from cdc_core.steps.windows.shared import captured_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,26 @@ def plan_recapture(ctx: Context, *, needed_only: bool = True) -> Recapture:
     )
 
 
+def plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
+    """The windows that are read again so that one of them, which is there, lands under a better definition. Nothing is changed.
+
+    Raises:
+        ConfigError: Every table has taken the window.
+    """
+    first = captured_window(ctx, window)
+    tables = ctx.store.tables(ctx.source)
+    if not any(_wants(table, first) for table in tables):
+        raise ConfigError(
+            "every table has taken this window, so nothing would read it",
+            hint="`redolake table resnapshot OWNER.TABLE` reads a table anew.",
+            window=first.window.key,
+        )
+    records = ctx.store.windows(ctx.source, states=("captured", "applied"))
+    lost = tuple(record for record in records if not _is_whole(ctx, record))
+    start = _with_ledger_before(records, {one.ordinal for one in lost}, first.ordinal)
+    return Recapture(lost, tuple(record for record in records if record.ordinal >= start))
+
+
 def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
     """Read the first window again, and let it and the later ones be planned windows that are not captured.
 
@@ -73,12 +97,27 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
                 window=first.window.key,
             )
         ledger = [] if before is None else _ledger_after(ctx, before)
-        if not _has_landed_anew(ctx, first):
+        is_whole = _is_whole(ctx, first)
+        if is_whole:
+            _try_to_read(ctx, first, before, ledger)
+        if is_whole or not _has_landed_anew(ctx, first):
             ctx.landing.remove(window_folder(ctx.source, first.window))
             ctx.changes.capture_window(window_work(ctx, first, before, ledger), ctx.landing)
         for record in again[1:]:
             ctx.landing.remove(window_folder(ctx.source, record.window))
         ctx.store.unrecord_captured(ctx.source, first.ordinal, ledger)
+
+
+def _try_to_read(
+    ctx: Context,
+    record: WindowRecord,
+    before: WindowRecord | None,
+    ledger: Sequence[OpenTransaction],
+) -> None:
+    """Read the window into a folder that goes again: what has landed is given up only if Oracle still has its redo."""
+    with tempfile.TemporaryDirectory(prefix="redolake-recapture-") as folder:
+        scratch = open_landing(LocalLandingConfig(path=folder))
+        ctx.changes.capture_window(window_work(ctx, record, before, ledger), scratch)
 
 
 def _is_whole(ctx: Context, record: WindowRecord) -> bool:
