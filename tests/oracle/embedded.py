@@ -73,7 +73,7 @@ class Oracle:
                 connection.cursor().execute(statement)
             connection.commit()
         if any(statement.upper().startswith(_DDL) for statement in statements):
-            self.clock.ahead += 2
+            self.clock.ahead += 5
 
     def add_local_capture(self) -> None:
         """Make the capture user that deploy/oracle has for a pluggable database alone, which may read all tables."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 _SCN_FIRST = 1_500_000
 _RESERVE = 100_000
-_ENTRY_SECONDS = 1.0
+_ENTRY_SECONDS = 3.0
 _MAP_ENTRIES_MAX = 200_000
 
 
@@ -80,14 +80,14 @@ class ScnClock:
             self._saved = len(self._scns)
 
     def time_of(self, scn: int) -> float | None:
-        """When an SCN was current, to about a second; None if it is too old or not yet."""
+        """When an SCN was current, to about three seconds; None if it is too old or not yet."""
         at = bisect.bisect_right(self._scns, scn) - 1
         return self._times[at] if at >= 0 and scn <= self.value else None
 
     def at_time(self, moment: float) -> int | None:
-        """The last SCN of a time, to about a second; None if that is too old.
+        """The last SCN of a time, to about three seconds; None if that is too old.
 
-        An entry of the map stands for the first SCN of a second; all SCNs up to the next entry belong to that second.
+        An entry of the map stands for the first SCN of some seconds; all SCNs up to the next entry belong to them.
         """
         at = bisect.bisect_right(self._times, moment) - 1
         if at < 0:
