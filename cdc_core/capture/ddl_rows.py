@@ -16,7 +16,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
 from cdc_core.schema.evolution import judge, removes_rows, removes_table
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
@@ -41,19 +41,24 @@ def follow_ddl(
     rows: Sequence[DdlRow],
     history: SchemaHistory,
     configs: Sequence[TableConfig],
+    altered_after: AlteredAfter,
 ) -> tuple[list[SchemaChange], list[StreamEnd]]:
     """Add the new versions to ``history``; return them in the order of the redo, and the tables that a DDL ends the stream of.
 
     A DDL from before the version that the snapshot saw is skipped, and so is one that leaves the captured columns and the
     key as they were (indexes, grants, comments, supplemental logging, other constraints).
+
+    Args:
+        altered_after: Asked where neither the dictionary nor its times tell whether another DDL came right after one.
     """
     changes: list[SchemaChange] = []
     ends: dict[TableId, StreamEnd] = {}
-    for row in rows:
+    for at, row in enumerate(rows):
         old = history.latest(row.table)
         if row.table in ends or (row.scn is not None and row.scn <= old.scn_from):
             continue
-        new = _followed(session, row, old, configs)
+        is_last = all(other.table != row.table for other in rows[at + 1 :])
+        new = _followed(session, row, old, configs, altered_after if is_last else _always)
         if isinstance(new, StreamEnd):
             ends[row.table] = new
             continue
@@ -64,7 +69,11 @@ def follow_ddl(
 
 
 def _followed(
-    session: OracleSession, row: DdlRow, old: TableSchema, configs: Sequence[TableConfig]
+    session: OracleSession,
+    row: DdlRow,
+    old: TableSchema,
+    configs: Sequence[TableConfig],
+    altered_after: AlteredAfter,
 ) -> TableSchema | StreamEnd | None:
     """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was."""
     if removes_rows(row.text):
@@ -73,7 +82,7 @@ def _followed(
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
     try:
-        new = read_table_schema(session, config, scn=at)
+        new = read_table_schema(session, config, scn=at, altered_after=altered_after)
         arrow_schema(new)
     except SchemaMismatchError as error:
         return StreamEnd(
@@ -88,6 +97,11 @@ def _followed(
     if evolution.refusal is not None:
         return _end(row, evolution.trouble, evolution.refusal)
     return new if evolution.is_new_version else None
+
+
+def _always(_table: TableId, _scn: Scn) -> bool:
+    """The redo has another DDL of the table."""
+    return True
 
 
 def _end(row: DdlRow, trouble: Trouble | None, reason: str) -> StreamEnd:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -16,6 +17,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows, uncounted
+from cdc_core.capture.later_ddl import is_altered_soon_after
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
@@ -193,7 +195,8 @@ class _Window:
                 hint="The window is read again under their present names.",
             )
         history = SchemaHistory(self._tables)
-        changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs)
+        altered_after = partial(is_altered_soon_after, session, logs_by=self._logs_by)
+        changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs, altered_after)
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
         _check_incarnation(session, current)

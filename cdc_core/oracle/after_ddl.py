@@ -13,12 +13,11 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixe
 
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId
+from cdc_core.schema.dictionary import SLACK_SECONDS
 
 T = TypeVar("T")
 
 ALTERED = "ORA-01466"
-SLACK_SECONDS = 10
-"""What a time that Oracle gives for an SCN, or a DDL, may be off by."""
 _WAIT_SECONDS = 3
 _ATTEMPTS = 5
 _RECENT = """

@@ -7,7 +7,8 @@ Oracle Flashback Query": past data of static dictionary views can be queried, of
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from cdc_core.config import MatchedTable, TableConfig
@@ -56,22 +57,44 @@ SELECT OWNER, OBJECT_NAME, OBJECT_ID
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
 _CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
+SLACK_SECONDS = 10
+"""What a time that Oracle gives for an SCN, or a DDL, may be off by: about three seconds were measured, others allow for ten."""
+
 _LATER_DDL = """
-SELECT OWNER, OBJECT_NAME
+SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) + :slack / 86400 THEN 1 ELSE 0 END
   FROM ALL_OBJECTS
- WHERE OBJECT_TYPE = 'TABLE' AND {tables} AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE)"""
+ WHERE OBJECT_TYPE = 'TABLE' AND {tables}
+   AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) - :slack / 86400"""
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
 
+AlteredAfter = Callable[[TableId, Scn], bool]
+"""Was a table altered within seconds after an SCN? Asked where the times of SCN and DDL cannot tell, after the present definition was
+read."""
+
+
 def read_table_schema(
-    session: Queries, config: TableConfig, *, scn: Scn | None = None
+    session: Queries,
+    config: TableConfig,
+    *,
+    scn: Scn | None = None,
+    before: TableSchema | None = None,
+    altered_after: AlteredAfter | None = None,
 ) -> TableSchema:
     """One table's definition; see :func:`read_table_schemas`."""
-    return read_table_schemas(session, [config], scn=scn)[0]
+    known = [] if before is None else [before]
+    return read_table_schemas(
+        session, [config], scn=scn, before=known, altered_after=altered_after
+    )[0]
 
 
 def read_table_schemas(
-    session: Queries, configs: Sequence[TableConfig], *, scn: Scn | None = None
+    session: Queries,
+    configs: Sequence[TableConfig],
+    *,
+    scn: Scn | None = None,
+    before: Sequence[TableSchema] = (),
+    altered_after: AlteredAfter | None = None,
 ) -> list[TableSchema]:
     """The tables' definitions, in the order of ``configs``, with one read for all.
 
@@ -80,6 +103,9 @@ def read_table_schemas(
         configs: At least one table.
         scn: As of when; now if None. Where Oracle refuses to look back (no FLASHBACK right on dictionary views, no undo), the
             present definition is used if no DDL has happened since.
+        before: Definitions that were valid at ``scn`` or right before it: where the present one is the same, no DDL of the seconds
+            around ``scn`` changed it.
+        altered_after: Tells of DDL within these seconds; without an answer it counts as later.
 
     Returns:
         Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual and invisible columns are among ``excluded``.
@@ -97,8 +123,17 @@ def read_table_schemas(
         # No right to look back, no undo any more, or a dictionary table that was altered itself.
         if "ora" not in error.facts:
             raise
-        _refuse_later_ddl(session, configs, scn, error)
-        return _read(session, configs, scn=None, valid_from=scn)
+        near = _refuse_later_ddl(session, configs, scn, error)
+        found = _read(session, configs, scn=None, valid_from=scn)
+        same = {one.table for one in found if replace(one, scn_from=Scn(0)) in _timeless(before)}
+        later = [
+            table
+            for table in near
+            if table not in same and (altered_after is None or altered_after(table, scn))
+        ]
+        if later:
+            raise _altered(session, later, scn) from error
+        return found
 
 
 def schema_from_rows(
@@ -308,14 +343,20 @@ def _unknown_table(session: Queries, table: TableId) -> ConfigError:
     )
 
 
+def _timeless(schemas: Sequence[TableSchema]) -> list[TableSchema]:
+    return [replace(one, scn_from=Scn(0)) for one in schemas]
+
+
 def _refuse_later_ddl(
     session: Queries, configs: Sequence[TableConfig], scn: Scn, cause: Exception
-) -> None:
+) -> list[TableId]:
+    """The tables whose last DDL lies within seconds of the SCN, before it or after it."""
     condition, binds = tables_condition(
         [config.table for config in configs], "OWNER", "OBJECT_NAME"
     )
+    binds |= {"scn": scn, "slack": SLACK_SECONDS}
     try:
-        changed = session.fetch_all(_LATER_DDL.format(tables=condition), {**binds, "scn": scn})
+        changed = session.fetch_all(_LATER_DDL.format(tables=condition), binds)
     except SnapshotTooOldError as error:  # after some five days Oracle maps an SCN to no time
         raise SchemaMismatchError(
             "whether the tables were altered after this SCN is no longer known, and Oracle does not show their earlier definition",
@@ -323,11 +364,17 @@ def _refuse_later_ddl(
             tables=", ".join(str(config.table) for config in configs),
             scn=scn,
         ) from error
-    if changed:
-        raise SchemaMismatchError(
-            "the tables were altered after this SCN, and Oracle does not show their earlier definition",
-            hint="GRANT FLASHBACK on SYS.ALL_TAB_COLS, ALL_CONSTRAINTS, ALL_CONS_COLUMNS, ALL_INDEXES, ALL_IND_COLUMNS and "
-            f"ALL_OBJECTS TO {session.user}, or plan a new snapshot of the tables.",
-            tables=", ".join(f"{owner}.{name}" for owner, name in changed),
-            scn=scn,
-        ) from cause
+    later = [TableId(owner, name) for owner, name, is_certain in changed if is_certain]
+    if later:
+        raise _altered(session, later, scn) from cause
+    return [TableId(owner, name) for owner, name, _ in changed]
+
+
+def _altered(session: Queries, tables: Sequence[TableId], scn: Scn) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        "the tables were altered after this SCN, or within seconds of it, and Oracle does not show their earlier definition",
+        hint="GRANT FLASHBACK on SYS.ALL_TAB_COLS, ALL_CONSTRAINTS, ALL_CONS_COLUMNS, ALL_INDEXES, ALL_IND_COLUMNS and "
+        f"ALL_OBJECTS TO {session.user}, or plan a new snapshot of the tables.",
+        tables=", ".join(map(str, tables)),
+        scn=scn,
+    )

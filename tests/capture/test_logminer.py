@@ -361,7 +361,7 @@ def test_a_later_ddl_is_not_mistaken_for_this_one(landing: LandingStore) -> None
             raise OracleError("no", ora="ORA-01031")
         raise AssertionError("the present definition must not be used")
 
-    read = {"LAST_DDL_TIME": [("HR", "EMP")], **dictionary([]), "ALL_TAB_COLS": columns}
+    read = {"LAST_DDL_TIME": [("HR", "EMP", 1)], **dictionary([]), "ALL_TAB_COLS": columns}
     [end] = capture(FakeSession(answers(**read), ddl_rows("alter … add")), landing)[0].left
     assert "altered after this SCN" in end.reason
 

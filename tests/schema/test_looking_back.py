@@ -9,6 +9,8 @@ import pytest
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import SchemaMismatchError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
@@ -45,6 +47,7 @@ def refuse(oracle: Oracle, code: int, statement: str) -> None:
 def test_the_present_definition_serves_where_no_ddl_came_since(
     oracle: Oracle, config: SourceConfig, session: OracleSession, code: int
 ) -> None:
+    oracle.clock.ahead += 30
     scn = current_scn(session)
     refuse(oracle, code, "AS OF SCN")
     schema = read_table_schema(session, config.tables[0], scn=scn)
@@ -56,7 +59,7 @@ def test_a_definition_that_a_later_ddl_changed_is_not_guessed(
     oracle: Oracle, config: SourceConfig, session: OracleSession, code: int
 ) -> None:
     scn = current_scn(session)
-    oracle.clock.ahead += 10
+    oracle.clock.ahead += 30
     oracle.run("ALTER TABLE EMP ADD (W NUMBER(5))")
     refuse(oracle, code, "AS OF SCN")
     with pytest.raises(SchemaMismatchError, match="altered after this SCN"):
@@ -71,4 +74,48 @@ def test_an_scn_that_oracle_no_longer_maps_to_a_time_stops_the_table_alone(
     refuse(oracle, 1555, "AS OF SCN")
     refuse(oracle, 8181, "SCN_TO_TIMESTAMP")
     with pytest.raises(SchemaMismatchError, match="no longer known"):
+        read_table_schema(session, config.tables[0], scn=scn)
+
+
+# --- DDL within seconds of the SCN, where times cannot tell ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 2, 3])
+def test_a_ddl_right_after_the_scn_is_not_mistaken(
+    oracle: Oracle, config: SourceConfig, session: OracleSession, seconds: float
+) -> None:
+    """Oracle dates SCNs with a grain of three seconds, so the SCN may seem to be as late as the DDL, or later."""
+    oracle.clock.ahead += 30
+    before = read_table_schema(session, config.tables[0])
+    scn = current_scn(session)
+    oracle.clock.ahead += seconds
+    oracle.run("ALTER TABLE EMP ADD (W NUMBER(5))")
+    refuse(oracle, 1031, "AS OF SCN")
+    with pytest.raises(SchemaMismatchError, match="within seconds of it"):
+        read_table_schema(session, config.tables[0], scn=scn)
+    with pytest.raises(SchemaMismatchError, match="within seconds of it"):
+        read_table_schema(session, config.tables[0], scn=scn, before=before)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 2, 3])
+def test_a_ddl_right_before_the_scn_is_in_the_definition(
+    oracle: Oracle, config: SourceConfig, session: OracleSession, seconds: float
+) -> None:
+    """As what was read before the SCN shows, or who looked for later DDL; else it counts as later."""
+    oracle.run("ALTER TABLE EMP ADD (W NUMBER(5))")
+    before = read_table_schema(session, config.tables[0])
+    oracle.clock.ahead += seconds - 5
+    scn = current_scn(session)
+    refuse(oracle, 1031, "AS OF SCN")
+    asked: list[object] = []
+
+    def is_altered(table: TableId, at: Scn) -> bool:
+        asked.append((table, at))
+        return False
+
+    found = read_table_schema(session, config.tables[0], scn=scn, before=before)
+    assert (found.column_names, found.scn_from) == (("ID", "V", "W"), scn)
+    found = read_table_schema(session, config.tables[0], scn=scn, altered_after=is_altered)
+    assert (found.column_names, asked) == (("ID", "V", "W"), [(TableId("DEMO", "EMP"), scn)])
+    with pytest.raises(SchemaMismatchError, match="within seconds of it"):
         read_table_schema(session, config.tables[0], scn=scn)

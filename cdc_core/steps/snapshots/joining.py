@@ -28,7 +28,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.source import Start
 from cdc_core.steps.context import Context
-from cdc_core.steps.stopping import stopping_table
+from cdc_core.steps.stopping import READING_ERRORS, stopping_table
 
 PLAN_ATTEMPTS = 3
 """How often the chunks of a table are planned, each time at a newer SCN, before ORA-01555 stops it."""
@@ -63,6 +63,7 @@ def join_tables(
     able = list(tables) if is_new else _able(ctx, session, tables)
     if not able:
         return []
+    before = {table: _definition_now(ctx, session, table) for table in able}
     with ctx.lease("window-plan", wait_seconds=60):
         start = ctx.changes.read_start(able)
         if is_new:
@@ -76,7 +77,9 @@ def join_tables(
                     record, first_ordinal=last[0].ordinal + 1, mining_low=start.mining_low
                 )
             with stopping_table(ctx, record):
-                schema = read_table_schema(session, ctx.config.table(table), scn=start.snapshot_scn)
+                schema = read_table_schema(
+                    session, ctx.config.table(table), scn=start.snapshot_scn, before=before[table]
+                )
                 if fresh or not _fits(ctx, schema):
                     record = replace(record, generation=record.generation + 1)
                 ctx.store.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
@@ -139,6 +142,14 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     return able
 
 
+def _definition_now(ctx: Context, session: OracleSession, table: TableId) -> TableSchema | None:
+    """The present definition; None where there is none that can be captured, which reading it as of the snapshot's SCN tells."""
+    try:
+        return read_table_schema(session, ctx.config.table(table))
+    except READING_ERRORS:
+        return None
+
+
 def _begin_source(ctx: Context, start: Start) -> None:
     ctx.store.save_source(
         SourceRecord(
@@ -183,7 +194,8 @@ def _plan_chunks(ctx: Context, session: OracleSession, record: TableRecord) -> l
     scn, name = record.snapshot_scn, record.snapshot_id
     assert scn is not None
     assert name is not None
-    schema = read_table_schema(session, ctx.config.table(record.table), scn=scn)
+    before = ctx.store.schema_at(ctx.source, record.table, scn)
+    schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
     ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
     chunks = [
         ChunkRecord(

@@ -91,7 +91,8 @@ def plan_parts(
     with ctx.lease("snapshot-plan", wait_seconds=30):
         if parts is None:
             with ctx.database.session() as session:
-                schema = read_table_schema(session, ctx.config.table(table), scn=scn)
+                before = ctx.store.schema_at(ctx.source, table, scn)
+                schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
                 parts = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does not know them.
         snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
@@ -160,7 +161,8 @@ def _plan_ad_hoc(
         while ctx.store.chunks(ctx.source, table, snapshot_id=f"s{scn}"):
             time.sleep(0.2)
             scn = current_scn(session)
-        schema = read_table_schema(session, ctx.config.table(table), scn=scn)
+        before = ctx.store.schema_at(ctx.source, table, scn)
+        schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
         condition = conditions.get(table)
         checked = None if condition is None else checked_condition(condition, schema)
         ranges = plan_chunks(

@@ -62,7 +62,8 @@ def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord)
     """Read the chunk as of its planned SCN, or a newer one if undo is gone: by the apply rule, either is right."""
     scn = record.scn
     for attempt in range(SNAPSHOT_ATTEMPTS):
-        schema = read_table_schema(session, ctx.config.table(record.table), scn=scn)
+        before = ctx.store.schema_at(ctx.source, record.table, scn)
+        schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
         _refuse_changed_key(ctx, schema.table, schema.key)
         read = partial(
             read_chunk,
