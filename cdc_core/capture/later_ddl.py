@@ -17,10 +17,9 @@ from cdc_core.config import LogsBy
 from cdc_core.errors import CdcError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
-from cdc_core.model.scn import Scn
+from cdc_core.model.scn import SLACK_SECONDS, Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.dictionary import SLACK_SECONDS
 
 _SOON = """
 SELECT TIMESTAMP_TO_SCN(SCN_TO_TIMESTAMP(:scn) + NUMTODSINTERVAL(:seconds, 'SECOND')) FROM DUAL"""

@@ -16,6 +16,9 @@ SCN_MAX = 2**63 - 1
 OPEN_ENDED_FROM = 281_474_976_710_655
 """From here on V$LOG.NEXT_CHANGE# means "not closed yet" (48 bits all set, and the later 64-bit form)."""
 
+SLACK_SECONDS = 10
+"""What a time that Oracle gives for an SCN, or a DDL, may be off by: about three seconds were measured, others allow for ten."""
+
 _KEY_TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 

@@ -13,7 +13,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixe
 
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId
-from cdc_core.schema.dictionary import SLACK_SECONDS
+from cdc_core.model.scn import SLACK_SECONDS
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from cdc_core.errors import (
     SnapshotTooOldError,
 )
 from cdc_core.model.identifiers import TableId, quote
-from cdc_core.model.scn import Scn
+from cdc_core.model.scn import SLACK_SECONDS, Scn
 from cdc_core.schema.table import Column, TableSchema
 
 
@@ -57,9 +57,6 @@ SELECT OWNER, OBJECT_NAME, OBJECT_ID
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
 _CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
-SLACK_SECONDS = 10
-"""What a time that Oracle gives for an SCN, or a DDL, may be off by: about three seconds were measured, others allow for ten."""
-
 _LATER_DDL = """
 SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) + :slack / 86400 THEN 1 ELSE 0 END
   FROM ALL_OBJECTS
