@@ -8,6 +8,7 @@ one SCN. Killed at any moment and started again it goes on, and ends with the sa
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -232,7 +233,7 @@ def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float
     for line in (
         f"{verdict} {changes:,} changes in {screen.windows_seen} windows.",
         f"{seconds:.0f} s in all: {phases}.",
-        "Look at it in the browser: [bold]make ui[/]",
+        f"Look at it in the browser: [bold]{'make' if 'MAKELEVEL' in os.environ else 'redolake'} ui[/]",
         "Every chunk and every window is a partition there.",
     ):
         screen.console.print(line, highlight=False)
