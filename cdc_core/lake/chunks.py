@@ -27,13 +27,16 @@ import time
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cdc_core.errors import DuplicateKeyError
+from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.evolution import known_schema, settle_schema
-from cdc_core.lake.history import read_commits, read_log
+from cdc_core.lake.history import filesystem_of, read_commits, read_log
 from cdc_core.lake.merge import replaced
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
@@ -49,10 +52,13 @@ from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
-from cdc_core.stage.snapshot import ChunkRows, deletions
+from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
 
 MIRROR_INDEXED = 32
 """So many of the mirror's first columns get statistics, as Delta's own writers do it."""
+
+KEYS_IN_HAND_MAX = 1_000_000
+"""Keys of up to so many rows are held in memory."""
 
 GONE = "gone"
 """Stands for a chunk's number where the finished snapshot deletes what no chunk has."""
@@ -147,10 +153,11 @@ def remove_gone(
     assert schema is not None
     if app in mirror.transactions:
         return TableApplied(table=work.table, skipped=True)
-    session = work.session_for()
     if _holds_alone(work, snapshot_id, scn_lowest):
-        _refuse_double_keys(work, session, schema)
+        if _has_double_keys(work, schema):
+            raise _double_keys(work, schema, "the mirror")
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
+    session = work.session_for()
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
     metadata = work.metadata(
         "gone", max(reached, scn_lowest), snapshot=snapshot_id, chunk_scn=scn_lowest
@@ -221,13 +228,28 @@ def _holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
     )
 
 
-def _refuse_double_keys(work: TableWork, session: Any, schema: TableSchema) -> None:
-    """Stop where the mirror has a key twice."""
+def _has_double_keys(work: TableWork, schema: TableSchema) -> bool:
+    """Has the mirror, which holds appended chunks alone, a key twice? A small one is asked without Spark."""
+    rows = count_rows(work.mirror)
+    if rows is not None and rows <= KEYS_IN_HAND_MAX:
+        return are_double(_keys_in_files(work, schema))
     query = f"SELECT 1 FROM {delta(work.mirror)} GROUP BY {_listed(schema.key)} HAVING COUNT(*) > 1 LIMIT 1"
     with translated("looking for double keys", **work.facts()):
-        found = not session.sql(query).isEmpty()
-    if found:
-        raise _double_keys(work, schema, "the mirror")
+        return not work.session_for(rows or 0).sql(query).isEmpty()
+
+
+def _keys_in_files(work: TableWork, schema: TableSchema) -> pa.Table:
+    """The key columns of all rows of a mirror whose files are as they were appended."""
+    from deltalake import DeltaTable
+
+    filesystem, root = filesystem_of(work.mirror)
+    names = pa.table(DeltaTable(work.mirror).get_add_actions())["path"].to_pylist()
+    kinds = pa.schema([mirror_schema(schema).field(name) for name in schema.key])
+    found = []
+    for name in names:
+        with filesystem.open_input_file(f"{root}/{unquote(name)}") as file:
+            found.append(pq.read_table(file, columns=list(schema.key)).cast(kinds))
+    return pa.concat_tables([kinds.empty_table(), *found])
 
 
 def _double_keys(work: TableWork, schema: TableSchema, where: str) -> DuplicateKeyError:

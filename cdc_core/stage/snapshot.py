@@ -31,11 +31,7 @@ class ChunkRows:
         Raises:
             LandingDamagedError: A file is missing or cannot be read.
         """
-        keys = self.keys()
-        if keys.num_rows == 0:
-            return False
-        counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
-        return bool(counts.num_rows < keys.num_rows)
+        return are_double(self.keys())
 
     def keys(self) -> pa.Table:
         """The key columns of all rows.
@@ -96,6 +92,14 @@ class ChunkRows:
                 for value in (scn, CHUNK_ORDINAL)
             ]
             yield pa.RecordBatch.from_arrays([*batch.columns, *place], schema=columns)
+
+
+def are_double(keys: pa.Table) -> bool:
+    """Does a key occur in two rows?"""
+    if keys.num_rows == 0:
+        return False
+    counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
+    return bool(counts.num_rows < keys.num_rows)
 
 
 def deletions(keys: pa.Table, name: str, scn: int, schema: TableSchema) -> Iterator[pa.RecordBatch]:

@@ -227,6 +227,33 @@ def test_two_rows_with_one_key_stop_the_chunk(
     assert changelog(schema) == []
 
 
+@pytest.mark.parametrize("in_hand", [100, 1], ids=["without Spark", "with Spark"])
+def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(
+    open_lake: Any,
+    make_source: Any,
+    columns: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    in_hand: int,
+) -> None:
+    monkeypatch.setattr("cdc_core.lake.chunks.KEYS_IN_HAND_MAX", in_hand)
+    schema = TableSchema(
+        TableId("SHOP", "PLAIN"), Scn(1), (columns.number("G", 9, 0), columns.varchar("N")), ("G",)
+    )
+    source, lake = make_source(schema), open_lake()
+    tx = source.begin()
+    for number, name in ((1, "a"), (2, "b"), (2, "c")):
+        tx.insert({"G": number, "N": name})
+    tx.commit()
+    scn = source.tick()
+    first = source.chunk(scn=scn, keep=lambda r: r["N"] != "c", number=0)
+    first.apply(lake)
+    assert lake.remove_gone(schema.table, first.manifest.snapshot_id, scn).rows_deleted == 0
+    source.chunk(scn=scn, keep=lambda r: r["N"] == "c", number=1).apply(lake)
+    with pytest.raises(DuplicateKeyError) as error:
+        lake.remove_gone(schema.table, first.manifest.snapshot_id, scn)
+    assert error.value.facts["rows"] == "the mirror"
+
+
 def test_the_version_of_an_scn_is_right_after_a_late_chunk(
     filled: Any, source: Any, mirror: Any
 ) -> None:
