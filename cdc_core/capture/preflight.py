@@ -47,6 +47,13 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME
   FROM ALL_TAB_COLS
  WHERE HIDDEN_COLUMN = 'NO' AND VIRTUAL_COLUMN = 'NO' AND LENGTHB(COLUMN_NAME) > :bytes AND {tables}
  ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
+_SEGMENTED = """
+SELECT OWNER, TABLE_NAME, PARTITIONED FROM ALL_TABLES WHERE (PARTITIONED = 'YES' OR IOT_TYPE = 'IOT') AND {tables}"""
+_UNTRANSLATED = """
+SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE
+  FROM ALL_TAB_COLS
+ WHERE DATA_TYPE IN ('JSON', 'BOOLEAN', 'VECTOR') AND {tables}
+ ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
 _CONTAINERS = "SELECT NAME, OPEN_MODE FROM V$PDBS WHERE NAME <> 'PDB$SEED'"
 _MOUNTED = "MOUNTED"
 _BROKEN_DESTINATIONS = """
@@ -80,6 +87,8 @@ def check_redo(
     names = [config.table for config in tables]
     findings += _check_logging(session, names) if not supplemental else []
     findings += _check_names(session, tables)
+    findings += _check_segments(session, names)
+    findings += _check_types(session, names)
     if is_blind:
         return [*findings, *_check_rights(session)]
     try:
@@ -174,6 +183,34 @@ def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Itera
                 "Rename them, or leave the columns out under columns_exclude",
                 config.table,
             )
+
+
+def _check_segments(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
+    """Rows of a segment that is gone have no name, and the number of the segment, not of the table."""
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    for owner, name, partitioned in session.fetch_all(_SEGMENTED.format(tables=condition), binds):
+        kind = "partitioned" if partitioned == "YES" else "index-organised"
+        yield Finding(
+            f"{owner}.{name} is {kind}: changes of a partition that is split, merged or dropped before its redo is read are lost",
+            "Let capture catch up before such DDL, then `redolake table resnapshot`; the table's own rows are captured as any other's",
+            TableId(owner, name),
+            is_problem=False,
+        )
+
+
+def _check_types(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
+    """LogMiner shows each row of a table with such a column as UNSUPPORTED, whatever is captured of it (measured on 23ai by others)."""
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    for owner, name, column, kind in session.fetch_all(
+        _UNTRANSLATED.format(tables=condition), binds
+    ):
+        yield Finding(
+            f"{owner}.{name} has the column {column} of type {kind}: LogMiner does not translate rows of such a table, also where the "
+            "column is left out",
+            "Leave the table out, or keep the column in a table of its own; with its first change the table stops",
+            TableId(owner, name),
+            is_problem=False,
+        )
 
 
 def _check_rights(session: OracleSession) -> Iterator[Finding]:

@@ -310,6 +310,10 @@ def test_ddl_that_changes_nothing_captured_is_passed_over(landing: LandingStore)
 REFUSED_DDL = [
     pytest.param("truncate table emp", dictionary(COLUMNS), "without redo", id="truncate"),
     pytest.param(
+        "alter table emp split partition p at (5)", dictionary(COLUMNS), "partitions were replaced",
+        id="split-partition",
+    ),
+    pytest.param(
         "alter table emp rename column id to other",
         dictionary([(*COLUMNS[0][:2], "OTHER", *COLUMNS[0][3:])], key="OTHER"),
         "key changed", id="rename-column",

@@ -34,3 +34,15 @@ def test_a_rule_names_files_that_exist(rule: str) -> None:
         for path in paths:
             assert path.startswith(folder)
             assert (ROOT / path).is_file(), path
+
+
+def test_the_table_of_facts_about_oracle_names_files_that_exist() -> None:
+    """Each row of the contributors' table names its tests."""
+    section = (ROOT / "CONTRIBUTING.md").read_text().split("## What a real Oracle does")[1]
+    rows = re.findall(r"^\| (\d+) \|(.*)$", section.split("\n## ")[0], re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 18))
+    for _, row in rows:
+        tests = re.findall(r"`(tests/[^`]+)`", row)
+        assert tests, row
+        for path in [*tests, *re.findall(r"`((?:cdc_core|oracle_embedded)/[^`]+)`", row)]:
+            assert (ROOT / path).is_file(), path

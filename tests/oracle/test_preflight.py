@@ -68,7 +68,13 @@ def session_with(**more: Any) -> FakeSession:
     }
     blocks = more.pop("blocks", {"END_LOGMNR": NO_LOGMINER})
     session = FakeSession(
-        {"LENGTHB": [], **more, **{k: v for k, v in answers.items() if k not in more}},
+        {
+            "LENGTHB": [],
+            "PARTITIONED": more.pop("PARTITIONED", []),
+            "'VECTOR'": more.pop("'VECTOR'", []),
+            **more,
+            **{k: v for k, v in answers.items() if k not in more},
+        },
         blocks=blocks,
     )
 
@@ -210,6 +216,13 @@ def test_each_problem_comes_with_what_mends_it(
             {"ARCHIVE_DEST_STATUS": [("LOG_ARCHIVE_DEST_2", "ERROR")]},
             "LOG_ARCHIVE_DEST_2 has the status ERROR",
             id="archive-destination",
+        ),
+        pytest.param(
+            {"'VECTOR'": [("HR", "EMP", "DOC", "JSON")]}, "DOC of type JSON", id="untranslated-type"
+        ),
+        pytest.param({"PARTITIONED": [("HR", "EMP", "YES")]}, "is partitioned", id="partitioned"),
+        pytest.param(
+            {"PARTITIONED": [("HR", "EMP", "NO")]}, "is index-organised", id="index-organised"
         ),
         pytest.param(
             {"ARCHIVE_DEST_STATUS": NO_VIEW},

@@ -15,6 +15,7 @@ from cdc_core.schema.evolution import (
     judge,
     removes_rows,
     removes_table,
+    replaces_segments,
 )
 from cdc_core.schema.table import Column, TableSchema
 
@@ -114,6 +115,21 @@ def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: st
 )
 def test_ddl_that_removes_rows_is_known_by_its_text(ddl: str, removes: bool) -> None:
     assert removes_rows(ddl) is removes
+
+
+@pytest.mark.parametrize(
+    ("ddl", "replaces"),
+    [
+        ("ALTER TABLE emp SPLIT PARTITION p1 AT (5) INTO (PARTITION a, PARTITION b)", True),
+        ("alter table emp merge subpartitions a, b", True),
+        ("ALTER TABLE emp COALESCE PARTITION", True),
+        ("ALTER TABLE emp ADD PARTITION p2 VALUES LESS THAN (9)", False),
+        ("ALTER TABLE emp MOVE PARTITION p1", False),
+        ("COMMENT ON TABLE emp IS 'split partition'", False),
+    ],
+)
+def test_ddl_that_replaces_segments_is_known_by_its_text(ddl: str, replaces: bool) -> None:
+    assert replaces_segments(ddl) is replaces
 
 
 @pytest.mark.parametrize(
