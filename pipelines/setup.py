@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from cdc_core.errors import ConfigError
+from cdc_core.lake.training import compile_decoder, train_class_archive
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, install_jars, verify_jars
 from cdc_core.runtime.java import JavaHome, find_java
-from cdc_core.runtime.training import compile_decoder, train_class_archive
 
 Say = Callable[[str], None]
 

@@ -4,5 +4,5 @@ Two things: a Java (17 or newer) and Delta's two jars, which no Python package c
 Spark's own resolver; at run time nothing is resolved and no network is needed. Nothing here but the training run imports
 PySpark, so checking the machine is quick.
 
-A *runtime folder* holds ``jars/``, ``java/`` (the shim, where one is needed) and the class archive.
+A *runtime folder* holds ``jars/``, ``java/`` (the shim, where one is needed) and the class archive that the lake makes.
 """

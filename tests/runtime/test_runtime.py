@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cdc_core.config import LakeConfig
 from cdc_core.errors import PreflightError
 from cdc_core.lake.spark import base_archive, class_archive, spark_settings
+from cdc_core.lake.training import train_class_archive
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, install_jars, require_jars, verify_jars
 from cdc_core.runtime.java import JavaHome, find_java
-from cdc_core.runtime.training import train_class_archive
 from cdc_core.runtime.trust_store import trust_store_options
 
 

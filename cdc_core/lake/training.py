@@ -55,7 +55,7 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
         return None
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "cdc_core.runtime.training", str(runtime), str(fresh)]
+    command = [sys.executable, "-m", "cdc_core.lake.training", str(runtime), str(fresh)]
     try:
         done = subprocess.run(
             command,
