@@ -21,7 +21,7 @@ COMPLETED = {"capture": {"close_at": "completed_logs"}}
 
 @pytest.fixture
 def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=[Wart.LATE_REDO]) as oracle:
+    with running_oracle(warts=[Wart.LATE_REDO], strand_records=500) as oracle:
         oracle.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))")
         yield oracle
 
@@ -92,9 +92,8 @@ def test_windows_that_end_with_switched_logs_are_complete_and_look_nowhere_twice
 def test_with_every_oddity_at_once_each_transaction_is_whole(tmp_path: Path) -> None:
     """Several sessions, savepoints, rollbacks and switches, in windows that end anywhere."""
     dice = Random(7)
-    with running_oracle(
-        warts=[wart for wart in Wart if wart is not Wart.UNNAMED_COLUMNS]
-    ) as oracle:
+    warts = [wart for wart in Wart if wart is not Wart.UNNAMED_COLUMNS]
+    with running_oracle(warts=warts, strand_records=500) as oracle:
         oracle.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))")
         source = Source.begin(oracle, tmp_path)
         sessions = [Session(oracle.owner()) for _ in range(4)]

@@ -158,6 +158,14 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
     assert second.open == [(x(X2), "open")]
 
 
+def test_a_rollback_to_a_savepoint_is_remembered_over_a_windows_end() -> None:
+    first = followed([row(START), row(INSERT), row(INSERT), undo()])
+    [ended] = followed(
+        [row(UPDATE), row(COMMIT)], opened=tuple(first.ledger.open_transactions()), ordinal=1
+    ).ended
+    assert (ended["has_rollback"], ended["rows"], ended["undone"]) == (True, 4, 1)
+
+
 def test_a_ledger_of_before_it_had_all_its_columns_is_read() -> None:
     [kept] = ledger_batch(
         [

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -28,6 +29,7 @@ from cdc_core.landing.kept import (
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
+from cdc_core.landing.store_parquet import FileVerifier
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
@@ -179,6 +181,37 @@ def test_a_damaged_file_is_refused_every_time(
     for reader in (store, store, make()):
         with pytest.raises(LandingDamagedError, match="not what its manifest says"):
             reader.local_paths(FOLDER, [wrong])
+
+
+def test_a_file_that_grew_under_its_old_time_is_refused(tmp_path: Path) -> None:
+    """The digest is computed once as long as the file looks the same; its size is looked at each time."""
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"rows")
+    file = LandedFile(path.name, 1, 4, hashlib.sha256(b"rows").hexdigest())
+    verifier = FileVerifier()
+    verifier.verify(path, file)
+    times = path.stat()
+    path.write_bytes(b"rows and more")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(LandingDamagedError, match="size"):
+        verifier.verify(path, file)
+
+
+def test_rows_leave_memory_with_their_row_group(
+    store: LandingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    original = pq.ParquetWriter.write_table
+
+    def write_table(self: pq.ParquetWriter, table: pa.Table, *rest: Any, **more: Any) -> None:
+        written.append(table.num_rows)
+        original(self, table, *rest, **more)
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", write_table)
+    with store.writer(FOLDER, "rows.parquet", SCHEMA, row_group_rows=10) as writer:
+        for start in range(0, 25, 5):
+            writer.write(rows(*range(start, start + 5)))
+        assert written == [10, 10]
 
 
 def test_a_file_changed_after_it_was_verified_is_refused(store: LandingStore) -> None:

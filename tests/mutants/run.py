@@ -12,13 +12,12 @@ sources any more.
 from __future__ import annotations
 
 import argparse
-import compileall
 import hashlib
 import importlib
+import itertools
 import json
 import math
 import os
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -41,11 +40,12 @@ TEST_SECONDS_MAX = 200
 PASSED, FAILED = 0, 1
 CAUGHT, SURVIVED = "caught", "SURVIVED"
 UNFIT_TEST = "its test does not pass without it"
+_TIMES = itertools.count(int(time.time()) + 10)
 VERDICTS = ROOT / ".redolake" / "mutants.jsonl"
 
 
 def copy_tree(target: Path) -> None:
-    """The tracked and new files of the working tree, compiled so that a changed source is always seen."""
+    """The tracked and new files of the working tree."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -58,9 +58,12 @@ def copy_tree(target: Path) -> None:
         if source.is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target / name)
-    mode = py_compile.PycInvalidationMode.CHECKED_HASH
-    for package in ("cdc_core", "oracle_embedded", "pipelines", "assets", "tests"):
-        compileall.compile_dir(target / package, quiet=1, invalidation_mode=mode)
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a source under a time that it never had, so that Python compiles it again however alike it is."""
+    path.write_text(text)
+    os.utime(path, (next(_TIMES), next(_TIMES)))
 
 
 def run_tests(tree: Path, tests: Sequence[str], log: Path) -> int:
@@ -206,13 +209,13 @@ class Run:
         started = time.monotonic()
         original = path.read_text()
         try:
-            path.write_text(mutant.applied_to(tree))
+            _write_new(path, mutant.applied_to(tree))
             code = run_tests(tree, [mutant.test], log)
             found = {PASSED: SURVIVED, FAILED: CAUGHT}.get(code, f"could not run ({code})")
         except ValueError as error:
             found = f"out of date: {error}"
         finally:
-            path.write_text(original)
+            _write_new(path, original)
         seconds = round(time.monotonic() - started, 1)
         style = None if found == CAUGHT else "red"
         text = f"  {found}: rule {mutant.rule}: {mutant.name} ({seconds} s)"

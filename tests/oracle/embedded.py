@@ -14,7 +14,7 @@ import oracledb
 from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
-from oracle_embedded.redo import Wart
+from oracle_embedded.redo import RedoSettings, Wart
 from oracle_embedded.server import EmbeddedServer
 
 WAIT_ROUNDS = 600
@@ -23,6 +23,9 @@ LOCAL_CAPTURE = "REDOLAKE"
 PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner", LOCAL_CAPTURE: "local"}
 SCRIPTS = Path(__file__).resolve().parents[2] / "deploy" / "oracle"
 _SQLPLUS = ("WHENEVER", "SET ", "ACCEPT", "--", "PROMPT", "EXIT", "/")
+STRAND_RECORDS = 2
+"""So few that an open transaction has some of its redo in the log and some not: both must be met at a window's border. With the
+default, all redo of a small transaction is in the window of its COMMIT."""
 
 
 _DDL = ("ALTER ", "CREATE ", "DROP ", "TRUNCATE ")
@@ -105,12 +108,15 @@ class Oracle:
 
 
 @contextmanager
-def running_oracle(*, logging: bool = True, warts: Iterable[Wart] = ()) -> Iterator[Oracle]:
+def running_oracle(
+    *, logging: bool = True, warts: Iterable[Wart] = (), strand_records: int = STRAND_RECORDS
+) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
-    are named."""
+    are named. Strands are full at ``strand_records`` records."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
-    database = open_database(passwords=first, now=clock)
+    settings = RedoSettings(strand_records=strand_records)
+    database = open_database(passwords=first, now=clock, redo_settings=settings)
     for wart in warts:
         database.redo.set_wart(wart, shown=True)
     try:

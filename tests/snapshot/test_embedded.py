@@ -203,9 +203,11 @@ def test_values_are_exact_in_every_type(oracle: Database, tmp_path: Path) -> Non
         " TIMESTAMP '2013-02-28 23:59:59.999999', TIMESTAMP '2013-02-28 23:59:59.123456789', HEXTORAW('00FF'), 0.1,"
         " 'long é', 'ab', 'x''y')",
         "INSERT INTO EXACT_VALUES (ID, N, C) VALUES (2, -1E-130, NULL)",
+        "INSERT INTO EXACT_VALUES (ID, C) VALUES (3, EMPTY_CLOB())",
     )
     _, table = Reader(oracle, tmp_path, "EXACT_VALUES").read(ChunkRange.whole())
-    first, second = sorted(table.to_pylist(), key=lambda row: row["ID"])
+    first, second, third = sorted(table.to_pylist(), key=lambda row: row["ID"])
+    assert third["C"] == ""
     assert first == {
         "ID": 1,
         "N": "0.123456789012345678901234567890123456789",

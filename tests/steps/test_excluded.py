@@ -124,6 +124,22 @@ def test_values_without_names_do_not_land(oracle: Oracle, source: Source) -> Non
     assert "top secret" not in landed(source)
 
 
+def test_values_without_names_do_not_land_behind_a_ddl_that_moves_them(
+    oracle: Oracle, source: Source
+) -> None:
+    """The excluded column is another one's neighbour since the DDL: its old place is not its own any more."""
+    source.configure({"name": "T", "columns_exclude": ["NOTE"]}, "U")
+    source.run()
+    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=True)
+    oracle.run("ALTER TABLE T DROP COLUMN SECRET")
+    oracle.run("INSERT INTO T VALUES (5, 'top secret')")
+    oracle.run("ALTER TABLE T ADD (N NUMBER)")
+    source.run()
+    assert source.record("T").state == "failed"
+    assert b"top secret".hex() not in landed(source)
+    assert "top secret" not in landed(source)
+
+
 def test_rows_of_a_form_that_is_not_understood_do_not_land(
     oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
