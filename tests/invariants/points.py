@@ -126,7 +126,7 @@ def _before_statement(reached: Callable[[], None]) -> None:
 def _between_deltas(reached: Callable[[], None]) -> None:
     from cdc_core.lake import windows
 
-    _before(windows, "_merge", reached)
+    _before(windows._Merging, "_merge", reached)
 
 
 def _in_merge(reached: Callable[[], None]) -> None:
