@@ -49,17 +49,18 @@ class ParquetLandingWriter:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = _HashedFile(self._temporary)
+            # It writes its first bytes at once, and a full disk refuses them.
+            self._parquet = pq.ParquetWriter(
+                pa.PythonFile(self._file, mode="w"),
+                schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=True if dictionary is None else list(dictionary),
+                write_statistics=True,
+                coerce_timestamps=None,
+            )
         except OSError as error:
             raise unavailable("a landing file cannot be made", error) from error
-        self._parquet = pq.ParquetWriter(
-            pa.PythonFile(self._file, mode="w"),
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=True if dictionary is None else list(dictionary),
-            write_statistics=True,
-            coerce_timestamps=None,
-        )
 
     def __enter__(self) -> ParquetLandingWriter:
         return self

@@ -141,7 +141,11 @@ def _engine(url: URL) -> Engine:
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver begins nothing by itself; _begin_sqlite does
-    for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = FULL"):
+    for pragma in (
+        f"busy_timeout = {int(_BUSY_SECONDS * 1000)}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+    ):
         connection.execute(f"PRAGMA {pragma}")
 
 

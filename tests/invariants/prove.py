@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -40,7 +40,7 @@ SHORT_ROWS, LONG_ROWS = 60, 600
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Workers live for a few windows: the second compiler would cost them more than it gives back."""
 ATTEMPTS = 3
-REPLAYED_WINDOWS = 4
+SHORT_REPLAYED_WINDOWS, REPLAYED_WINDOWS = 2, 60
 LONG_KILLS = 60
 STATEMENT = "before a statement to Oracle"
 COVERED = ("Delta committed, store not", "window in the lake, not recorded")
@@ -124,8 +124,8 @@ class Prover:
                     self.load.create(SHORT_ROWS if self.is_short else LONG_ROWS)
                     self._keep_open()
                 self._snapshot(with_kills=kills > 0)
-                for capture_point, apply_point in self._pairs(kills):
-                    self._round(capture_point, apply_point)
+                for capture_points, apply_point in self._rounds(kills):
+                    self._round(capture_points, apply_point)
                 if not self.sabotage:
                     self._lost_connection()
                 self._finish()
@@ -140,10 +140,13 @@ class Prover:
             self._load(2)
         self._do("capture", "snapshot")
 
-    def _pairs(self, kills: int) -> Iterator[tuple[str | None, str | None]]:
-        """Kill points by role, each once in random order, chunks' first; then more of them as long as there are kills."""
+    def _rounds(self, kills: int) -> Iterator[tuple[Sequence[str] | None, str | None]]:
+        """Kill points by role, each once in random order, chunks' first; then more of them as long as there are kills.
+
+        In the short form each round has a kill of the role that has Spark, and those of the other are shared out among them.
+        """
         if not kills:
-            yield from [(None, None)] * 2
+            yield from [((), None)] * 2
             return
         points = SHORT_POINTS if self.is_short else LONG_POINTS
         windows = [point for point in points if point not in CHUNK_POINTS]
@@ -152,17 +155,22 @@ class Prover:
         order += self.random.choices(windows, k=max(0, kills - len(POINTS)))
         capture = [point for point in order if POINTS[point].role == "capture"]
         apply = [point for point in order if POINTS[point].role == "apply"]
-        yield from zip_longest(capture, [*first, *apply])
+        apply = [*first, *apply]
+        if self.is_short:
+            capture_shares = (capture[at :: len(apply)] for at in range(len(apply)))
+        else:
+            capture_shares = ([one] for one in capture)
+        yield from zip_longest(capture_shares, apply, fillvalue=None)
 
-    def _round(self, capture_point: str | None, apply_point: str | None) -> None:
-        """Load, a window, load in its middle, and a kill in either role.
+    def _round(self, capture_points: Sequence[str] | None, apply_point: str | None) -> None:
+        """Load, a window, load in its middle, and kills in either role.
 
         In the short form one table changes in a round: what a worker does after a kill takes Spark long, for each table.
         """
         self.load.only = self.random.choice(TABLES) if self.is_short else None
         self._load(6)
         self._keep_open()
-        if capture_point is not None:
+        for capture_point in capture_points or ():
             self._kill(capture_point, "capture")
             self._load(2)
         self._load_during_capture()
@@ -227,7 +235,8 @@ class Prover:
         self._do("apply", "apply")
         self._note_positions()
         if not self.sabotage:
-            done = self._do("apply", "replay", seed=self.proof.seed, windows=REPLAYED_WINDOWS)
+            windows = SHORT_REPLAYED_WINDOWS if self.is_short else REPLAYED_WINDOWS
+            done = self._do("apply", "replay", seed=self.proof.seed, windows=windows)
             self.proof.replayed = done
         with self._phase("compare"):
             self.proof.comparisons = [

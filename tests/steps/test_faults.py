@@ -1,0 +1,237 @@
+"""What fails around the pipeline stops a step with an error that may pass, and the next run finishes the work: nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_core.errors import (
+    CommitConflictError,
+    OracleUnavailableError,
+    StoreUnavailableError,
+)
+from cdc_core.landing.store_parquet import _HashedFile
+from cdc_core.steps import Pipeline
+from oracle_embedded.database import CAPTURE
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
+from oracle_embedded.server import EmbeddedServer
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+NAMES = ("ONE", "TWO")
+ROWS = 300
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
+            *(f"INSERT INTO {name} SELECT LEVEL, 'a' FROM DUAL CONNECT BY LEVEL <= {ROWS}" for name in NAMES),
+        )  # fmt: skip
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, *NAMES) as opened:
+        opened.more["oracle"] = {**oracle.login(CAPTURE), "fetch_rows": 100}
+        yield opened
+
+
+def change(oracle: Oracle) -> None:
+    oracle.run(
+        "UPDATE ONE SET V = 'b'",
+        f"INSERT INTO TWO SELECT LEVEL + {ROWS}, 'b' FROM DUAL CONNECT BY LEVEL <= 250",
+        "DELETE FROM TWO WHERE ID <= 40",
+    )
+
+
+def check_whole(source: Source) -> None:
+    """Everything is there, once."""
+    source.check_current(*NAMES)
+    for name in NAMES:
+        changes = source.lake.tables[table_id(name)].changes
+        assert len({one["_cdc_ordinal"] for one in changes}) == len(changes)
+    assert len(source.lake.tables[table_id("ONE")].changes) == ROWS
+
+
+@contextmanager
+def refusing(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, code: int, nth: int
+) -> Iterator[None]:
+    """The operating system refuses the nth call and all further ones."""
+    original, calls = getattr(owner, name), 0
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls >= nth:
+            raise OSError(code, os.strerror(code))
+        return original(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, refuse)
+        yield
+    assert calls >= nth
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "code", "nth"),
+    [
+        pytest.param(_HashedFile, "write", errno.ENOSPC, 1, id="no-room-for-the-first-byte"),
+        pytest.param(_HashedFile, "write", errno.ENOSPC, 9, id="no-room-in-the-middle-of-a-file"),
+        pytest.param(_HashedFile, "sync_and_close", errno.EIO, 1, id="the-disk-fails-at-the-end"),
+        pytest.param(Path, "mkdir", errno.EROFS, 1, id="read-only"),
+        pytest.param(os, "link", errno.ENOSPC, 1, id="no-room-for-the-manifest"),
+    ],
+)
+def test_landing_that_takes_nothing_stops_the_window_and_loses_nothing(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, code: int, nth: int
+) -> None:  # fmt: skip
+    source.run()
+    change(oracle)
+    with (
+        refusing(monkeypatch, owner, name, code, nth),
+        pytest.raises(StoreUnavailableError) as caught,
+    ):
+        source.run()
+    assert caught.value.facts["reason"] == os.strerror(code)
+    assert "landing store" in caught.value.hint
+    source.close()
+    source.run()
+    check_whole(source)
+
+
+def test_landing_that_is_full_stops_a_chunk_and_loses_nothing(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        refusing(monkeypatch, _HashedFile, "write", errno.ENOSPC, 3),
+        pytest.raises(StoreUnavailableError),
+    ):
+        source.run()
+    source.close()
+    source.run()
+    change(oracle)
+    source.run()
+    check_whole(source)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 4, 6])
+def test_a_connection_that_is_lost_at_any_fetch_of_the_redo_loses_nothing(
+    oracle: Oracle, source: Source, nth: int
+) -> None:
+    source.run()
+    change(oracle)
+    fault = Fault(FaultKind.LOST_CONNECTION, FaultEvent.FETCH, "V$LOGMNR_CONTENTS", nth=nth)
+    oracle.server.faults.arm(fault)
+    source.run()
+    assert fault.seen > nth, "the window was read again from its beginning"
+    check_whole(source)
+
+
+def test_a_listener_that_is_down_is_waited_for(oracle: Oracle, source: Source) -> None:
+    source.run()
+    change(oracle)
+    server = oracle.server
+    pipeline, port = source.pipeline, server.port
+    server.stop()
+    with pytest.raises(OracleUnavailableError):
+        pipeline.plan_windows()
+    source.close()
+    with EmbeddedServer(oracle.database.engine, port=port, faults=oracle.database.faults) as again:
+        oracle.server = again
+        source.run()
+        check_whole(source)
+        source.close()
+
+
+def test_a_metadata_store_that_another_program_holds_is_waited_for(
+    oracle: Oracle, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup program may hold the file's lock."""
+    source.run()
+    change(oracle)
+    source.close()
+    with monkeypatch.context() as patch, closing(sqlite3.connect(tmp_path / "state.db")) as other:
+        patch.setattr("cdc_core.state.database._BUSY_SECONDS", 0.01)
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreUnavailableError, match="locked"):
+            source.run()
+        other.rollback()
+    source.close()
+    source.run()
+    check_whole(source)
+
+
+def test_a_window_of_which_half_was_written_is_written_anew(
+    oracle: Oracle, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files without a manifest have not landed, whole ones and cut ones alike."""
+    source.run()
+    change(oracle)
+    with refusing(monkeypatch, os, "link", errno.EIO, 1), pytest.raises(StoreUnavailableError):
+        source.run()
+    [redo] = [path for path in (tmp_path / "landing").rglob("redo-00000.parquet") if not (path.parent / "manifest.json").exists()]  # fmt: skip
+    redo.write_bytes(redo.read_bytes()[:100])
+    shutil.copyfile(redo, redo.with_name("redo-00001.parquet"))
+    source.close()
+    source.run()
+    check_whole(source)
+
+
+def test_a_commit_that_meets_anothers_is_tried_with_the_next_run(
+    oracle: Oracle, source: Source
+) -> None:
+    source.run()
+    change(oracle)
+    source.lake.fail(table_id("ONE"), CommitConflictError("another writer committed"))
+    with pytest.raises(CommitConflictError):
+        source.run()
+    source.run()
+    check_whole(source)
+
+
+@pytest.mark.parametrize("seconds", [-7200, 7200])
+def test_a_clock_that_steps_changes_no_order(oracle: Oracle, source: Source, seconds: int) -> None:
+    """SCNs say what comes first; partition keys, which begin with a time, still sort as windows do."""
+    source.run()
+    for step in (0, seconds, seconds):
+        oracle.clock.ahead += step
+        oracle.run(
+            f"INSERT INTO TWO VALUES ({1000 + oracle.clock.ahead * 7 + step}, 'x')".replace("-", "")
+        )
+        source.windows()
+    change(oracle)
+    source.windows()
+    check_whole(source)
+    records = source.pipeline._ctx.store.windows("src")
+    assert [one.key for one in records] == sorted(one.key for one in records)
+
+
+def test_two_processes_on_one_source_take_turns(
+    oracle: Oracle, source: Source, tmp_path: Path
+) -> None:
+    """As two Dagster instances on one metadata store would: what one holds the other leaves alone, and no window is planned twice."""
+    source.run()
+    change(oracle)
+    with Pipeline(source.written(), open_lake=source.lake.open) as other:
+        windows = other.plan_windows()
+        assert windows
+        assert not set(windows) & set(source.pipeline.plan_windows())
+        for window in windows:
+            source.pipeline.capture_window(window)
+            assert other.capture_window(window).repeated
+            other.apply_window(window)
+            source.pipeline.apply_window(window)
+    source.windows()
+    check_whole(source)
