@@ -12,12 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
+
 from cdc_core.capture.log_naming import where_logminer_runs
 from cdc_core.capture.logs import cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
 from cdc_core.config import LogsBy, TableConfig
-from cdc_core.errors import CdcError, OracleError, OracleUnavailableError, PreflightError
+from cdc_core.errors import (
+    CdcError,
+    OracleError,
+    OracleUnavailableError,
+    PreflightError,
+    TransientError,
+)
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -67,6 +75,7 @@ _NO_SESSION = "ORA-01307"
 _CONTENTS_PROBE = "SELECT 1 FROM V$LOGMNR_CONTENTS WHERE ROWNUM = 1"
 _NOT_STARTED = "ORA-01306"
 _NO_VIEW = "ORA-00942"
+_ATTEMPTS = 3
 _CONTAINER_CLOSED = "ORA-16331"
 
 
@@ -270,13 +279,14 @@ def _check_containers(session: OracleSession) -> Iterator[Finding]:
 
 def _probe(session: OracleSession, logs_by: LogsBy) -> Iterator[Finding]:
     """Start LogMiner over the redo of the newest logs, as a window does, and read one row."""
+    attempts = Retrying(
+        retry=retry_if_exception(_passes),
+        stop=stop_after_attempt(_ATTEMPTS),
+        wait=wait_fixed(1),
+        reraise=True,
+    )
     try:
-        first = min(one.first_change for one in read_log_starts(session).values())
-        high = upper_bound(session, "online")
-        low = Scn(min(first, high) - 1)
-        logs = cover(read_logs(session, low), read_threads(session), low, high)
-        with mining(session, logs, low, high, logs_by=logs_by):
-            session.fetch_all(_CONTENTS_PROBE)
+        attempts(_read_newest, session, logs_by)
     except CdcError as error:
         lost = isinstance(error, OracleUnavailableError)
         if lost and error.facts.get("ora") != _CONTAINER_CLOSED:
@@ -285,6 +295,20 @@ def _probe(session: OracleSession, logs_by: LogsBy) -> Iterator[Finding]:
             f"LogMiner cannot read the newest redo: {error.what_happened}",
             error.hint or "Have it fixed, then run redolake doctor",
         )
+
+
+def _read_newest(session: OracleSession, logs_by: LogsBy) -> None:
+    first = min(one.first_change for one in read_log_starts(session).values())
+    high = upper_bound(session, "online")
+    low = Scn(min(first, high) - 1)
+    logs = cover(read_logs(session, low), read_threads(session), low, high)
+    with mining(session, logs, low, high, logs_by=logs_by):
+        session.fetch_all(_CONTENTS_PROBE)
+
+
+def _passes(error: BaseException) -> bool:
+    """Is it over in a moment, as a log that is just switched?"""
+    return isinstance(error, TransientError) and not isinstance(error, OracleUnavailableError)
 
 
 def _check_archive(session: OracleSession) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +27,7 @@ from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER
-from oracle_embedded.faults import Fault, FaultKind
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.capture.source import Source
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import Oracle, running_oracle, script, wait_until
@@ -288,6 +289,19 @@ def test_containers_that_are_closed_are_told_and_stop_logminer(
     assert "OTHER is not open" in closed.problem
     assert "cannot read the newest redo" in stopped.problem
     assert "ALTER PLUGGABLE DATABASE" in stopped.remedy
+
+
+def test_a_log_that_is_just_switched_is_no_finding(
+    embedded: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=slept.append))
+    config = embedded.config(tmp_path, "EMP")
+    changed = Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "START_LOGMNR", code=1368, times=2)
+    embedded.database.faults.arm(changed)
+    with embedded.capture_session(config) as session:
+        assert [one for one in findings_of(session, config) if one.is_problem] == []
+    assert slept == [1, 1]
 
 
 def test_a_user_that_does_not_see_other_containers_is_told(
