@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
+from cdc_core.capture.altered import altered_ends
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows, uncounted
@@ -199,6 +200,7 @@ class _Window:
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs, altered_after)
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
+        self._ends += self._altered(session, history)
         _check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, current, started)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
@@ -245,6 +247,12 @@ class _Window:
         for one in ignored:
             _LOG.warning("policy on_unlogged says ignore table=%s: %s", one.table, one.reason)
         return [one for one in ends if one not in ignored]
+
+    def _altered(self, session: OracleSession, history: SchemaHistory) -> list[StreamEnd]:
+        """What a DDL row of this window has ended is said by that row."""
+        told = {end.table for end in self._ends}
+        ends = altered_ends(session, self._record.window, history, self._configs)
+        return [end for end in ends if end.table not in told]
 
     def _judged(self, ledger: list[OpenTransaction]) -> list[OpenTransaction]:
         if self._living is None:

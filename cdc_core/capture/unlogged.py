@@ -5,6 +5,11 @@ was dropped for the database leave no redo row of a table. The control file and 
 window, after its pass. They know the present only, so a table leaves at the window's lower end: what came up to there was read
 while nothing was found.
 
+UNRECOVERABLE_CHANGE# names a file, and all tables of its tablespace leave. No fact that Oracle keeps says less and is safe: the LOGGING
+attribute of a table is what it is now, and a load with SQL*Loader's UNRECOVERABLE does not ask for it; the extents of a segment
+(DBA_EXTENTS) are those of now, and a segment that was moved, or whose partition was exchanged, after the load no longer has some in the
+file. Rows that nobody captured cost more than a snapshot too many; ``on_unlogged: ignore`` is for those who know, and FORCE LOGGING for all.
+
 Source: Oracle Database Reference 19c, V$DATAFILE (UNRECOVERABLE_CHANGE#: the last unrecoverable change made to the file),
 ALL_TABLES, ALL_LOG_GROUPS; Oracle Database Utilities 19c, "Supplemental Logging".
 """

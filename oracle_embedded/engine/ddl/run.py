@@ -277,7 +277,9 @@ def _drop_index(run: DdlRun, node: nodes.Drop) -> None:
                     raise ora(1031)
                 run.put(
                     replace(
-                        table, indexes=tuple(item for item in table.indexes if item is not index)
+                        table,
+                        indexes=tuple(item for item in table.indexes if item is not index),
+                        changed=run.now,
                     )
                 )
                 run.session.database.store.drop_index(index.object_id)
