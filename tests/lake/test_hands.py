@@ -1,0 +1,78 @@
+"""What people do to the Delta tables by hand; no Spark is needed to notice."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from cdc_core.config import LakeConfig
+from cdc_core.errors import LakeError
+from cdc_core.lake.appending import write_file
+from cdc_core.lake.lake import Lake
+from cdc_core.stage.layout import change_schema
+from tests.stage.landed import Source, orders_schema
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    opened = Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """A table of three rows, and a window that changes one."""
+    made = Source(tmp_path / "landing", orders_schema())
+    first = made.begin()
+    for key in range(3):
+        first.insert({"ID": key, "NAME": "n", "AMOUNT": None, "NOTE": None})
+    first.commit()
+    return made
+
+
+def ids(path: str) -> list[Any]:
+    found = QueryBuilder().register("t", DeltaTable(path)).execute('select "ID" from t').read_all()
+    return sorted(int(row["ID"]) for row in found.to_pylist())
+
+
+def folder(tmp_path: Path, role: str) -> str:
+    return str(tmp_path / "lake" / "shop" / role / "shop.orders")
+
+
+def test_a_mirror_that_somebody_dropped_stops_its_table(
+    lake: Lake, source: Source, tmp_path: Path
+) -> None:
+    """The change log is right, and the error says which command writes the mirror anew."""
+    source.chunk().apply(lake)
+    shutil.rmtree(folder(tmp_path, "mirror"))
+    change = source.begin()
+    change.insert({"ID": 9, "NAME": "n", "AMOUNT": None, "NOTE": None})
+    change.commit()
+    with pytest.raises(LakeError, match="mirror") as caught:
+        source.cut().apply(lake, position=source.scn - 2)
+    assert "redolake table rebuild" in caught.value.hint
+
+
+def test_vacuum_in_between_takes_nothing_that_counts(
+    lake: Lake, source: Source, tmp_path: Path
+) -> None:
+    """It removes what a crash left behind before its commit, and files that no version needs."""
+    source.chunk(number=1, keep=lambda row: row["ID"] < 2).apply(lake)
+    changelog = folder(tmp_path, "changelog")
+    left = write_file(
+        changelog, change_schema(source.schema), DeltaTable(changelog).to_pyarrow_table().to_batches(), ["_cdc_window"]
+    )  # fmt: skip
+    assert left is not None
+    for role in ("changelog", "mirror"):
+        table = DeltaTable(folder(tmp_path, role))
+        table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert not (Path(changelog) / left.name).exists()
+    assert ids(folder(tmp_path, "mirror")) == [0, 1]
+    source.chunk(number=2, scn=source.scn, keep=lambda row: row["ID"] == 2).apply(lake)
+    assert ids(folder(tmp_path, "mirror")) == [0, 1, 2]
