@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
@@ -38,7 +39,7 @@ def source(tmp_path: Path) -> Source:
 
 def ids(path: str) -> list[Any]:
     found = QueryBuilder().register("t", DeltaTable(path)).execute('select "ID" from t').read_all()
-    return sorted(int(row["ID"]) for row in found.to_pylist())
+    return sorted(map(int, pa.table(found)["ID"].to_pylist()))
 
 
 def folder(tmp_path: Path, role: str) -> str:
