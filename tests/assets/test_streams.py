@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from assets.streams import verdict
 from cdc_core.errors import DecodeError
+from cdc_core.model.records import TableRecord
 from tests.assets.site import MemorySite
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import source_of, table_id
@@ -211,6 +214,17 @@ def test_what_depends_on_a_stopped_table_is_skipped(oracle: Oracle, site: Memory
     )
     assert result.success
     assert made == ["TWO"]
+
+
+def test_rows_in_quarantine_fail_the_check_of_a_table_that_goes_on() -> None:
+    """Its mirror is not what Oracle has."""
+    record = TableRecord(source="src", table=ONE, state="ready", in_quarantine=3)
+    found = verdict(ONE, record)
+    assert not found.passed
+    assert "3 redo rows" in found.description
+    assert found.metadata["cdc/rows_in_quarantine"] == 3
+    assert "redolake repair" in found.metadata["cdc/what_to_do"]
+    assert verdict(ONE, replace(record, in_quarantine=0)).passed
 
 
 def test_the_check_alone_can_be_executed(oracle: Oracle, site: MemorySite) -> None:
