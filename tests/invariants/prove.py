@@ -46,6 +46,11 @@ STATEMENT = "before a statement to Oracle"
 COVERED = ("Delta committed, store not", "window in the lake, not recorded")
 """Left out of the short form, where each costs a start of Spark: tests/steps/test_crashes.py ends the process at every commit of
 the metadata store, and tests/lake applies a window again that Delta has."""
+STANDS = """
+SELECT mirror_scn, name FROM tables WHERE mirror_scn >= consistent_scn
+ UNION
+SELECT w.scn_high, t.name FROM windows w JOIN tables t ON t.source = w.source
+ WHERE w.state = 'applied' AND w.inexact IS NULL AND w.scn_high BETWEEN t.consistent_scn AND t.mirror_scn"""
 LONG_POINTS = tuple(POINTS)
 SHORT_POINTS = tuple(point for point in POINTS if point not in COVERED)
 CHUNK_POINTS = tuple(point for point in POINTS if point.startswith("chunk "))
@@ -269,11 +274,10 @@ class Prover:
     # -- the lake ----------------------------------------------------------------------------------------------------
 
     def _note_positions(self) -> None:
-        """Remember where each table stands now, if it is the image of one SCN there."""
+        """Remember where each table stands now, and the ends of the windows that it has taken, if it is the image of one SCN
+        there."""
         with closing(sqlite3.connect(self.folder / "state.db")) as store:
-            rows = store.execute(
-                "SELECT mirror_scn, name FROM tables WHERE mirror_scn >= consistent_scn"
-            ).fetchall()
+            rows = store.execute(STANDS).fetchall()
         self.comparable |= {(int(scn), table): None for scn, table in rows}
 
     def _whole(self) -> list[int]:
