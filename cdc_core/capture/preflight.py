@@ -48,6 +48,7 @@ VIEWS = (
 
 _DATABASE = """
 SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"""
+_FORCE_LOGGING = "SELECT FORCE_LOGGING FROM V$DATABASE"
 _ALL_COLUMN_GROUPS = """
 SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING'"""
 _LONG_NAMES = """
@@ -92,7 +93,7 @@ def check_redo(
     supplemental = False
     if not is_blind:
         supplemental, found = _check_database(session)
-        findings += found
+        findings += [*found, *_check_force_logging(session)]
     names = [config.table for config in tables]
     findings += _check_logging(session, names) if not supplemental else []
     findings += _check_names(session, tables)
@@ -161,6 +162,18 @@ def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
             )
         )
     return everything == "YES", findings
+
+
+def _check_force_logging(session: OracleSession) -> Iterator[Finding]:
+    """May rows be written without redo? Windows notice it, and stop the tables of the tablespace."""
+    [(forced,)] = session.fetch_all(_FORCE_LOGGING)
+    if forced != "YES":
+        yield Finding(
+            "the database does not force logging: rows loaded without redo (NOLOGGING, SQL*Loader UNRECOVERABLE) stop their tables",
+            "ALTER DATABASE FORCE LOGGING, or ALTER TABLESPACE … FORCE LOGGING for those of the captured tables; policies.on_unlogged "
+            "says what becomes of the tables otherwise",
+            is_problem=False,
+        )
 
 
 def _check_logging(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:

@@ -70,6 +70,7 @@ def session_with(**more: Any) -> FakeSession:
     session = FakeSession(
         {
             "LENGTHB": [],
+            "FORCE_LOGGING": more.pop("FORCE_LOGGING", [("YES",)]),
             "PARTITIONED": more.pop("PARTITIONED", []),
             "'VECTOR'": more.pop("'VECTOR'", []),
             **more,
@@ -103,6 +104,13 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_redo_and_un
     assert "900 seconds" in undo.problem
     [(_, started)] = [one for one in session.sent if "START_LOGMNR" in one[0]]
     assert started == {"scn_low": 80, "scn_high": 98}, "a real pass over the newest log"
+
+
+def test_a_database_that_does_not_force_logging_is_told_and_may_be_captured() -> None:
+    found = findings_of(session_with(FORCE_LOGGING=[("NO",)]), config())
+    [notice] = [one for one in found if "force logging" in one.problem]
+    assert not notice.is_problem
+    assert "FORCE LOGGING" in notice.remedy
 
 
 @pytest.mark.parametrize(
