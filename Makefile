@@ -57,7 +57,7 @@ prove-long: setup ## The same with every kill, every rule broken on purpose, all
 	@$(RUN)/python -m pytest tests/capture/test_schedules.py tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
 	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
 
-mutate: setup ## Break each rule in many small ways and show that a test notices each (MUTATE_ARGS="--rule 3")
+mutate: setup ## Break each rule in many small ways and show that a test notices each (MUTATE_ARGS="--rule 3", or --resume to go on)
 	@$(RUN)/python -m tests.mutants.run $(MUTATE_ARGS)
 
 docs: setup $(SITE)/ready ## Build the documentation into site/; fails on a broken link
