@@ -74,6 +74,8 @@ def answers(**more: Any) -> dict[str, Any]:
         "UNRECOVERABLE_CHANGE#": [],
         "FROM ALL_TABLES": [],
         "OBJECT_ID IN": [("HR", "EMP", 501), ("HR", "Dept", 502)],
+        "LAST_DDL_TIME <=": [],
+        "VALIDATED <> 'VALIDATED'": [],
         **more,
     }
 
