@@ -311,7 +311,8 @@ def _probe(session: OracleSession, logs_by: LogsBy) -> Iterator[Finding]:
 
 
 def _read_newest(session: OracleSession, logs_by: LogsBy) -> None:
-    first = min(one.first_change for one in read_log_starts(session).values())
+    # A thread that was opened a moment ago has no older log.
+    first = max(one.first_change for one in read_log_starts(session).values())
     high = upper_bound(session, "online")
     low = Scn(min(first, high) - 1)
     logs = cover(read_logs(session, low), read_threads(session), low, high)

@@ -91,6 +91,7 @@ class Lake:
         *,
         position: int | None = None,
         covered_scn: int = 0,
+        read_scn: int | None = None,
         earlier: Sequence[TableSchema] = (),
         late_above: int | None = None,
         quarantine_max: int | None = None,
@@ -108,6 +109,8 @@ class Lake:
             position: scn_high of the last window that the caller knows the mirror took; None if it does not know.
             covered_scn: Lowest SCN of the chunks of the last complete snapshot of the whole table: older changes of keys
                 that are not in the mirror do not bring them back.
+            read_scn: Highest SCN as of which any chunk of the table was read; None if the caller does not know. What committed
+                later must come into the mirror, and that is checked.
             earlier: The table's other versions, by which rows written before a DDL are decoded.
             late_above: The SCN at which the table was read, if commits that belong to earlier windows came to light with this
                 one: those above it are taken too. None if there are none.
@@ -131,6 +134,7 @@ class Lake:
             transactions_paths,
             position=position,
             covered_scn=covered_scn,
+            read_scn=read_scn,
             decode=self._decode,
             earlier=earlier,
             late_above=late_above,

@@ -21,16 +21,18 @@ class Sent:
     """The source of one MERGE, counted while it is handed over.
 
     ``rows`` are keys that have a row afterwards, ``gone`` those that have none. ``surely`` of the rows are newer than all that the
-    mirror can have: MERGE inserts or updates each of them.
+    mirror can have: MERGE inserts or updates each of them. A row that a chunk read ahead of the window may be newer than the window's.
 
     Args:
         schema: The table.
-        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN.
+        read_scn: Highest SCN as of which a chunk of the mirror was read; None if the caller does not know.
         facts: Source and table, for errors.
     """
 
-    def __init__(self, schema: TableSchema, covered_scn: int, facts: Mapping[str, object]) -> None:
-        self._key, self._covered_scn, self._facts = list(schema.key), covered_scn, facts
+    def __init__(
+        self, schema: TableSchema, read_scn: int | None, facts: Mapping[str, object]
+    ) -> None:
+        self._key, self._read_scn, self._facts = list(schema.key), read_scn, facts
         self.rows = self.gone = self.surely = 0
 
     def counting(self, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -50,11 +52,12 @@ class Sent:
                     keys=keys,
                 )
             is_row = pc.equal(part["_cdc_kind"], "row")
-            is_newer = pc.greater(part[COMMIT_SCN], self._covered_scn)
             rows = pc.sum(is_row).as_py() or 0
             self.rows += rows
             self.gone += part.num_rows - rows
-            self.surely += pc.sum(pc.and_(is_row, is_newer)).as_py() or 0
+            if self._read_scn is not None:
+                is_newer = pc.greater(part[COMMIT_SCN], self._read_scn)
+                self.surely += pc.sum(pc.and_(is_row, is_newer)).as_py() or 0
             yield part
 
     def check(self, counts: Sequence[Any]) -> None:

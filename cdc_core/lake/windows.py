@@ -53,6 +53,7 @@ def apply_window(
     *,
     position: int | None,
     covered_scn: int,
+    read_scn: int | None,
     decode: Callable[[Any, TableSchema], Any],
     earlier: Sequence[TableSchema] = (),
     late_above: int | None = None,
@@ -99,7 +100,9 @@ def apply_window(
     put = quarantine.counts()
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
     if files:  # not everything was taken back, or went into quarantine
-        merging = _Merging(work, window, schema, covered_scn, committed.late > 0, bool(put))
+        merging = _Merging(
+            work, window, schema, covered_scn, read_scn, committed.late > 0, bool(put)
+        )
         found = merging.merge_files(files, appended, started)
     in_quarantine = quarantine.count_unresolved()
     quarantined = put.get(window.scn_high, 0)
@@ -162,6 +165,7 @@ class _Merging:
     window: ScnWindow
     schema: TableSchema
     covered_scn: int
+    read_scn: int | None
     is_late: bool
     has_gaps: bool
 
@@ -203,7 +207,7 @@ class _Merging:
             # rows from before a column was added have its default.
             sql = self._carried_sql(absent)
         else:
-            sent = Sent(schema, self.covered_scn, work.facts(window=self.window.key))
+            sent = Sent(schema, self.read_scn, work.facts(window=self.window.key))
             parts = merge_sources(changes, schema, absent, has_gaps=self.has_gaps)
             with staged_frame(work, session, sent.counting(parts)) as frame:
                 counts = merged(work, frame, schema, absent=absent, **commit)

@@ -72,7 +72,7 @@ def test_chunks_and_windows_join_in_any_order(
     assert (done.rows_deleted, done.changes) == (1, 1)
     assert lake.remove_gone(source.schema.table, "s3", ahead.manifest.scn).skipped
     assert mirror(source.schema) == source.state(three.scn_high)
-    done = three.apply(lake)
+    done = three.apply(lake, read_scn=ahead.manifest.scn)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 0, 0)
     assert mirror(source.schema) == source.state(three.scn_high)
 

@@ -12,7 +12,7 @@ from cdc_core.lake.sent import Sent
 from cdc_core.lake.windows import _check_appended
 from tests.stage.landed import orders_schema
 
-COVERED = 100
+READ = 100
 
 
 def part(*rows: tuple[int, str, int]) -> pa.Table:
@@ -22,7 +22,7 @@ def part(*rows: tuple[int, str, int]) -> pa.Table:
 
 
 def sent(*parts: pa.Table) -> Sent:
-    found = Sent(orders_schema(), COVERED, {"table": "SHOP.ORDERS"})
+    found = Sent(orders_schema(), READ, {"table": "SHOP.ORDERS"})
     assert list(found.counting(iter(parts))) == list(parts)
     return found
 
@@ -52,6 +52,12 @@ def test_merge_takes_what_it_was_sent(found: list[Any], *, fits: bool) -> None:
         return
     with pytest.raises(RowCountError, match="MERGE did not do what it was told"):
         source.check(found)
+
+
+def test_nothing_is_surely_newer_where_nobody_knows_what_chunks_have_read() -> None:
+    source = Sent(orders_schema(), None, {})
+    list(source.counting(iter([part((1, "row", 101))])))
+    source.check(counts(0, 0, 0))
 
 
 def test_two_rows_of_one_key_are_never_sent() -> None:

@@ -52,6 +52,7 @@ class MemoryTable:
     quarantine: dict[int, pa.Table] = field(default_factory=dict)
     schema: TableSchema | None = None
     generation: int = 1
+    read_scn: int = 0
 
     @property
     def in_quarantine(self) -> pa.Table:
@@ -108,12 +109,14 @@ class MemoryLake:
         *,
         position: int | None = None,
         covered_scn: int = 0,
+        read_scn: int | None = None,
         earlier: Sequence[TableSchema] = (),
         late_above: int | None = None,
         quarantine_max: int | None = None,
         fence: Fence | None = None,
     ) -> TableApplied:
         found, window = self._begun(table, generation), manifest.window
+        assert read_scn is None or found.read_scn <= read_scn, "a chunk was read later than that"
         app = f"{generation}"
         done = found.transactions.get(app)
         if done is not None and done >= window.scn_high:
@@ -230,6 +233,7 @@ class MemoryLake:
             return TableApplied(table=table, skipped=True)
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
+        found.read_scn = max(found.read_scn, manifest.scn)
         names = list(manifest.schema.column_names)
         rows = [row for path in paths for row in pq.read_table(path, columns=names).to_pylist()]
         keys = set()

@@ -188,7 +188,9 @@ def test_a_transaction_that_was_given_up_keeps_no_window(
         store.record_captured(
             "src", manifest_of(record.window, record.ordinal), "0" * 64, [open_one]
         )
+        store.advance_tables("src", record.window, {EMP: record.window.scn_high})
         store.record_applied("src", record.window, 0.1)
+    store.retire_windows("src", before=None)  # the idle window before them, which is young
     store.retire_windows("src", before=datetime.now(UTC) - timedelta(days=7))
     assert (bounds[0] in [one.window for one in store.windows("src")]) == is_kept
     assert pipeline.status(ask_oracle=False).open_transactions == is_kept

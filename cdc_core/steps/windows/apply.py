@@ -146,6 +146,7 @@ def _apply_table(
                     generation=state.generation,
                     position=state.mirror_scn,
                     covered_scn=covered,
+                    read_scn=state.consistent_scn,
                     earlier=[
                         ctx.visible(version.schema)
                         for version in ctx.store.schema_versions(ctx.source, table)
