@@ -306,7 +306,8 @@ class TableVersion:
 
     ``object_id`` stays; ``data_object_id`` changes with TRUNCATE; ``object_version`` counts the DDLs that changed columns.
     ``key_columns`` is the primary key. ``supplemental_all`` and ``supplemental_primary_key`` are the table's own log
-    groups.
+    groups. In rows of a partition both numbers are the partition's, which is named then; in those of an index-organized table the
+    numbers of its top index.
     """
 
     object_id: int
@@ -319,6 +320,8 @@ class TableVersion:
     supplemental_all: bool
     supplemental_primary_key: bool
     scn_from: int
+    partition: str | None = None
+    is_index_organized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,8 +491,8 @@ class DatabaseView(Protocol):
     def read_connection(self) -> sqlite3.Connection:
         """A fresh read-only connection on the same file; the caller closes it."""
 
-    def table_version_at(self, object_id: int, scn: int) -> TableVersion | None:
-        """The definition of a table that was valid at an SCN."""
+    def segment_version(self, object_id: int) -> TableVersion | None:
+        """The present definition of the table that has a segment: its own, a partition's, or a top index; None if the segment is gone."""
 
     def open_transactions(self) -> Sequence[TransactionInfo]:
         """Transactions with at least one change, not ended."""

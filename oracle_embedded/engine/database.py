@@ -213,10 +213,9 @@ class Database:
         connection.text_factory = bytes
         return connection
 
-    def table_version_at(self, object_id: int, scn: int) -> TableVersion | None:
-        """The definition of a table that was valid at an SCN."""
-        found = self.store.catalog.at(object_id, scn)
-        return found.version if isinstance(found, TableDef) else None
+    def segment_version(self, object_id: int) -> TableVersion | None:
+        """The present definition of the table that has a segment."""
+        return self.store.catalog.segment_version(object_id)
 
     def open_transactions(self) -> Sequence[TransactionInfo]:
         """Transactions with at least one change."""

@@ -351,7 +351,9 @@ class Session:
         if place is None or not self._holds_row(place):
             raise OracleError(22920, "row containing the LOB value is not locked")
         table = place.table
-        rowid = rowids.printed(table.data_object_id, place.rid).encode()
+        with self.database.store.lock:
+            number = self.database.store.data_object_of(table, place.rid)
+        rowid = rowids.printed(number, place.rid).encode()
         self.run(
             f'UPDATE "{table.owner}"."{table.name}" SET "{place.column}" = :1 WHERE ROWID = :2',
             [content, rowid],

@@ -154,15 +154,17 @@ def object_facts(resolved: Resolved, row_version: TableVersion) -> ObjectFacts:
     """Names as the dictionary resolved them, numbers as the row has them."""
     table, segment = resolved.table, resolved.segment
     known = segment is None
+    is_partition = known and table.partition is not None
+    shown = f"{table.name},{table.partition}" if is_partition else table.name
     return ObjectFacts(
         table.owner.encode() if known else None,
         table.name.encode() if known else None,
-        (segment or table.name).encode(),
+        (segment or shown).encode(),
         NUMBERS[row_version.object_id],
         NUMBERS[row_version.object_version],
         NUMBERS[row_version.data_object_id],
-        NUMBERS[2] if known else NUMBERS[0],
-        b"TABLE" if known else None,
+        NUMBERS[0] if not known else NUMBERS[19] if is_partition else NUMBERS[2],
+        None if not known else b"TABLE PARTITION" if is_partition else b"TABLE",
         b"USERS",
     )
 

@@ -34,7 +34,8 @@ def resolve(
 
     Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on Oracle: it knows only the
     newest definition, so a row of a table whose columns have been changed since, were it back again, shows ``COL n`` and
-    stored bytes, and one of a dropped table has no owner and no name either, only SEG_NAME ``OBJ# n``.
+    stored bytes, and one of a segment that is gone (of a dropped table, or a partition that was dropped, split or merged) has
+    no owner and no name either, only SEG_NAME ``OBJ# n``.
 
     Source:
         Measured on 23ai (rows before a bare ADD COLUMN; rows into a segment that was dropped later). Oracle Database
@@ -49,10 +50,12 @@ def resolve(
         return Resolved(nameless, STATUS_INVALID, MISMATCH, raw=True)
     if not unnamed:
         return Resolved(row_version)
-    current = database.table_version_at(row_version.object_id, database.current_scn())
+    current = database.segment_version(row_version.object_id)
     if current is None:
         return Resolved(nameless, STATUS_INVALID, MISMATCH, raw=True, segment=nameless.name)
-    named = replace(row_version, owner=current.owner, name=current.name)
+    named = replace(
+        row_version, owner=current.owner, name=current.name, partition=current.partition
+    )
     if current.object_version == row_version.object_version:
         return Resolved(named)
     return Resolved(_numbered(named), STATUS_INVALID, MISMATCH, raw=True)

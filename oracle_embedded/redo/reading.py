@@ -59,12 +59,13 @@ _USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A table as rows show it; ``nameless`` are its facts where a row has no statement."""
+    """A table as rows show it; ``nameless`` are its facts where a row has no statement. Rows of an index have no address."""
 
     statements: TableStatements
     lobs: LobStatements | None
     facts: layout.ObjectFacts
     nameless: layout.ObjectFacts
+    has_address: bool
     status: int
     info: bytes | None
 
@@ -299,7 +300,7 @@ class Reading:
                         op,
                         rollback,
                         thing.facts,
-                        row_id,
+                        row_id if thing.has_address else None,
                         redo,
                         None,
                         0,
@@ -327,7 +328,7 @@ class Reading:
                         row.op,
                         rollback,
                         thing.facts if row.is_named else thing.nameless,
-                        row_id if row.real else None,
+                        row_id if row.real and thing.has_address else None,
                         part,
                         undo_part,
                         csf,
@@ -526,8 +527,9 @@ class Reading:
             status, info = STATUS_NOT_GUARANTEED, _NO_SUPPLEMENTAL
         lobs = self._contents.lob_statements(statements) if statements.lobs else None
         nameless = replace(facts, owner=None, name=None, segment=None)
+        has_address = not resolved.table.is_index_organized
         found = self._objects[number, flags] = _Object(
-            statements, lobs, facts, nameless, status, info
+            statements, lobs, facts, nameless, has_address, status, info
         )
         return found
 

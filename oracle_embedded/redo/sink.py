@@ -350,6 +350,7 @@ def _table_key(table: TableVersion) -> tuple[object, ...]:
         table.name,
         table.columns,
         table.key_columns,
+        table.partition,
     )
 
 

@@ -80,7 +80,8 @@ def compare(op: str, left: Sql, right: Sql, pos: int = 0) -> str:
         left, right, op = right, left, _SWAPPED[op]
     if left.is_rowid and left.base is not None:
         other = convert(right, "rowid", pos)
-        if other.is_rowid and other.base is not None:
+        is_partitioned = left.base.table.partitioning is not None
+        if is_partitioned or (other.is_rowid and other.base is not None):
             return f"({left.text} {op} {other.text})"
         bound = f"o_rid_of({left.base.table.data_object_id}, {other.text})"
         return f"({left.column} {op} {bound})"

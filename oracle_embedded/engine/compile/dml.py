@@ -381,6 +381,8 @@ def compile_row_plan(
     shown = [OutputColumn("", value.type, value.nullable) for value in values]
     texts = [client_form(value.text, value.type) for value in values]
     text = f"SELECT {', '.join(texts)} FROM (SELECT {given}) r"
+    if "r.dobj" in text:
+        raise unsupported("RETURNING the ROWID of a partitioned table's row")
     slots = state.plan.slots
     state.plan = outer
     by_text = {column.text: column.name for column in columns.values()}

@@ -145,7 +145,13 @@ def _rowid_of(source: Source) -> Sql:
     """The ROWID of a source's row."""
     if source.use is None:
         return Sql(source.rowid or "NULL", types.ROWID)
-    text = f"o_rowid({source.use.table.data_object_id}, {source.rowid})"
+    table = source.use.table
+    if table.is_index_organized:
+        raise unsupported("ROWIDs of index-organized tables")
+    number = str(table.data_object_id)
+    if table.partitioning is not None:
+        number = f"{source.alias}.dobj"
+    text = f"o_rowid({number}, {source.rowid})"
     return Sql(
         text, types.ROWID, nullable=False, base=source.use, is_rowid=True, column=source.rowid
     )

@@ -89,7 +89,20 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         raise ora(942, offset=item.pos)
     use = use_table(state, found, flashback)
     source = table_source(alias, item.alias or item.name[-1], use)
-    return source, f"{use.marker} {alias}"
+    if item.partition is None:
+        return source, f"{use.marker} {alias}"
+    return source, f"(SELECT * FROM {use.marker} WHERE {_in_partition(found, item)}) {alias}"
+
+
+def _in_partition(table: TableDef, item: ast.FromTable) -> str:
+    if table.partitioning is None:
+        raise OracleError(
+            14109, "partition-extended object names may only be used with tables", item.pos
+        )
+    chosen = table.partitioning.named(item.partition or "")
+    if chosen is None:
+        raise OracleError(2149, "Specified partition does not exist", item.pos)
+    return f"dobj IN ({', '.join(str(leaf.data_object_id) for leaf in chosen.leaves)})"
 
 
 def use_table(state: Compilation, table: TableDef, flashback: Flashback | None = None) -> TableUse:

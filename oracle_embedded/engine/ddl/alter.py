@@ -7,6 +7,7 @@ from typing import Any
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
+from oracle_embedded.engine.ddl.partitions import ACTIONS, MOVING, alter_partitions
 from oracle_embedded.engine.ddl.tables import (
     check_default,
     with_column,
@@ -25,18 +26,19 @@ from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import Constraint, TableDef
 
 _COLUMNS = frozenset({"add column", "modify column", "drop column", "rename column"})
-_STRUCTURAL = _COLUMNS | {"add constraint"}
+_STRUCTURAL = _COLUMNS | {"add constraint"} | MOVING
 
 
 def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
     """ALTER TABLE."""
     database = run.session.database
     before = run.table(node.name, "ALTER ANY TABLE")
-    database.transactions.check_no_locks(before.object_id, run.session.transaction)
+    verbs = {verb for verb, _ in node.actions}
+    if not verbs <= ACTIONS:  # DDL of partitions locks these alone
+        database.transactions.check_no_locks(before.object_id, run.session.transaction)
     table = before
     for verb, argument in node.actions:
         table = _apply(run, table, verb, argument)
-    verbs = {verb for verb, _ in node.actions}
     table = replace(
         table,
         object_version=table.object_version + 1,
@@ -50,7 +52,11 @@ def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
 
 
 def _apply(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:
+    if verb in ACTIONS:
+        return alter_partitions(run, table, verb, argument)
     match verb:
+        case "row movement":
+            return replace(table, has_row_movement=argument)
         case "add column":
             return _add_column(run, table, argument)
         case "modify column":

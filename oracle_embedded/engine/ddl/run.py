@@ -12,6 +12,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.ddl.alter import alter_table
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
+from oracle_embedded.engine.ddl.partitions import truncated
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
 from oracle_embedded.engine.ddl.tables import create_table
@@ -189,12 +190,13 @@ def _truncate(run: DdlRun, node: nodes.Truncate) -> None:
     changed = replace(
         table,
         data_object_id=database.store.catalog.new_id(),
+        partitioning=truncated(run, table),
         object_version=table.object_version + 1,
         changed=run.now,
         structure_scn=run.scn,
         scn_from=run.scn,
     )
-    database.store.empty_table(table.object_id)
+    database.store.empty_table(table)
     database.store.activity[table.object_id].last_commit = run.scn
     run.put(changed)
     run.about(table.owner, table.name, table.object_id)
@@ -258,7 +260,7 @@ def _drop_table(run: DdlRun, node: nodes.Drop) -> None:
             sequence = catalog.find(table.owner, f"ISEQ$$_{table.object_id}")
             if sequence is not None:
                 run.drop(sequence)
-    database.store.drop_table(table.object_id)
+    database.store.drop_table(table)
     run.about(table.owner, table.name, table.object_id)
 
 

@@ -9,8 +9,9 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
+from oracle_embedded.engine.ddl.partitions import partitioning_of
 from oracle_embedded.engine.ddl.sequences import sequence_from
-from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.run.constraints import check_columns
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ddl_nodes as nodes
@@ -39,10 +40,15 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
     identifier = database.store.catalog.new_id()
     table = TableDef(
         identifier, identifier, 1, owner, name, (), created=run.now, changed=run.now,
-        structure_scn=run.scn, scn_from=run.scn,
+        structure_scn=run.scn, scn_from=run.scn, is_index_organized=node.is_index_organized,
+        has_row_movement=node.has_row_movement,
     )  # fmt: skip
     for column in node.columns:
         table = with_column(run, table, column)
+    if node.partitioning is not None:
+        if node.is_index_organized:
+            raise unsupported("partitioned index-organized tables")
+        table = replace(table, partitioning=partitioning_of(run, table, node.partitioning))
     database.store.create_table(table)
     for column in node.columns:
         for spec in column.constraints:
@@ -51,6 +57,8 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
         table = with_constraint(run, table, spec)
     for group in node.log_groups:
         table = with_log_group(run, table, group)
+    if node.is_index_organized and table.key is None:
+        raise OracleError(25175, "no PRIMARY KEY constraint found")
     run.put(table)
     run.about(owner, name, identifier)
 
@@ -110,6 +118,8 @@ def with_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) ->
     database = run.session.database
     generated = spec.name is None
     name = spec.name or f"SYS_C{database.store.catalog.new_id():07d}"
+    if spec.kind == "P" and spec.name is None and table.is_index_organized:
+        name = f"SYS_IOT_TOP_{table.object_id}"
     if any(
         item.name == name
         for other in [*database.store.catalog.tables(), table]

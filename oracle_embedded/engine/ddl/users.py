@@ -102,7 +102,7 @@ def drop_user(run: DdlRun, node: nodes.Drop) -> None:
     for item in owned:
         run.drop(item)
         if isinstance(item, TableDef):
-            database.store.drop_table(item.object_id)
+            database.store.drop_table(item)
         elif isinstance(item, SequenceDef):
             database.sequences.forget(item.object_id)
     run.drop(user)

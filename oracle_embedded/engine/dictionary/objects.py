@@ -15,6 +15,7 @@ from oracle_embedded.engine.storage.catalog import (
     UserDef,
     ViewDef,
 )
+from oracle_embedded.engine.storage.partitions import Partition
 
 VIEWS = Views()
 
@@ -34,11 +35,13 @@ def _objects(view: View) -> Iterator[Row]:
                 item.owner,
                 item.name,
                 item.object_id,
-                item.data_object_id,
+                None if item.partitioning or item.is_index_organized else item.data_object_id,
                 "TABLE",
                 item.created,
                 item.changed,
             )
+            for one in item.partitioning.partitions if item.partitioning else ():
+                yield from _partitions(item, one)
             for index in item.indexes:
                 yield _object(
                     index.owner,
@@ -77,6 +80,25 @@ def _objects(view: View) -> Iterator[Row]:
             **_object("SYS", package, number, None, "PACKAGE", started, started),
             "ORACLE_MAINTAINED": "Y",
         }
+
+
+def _partitions(table: TableDef, one: Partition) -> Iterator[Row]:
+    """A partition that has subpartitions has no segment."""
+    for part, kind in (
+        (one, "TABLE PARTITION"),
+        *((sub, "TABLE SUBPARTITION") for sub in one.subpartitions),
+    ):
+        data_object = part.data_object_id or None
+        row = _object(
+            table.owner,
+            table.name,
+            part.object_id,
+            data_object,
+            kind,
+            table.created,
+            table.changed,
+        )
+        yield {**row, "SUBOBJECT_NAME": part.name}
 
 
 def _object(

@@ -8,7 +8,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import SqlType
-from oracle_embedded.engine.dictionary.registry import Cell, Row, View, Views
+from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql.queries import parse_query
 from oracle_embedded.engine.storage.catalog import (
@@ -18,6 +18,7 @@ from oracle_embedded.engine.storage.catalog import (
     ViewDef,
     data_length,
 )
+from oracle_embedded.engine.storage.partitions import Partitioning
 from oracle_embedded.engine.storage.rowids import BLOCK_SIZE, DATA_FILE
 
 VIEWS = Views()
@@ -48,9 +49,12 @@ def _row_count(view: View, table: TableDef) -> int | None:
 )
 def _tables_view(view: View) -> Iterator[Row]:
     for table in _tables(view):
+        has_segment = not (table.partitioning or table.is_index_organized)
         yield {
-            "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE, "STATUS": "VALID", "PCT_FREE": 10,
-            "LOGGING": "YES", "PARTITIONED": "NO", "TEMPORARY": "N", "SECONDARY": "N", "NESTED": "NO", "ROW_MOVEMENT": "DISABLED",
+            "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE if has_segment else None, "STATUS": "VALID",
+            "PCT_FREE": 10, "LOGGING": "YES", "PARTITIONED": "YES" if table.partitioning else "NO",
+            "IOT_TYPE": "IOT" if table.is_index_organized else None, "TEMPORARY": "N", "SECONDARY": "N", "NESTED": "NO",
+            "ROW_MOVEMENT": "ENABLED" if table.has_row_movement else "DISABLED",
             "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": "DISABLED", "DROPPED": "NO", "READ_ONLY": "NO",
             "SEGMENT_CREATED": "YES", "EXTERNAL": "NO", "HYBRID": "NO", "DEFAULT_COLLATION": "USING_NLS_COMP",
             "NUM_ROWS": _row_count(view, table), "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed,
@@ -252,7 +256,8 @@ def _indexes(view: View) -> Iterator[Row]:
         used = {item.index_name for item in table.constraints}
         for index in table.indexes:
             yield {
-                "OWNER": index.owner, "INDEX_NAME": index.name, "INDEX_TYPE": "NORMAL", "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
+                "OWNER": index.owner, "INDEX_NAME": index.name, "INDEX_TYPE": "IOT - TOP" if index == table.top_index else "NORMAL",
+                "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
                 "TABLE_TYPE": "TABLE", "UNIQUENESS": "UNIQUE" if index.unique else "NONUNIQUE", "COMPRESSION": "DISABLED",
                 "TABLESPACE_NAME": _TABLESPACE, "STATUS": "VALID", "PARTITIONED": "NO", "TEMPORARY": "N",
                 "GENERATED": "Y" if index.generated else "N", "SECONDARY": "N", "VISIBILITY": "VISIBLE", "JOIN_INDEX": "NO",
@@ -289,14 +294,75 @@ VIEWS.family(
     "INDEX_OWNER:v128 INDEX_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 COLUMN_EXPRESSION:v4000 COLUMN_POSITION:n",
     owner="INDEX_OWNER",
 )(_none)
-VIEWS.family(
+
+
+def _partitioned(view: View) -> Iterator[tuple[TableDef, Partitioning]]:
+    for table in _tables(view):
+        if table.partitioning is not None:
+            yield table, table.partitioning
+
+
+@VIEWS.family(
     "TAB_PARTITIONS",
-    "TABLE_OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 PARTITION_POSITION:n HIGH_VALUE:v4000 TABLESPACE_NAME:v30",
+    "TABLE_OWNER:v128 TABLE_NAME:v128 COMPOSITE:v3 PARTITION_NAME:v128 SUBPARTITION_COUNT:n HIGH_VALUE:v4000 HIGH_VALUE_LENGTH:n"
+    " PARTITION_POSITION:n TABLESPACE_NAME:v30 INTERVAL:v3",
     owner="TABLE_OWNER",
-)(_none)
-VIEWS.family("PART_TABLES", "OWNER:v128 TABLE_NAME:v128 PARTITIONING_TYPE:v9 PARTITION_COUNT:n")(
-    _none
 )
+def _tab_partitions(view: View) -> Iterator[Row]:
+    for table, made in _partitioned(view):
+        for position, one in enumerate(made.partitions, 1):
+            yield {
+                "TABLE_OWNER": table.owner, "TABLE_NAME": table.name, "COMPOSITE": "YES" if one.subpartitions else "NO",
+                "PARTITION_NAME": one.name, "SUBPARTITION_COUNT": len(one.subpartitions), "HIGH_VALUE": one.high_value,
+                "HIGH_VALUE_LENGTH": len(one.high_value), "PARTITION_POSITION": position,
+                "TABLESPACE_NAME": _TABLESPACE, "INTERVAL": "NO" if one.low is None else "YES",
+            }  # fmt: skip
+
+
+@VIEWS.family(
+    "TAB_SUBPARTITIONS",
+    "TABLE_OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 SUBPARTITION_NAME:v128 SUBPARTITION_POSITION:n TABLESPACE_NAME:v30",
+    owner="TABLE_OWNER",
+)
+def _tab_subpartitions(view: View) -> Iterator[Row]:
+    for table, made in _partitioned(view):
+        for one in made.partitions:
+            for position, sub in enumerate(one.subpartitions, 1):
+                yield {
+                    "TABLE_OWNER": table.owner, "TABLE_NAME": table.name, "PARTITION_NAME": one.name, "SUBPARTITION_NAME": sub.name,
+                    "SUBPARTITION_POSITION": position, "TABLESPACE_NAME": _TABLESPACE,
+                }  # fmt: skip
+
+
+@VIEWS.family(
+    "PART_TABLES",
+    "OWNER:v128 TABLE_NAME:v128 PARTITIONING_TYPE:v9 SUBPARTITIONING_TYPE:v9 PARTITION_COUNT:n PARTITIONING_KEY_COUNT:n STATUS:v8"
+    " INTERVAL:v1000",
+)
+def _part_tables(view: View) -> Iterator[Row]:
+    for table, made in _partitioned(view):
+        yield {
+            "OWNER": table.owner, "TABLE_NAME": table.name, "PARTITIONING_TYPE": made.kind,
+            "SUBPARTITIONING_TYPE": "HASH" if made.sub_count else "NONE",
+            "PARTITION_COUNT": len(made.partitions) if made.interval is None else 1048575,
+            "PARTITIONING_KEY_COUNT": len(made.columns), "STATUS": "VALID", "INTERVAL": made.interval,
+        }  # fmt: skip
+
+
+@VIEWS.family(
+    "PART_KEY_COLUMNS",
+    "OWNER:v128 NAME:v128 OBJECT_TYPE:v5 COLUMN_NAME:v4000 COLUMN_POSITION:n",
+    object_name="NAME",
+)
+def _part_key_columns(view: View) -> Iterator[Row]:
+    for table, made in _partitioned(view):
+        for position, column in enumerate(made.columns, 1):
+            yield {
+                "OWNER": table.owner, "NAME": table.name, "OBJECT_TYPE": "TABLE", "COLUMN_NAME": table.by_id[column].name,
+                "COLUMN_POSITION": position,
+            }  # fmt: skip
+
+
 VIEWS.family(
     "MVIEWS",
     "OWNER:v128 MVIEW_NAME:v128 CONTAINER_NAME:v128 QUERY:v4000 QUERY_LEN:n UPDATABLE:v1 REWRITE_ENABLED:v1 REFRESH_MODE:v9 REFRESH_METHOD:v8 BUILD_MODE:v9 LAST_REFRESH_DATE:d",
@@ -364,13 +430,30 @@ def _log_group_columns(view: View) -> Iterator[Row]:
 # --- space -----------------------------------------------------------------------------------------------------------
 
 
-def _extents_of(view: View, table: TableDef) -> list[tuple[int, int]]:
-    segment = view.database.store.segments.get(table.object_id)
-    return list(segment.extents) if segment is not None else []
+def _segments_of(view: View, table: TableDef) -> Iterator[tuple[Row, list[tuple[int, int]]]]:
+    """Each segment of a table as the views of space name it, and its extents: first block and blocks."""
+    store = view.database.store
+    name, kind = table.name, "TABLE"
+    if table.top_index is not None:
+        name, kind = table.top_index.name, "INDEX"
+    names: dict[int, tuple[str | None, str]] = {table.object_id: (None, kind)}
+    if table.partitioning is not None:
+        names = {
+            leaf.object_id: (leaf.name, "TABLE SUBPARTITION" if one.subpartitions else "TABLE PARTITION")
+            for one in table.partitioning.partitions
+            for leaf in one.leaves
+        }  # fmt: skip
+    for number, (partition, kind) in names.items():
+        segment = store.segments.get(number)
+        facts: Row = {
+            "OWNER": table.owner, "SEGMENT_NAME": name, "PARTITION_NAME": partition, "SEGMENT_TYPE": kind, "TABLESPACE_NAME": _TABLESPACE,
+            "RELATIVE_FNO": DATA_FILE,
+        }  # fmt: skip
+        yield facts, list(segment.extents) if segment is not None else []
 
 
 def _block_count(view: View, table: TableDef) -> int:
-    return sum(blocks for _, blocks in _extents_of(view, table))
+    return sum(blocks for _, extents in _segments_of(view, table) for _, blocks in extents)
 
 
 _EXTENT_COLUMNS = (
@@ -382,12 +465,11 @@ _EXTENT_COLUMNS = (
 @VIEWS.family("EXTENTS", _EXTENT_COLUMNS, object_name="SEGMENT_NAME")
 def _extents(view: View) -> Iterator[Row]:
     for table in _tables(view):
-        for number, (first, blocks) in enumerate(_extents_of(view, table)):
-            yield {
-                "OWNER": table.owner, "SEGMENT_NAME": table.name, "SEGMENT_TYPE": "TABLE", "TABLESPACE_NAME": _TABLESPACE,
-                "EXTENT_ID": number, "FILE_ID": DATA_FILE, "BLOCK_ID": first, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
-                "RELATIVE_FNO": DATA_FILE,
-            }  # fmt: skip
+        for facts, extents in _segments_of(view, table):
+            for number, (first, blocks) in enumerate(extents):
+                yield {
+                    **facts, "EXTENT_ID": number, "FILE_ID": DATA_FILE, "BLOCK_ID": first, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
+                }  # fmt: skip
 
 
 @VIEWS.family(
@@ -398,18 +480,13 @@ def _extents(view: View) -> Iterator[Row]:
 )
 def _segments(view: View) -> Iterator[Row]:
     for table in _tables(view):
-        extents = _extents_of(view, table)
-        if extents:
-            blocks = _block_count(view, table)
-            numbers: dict[str, Cell] = {
-                "HEADER_FILE": DATA_FILE,
-                "HEADER_BLOCK": extents[0][0] + 2,
-                "BYTES": blocks * BLOCK_SIZE,
-            }
-            yield {
-                "OWNER": table.owner, "SEGMENT_NAME": table.name, "SEGMENT_TYPE": "TABLE", "TABLESPACE_NAME": _TABLESPACE, "BLOCKS": blocks,
-                "EXTENTS": len(extents), "INITIAL_EXTENT": 8 * BLOCK_SIZE, "RELATIVE_FNO": DATA_FILE, **numbers,
-            }  # fmt: skip
+        for facts, extents in _segments_of(view, table):
+            if extents:
+                blocks = sum(size for _, size in extents)
+                yield {
+                    **facts, "HEADER_FILE": DATA_FILE, "HEADER_BLOCK": extents[0][0] + 2, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
+                    "EXTENTS": len(extents), "INITIAL_EXTENT": 8 * BLOCK_SIZE,
+                }  # fmt: skip
 
 
 @VIEWS.single(

@@ -17,6 +17,7 @@ from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.constraints import row_checker
 from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.intervals import with_partition_for
 from oracle_embedded.engine.run.query_run import (
     Snapshot,
     fill_virtual,
@@ -146,6 +147,7 @@ class ChangeRunner:
         for number, row in enumerate(rows):
             self._check_interrupt(number)
             image = self._fitted(self._fitters, row)
+            self.table = with_partition_for(self.session, self.table, image)
             rid = self.writer.insert(self.table, image)
             self._done(rid, image)
 
@@ -161,12 +163,30 @@ class ChangeRunner:
         width = len(self.table.ids) + 1
         rows = self._query(self.plan.query)
         self._claim(rows)
+        top = self.table.top_index
+        if top is not None and {one.internal_id for one in self.plan.targets} & set(top.columns):
+            self._move(rows)
+            return
         for number, row in enumerate(rows):
             self._check_interrupt(number)
             old = dict(zip(self.table.ids, row[1:width], strict=True))
             new = self._fitted(self._fitters, row[width:])
-            self.writer.update(self.table, row[0], old, new)
-            self._done(row[0], {**old, **new})
+            self.table = with_partition_for(self.session, self.table, {**old, **new})
+            rid = self.writer.update(self.table, row[0], old, new)
+            self._done(rid, {**old, **new})
+
+    def _move(self, rows: list[tuple[Any, ...]]) -> None:
+        """Give rows of an index other keys: an index holds a key once, so all old entries go before the new ones come."""
+        assert self.writer is not None
+        width = len(self.table.ids) + 1
+        for row in rows:
+            self.writer.remove(
+                self.table, row[0], dict(zip(self.table.ids, row[1:width], strict=True))
+            )
+        for row in rows:
+            old = dict(zip(self.table.ids, row[1:width], strict=True))
+            new = self._fitted(self._fitters, row[width:])
+            self._done(self.writer.put_again(self.table, old, new), {**old, **new})
 
     def _delete(self) -> None:
         assert self.writer is not None
@@ -200,6 +220,7 @@ class ChangeRunner:
                     image = dict.fromkeys(self.table.ids) | self._fitted(
                         self._insert_fitters, row[insert_at + 1 :]
                     )
+                    self.table = with_partition_for(self.session, self.table, image)
                     self._done(self.writer.insert(self.table, image), image)
             elif plan.updates and row[update_at]:
                 if row[0] in seen:
@@ -211,18 +232,19 @@ class ChangeRunner:
                 new = self._fitted(
                     self._fitters, row[update_at + 1 : update_at + 1 + len(plan.targets)]
                 )
-                self.writer.update(self.table, row[0], old, new)
-                self._done(row[0], {**old, **new})
+                self.table = with_partition_for(self.session, self.table, {**old, **new})
+                rid = self.writer.update(self.table, row[0], old, new)
+                self._done(rid, {**old, **new})
                 if (
                     plan.delete_where is not None
-                    and self.over_row(plan.delete_where, row[0], {**old, **new})[0]
+                    and self.over_row(plan.delete_where, rid, {**old, **new})[0]
                 ):
-                    self.writer.delete(self.table, row[0], {**old, **new})
+                    self.writer.delete(self.table, rid, {**old, **new})
 
     def _done(self, rid: int, image: Image) -> None:
         change = self._change
         change.count += 1
-        change.last = (self.table.data_object_id, rid)
+        change.last = (self.table.version_of(image).data_object_id, rid)
         if self.plan.returning is not None:
             change.returned.append(self.over_row(self.plan.returning, rid, image))
             change.addresses.append(rid)

@@ -88,7 +88,7 @@ def highest_parameter(text: str) -> int:
 
 def _history_sql(use: TableUse, snapshot: str, own: str | None) -> str:
     table = use.table
-    columns = f"rid, vf, {table.storage}"
+    columns = f"rid, vf, {table.row_storage}"
     mine = f" OR vf = {own}" if own else ""
     not_mine = f" AND vt <> {own}" if own else ""
     return (

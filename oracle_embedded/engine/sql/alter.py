@@ -13,6 +13,7 @@ from oracle_embedded.engine.sql.columns import (
     read_state,
     read_table_constraint,
 )
+from oracle_embedded.engine.sql.partitions import read_partition_action
 from oracle_embedded.engine.sql.stream import TokenStream
 
 
@@ -149,6 +150,8 @@ def _read_alter_table(stream: TokenStream) -> object:
 
 def _read_actions(stream: TokenStream) -> list[tuple[str, object]]:
     start = stream.token.start
+    if partition_action := read_partition_action(stream):
+        return partition_action
     if stream.take_word("ADD"):
         return _read_additions(stream)
     if stream.take_word("MODIFY"):
@@ -167,21 +170,15 @@ def _read_actions(stream: TokenStream) -> list[tuple[str, object]]:
         stream.take_word("COLUMN")
         names = stream.names() if stream.is_op("(") else (stream.identifier(),)
         return [("drop column", names)]
-    if stream.take_word("ENABLE", "ROW", "MOVEMENT") or stream.take_word(
-        "DISABLE", "ROW", "MOVEMENT"
-    ):
-        return [("nothing", None)]
     state = read_state(stream)
     if state is not None:
         return [("constraint state", (_read_constraint(stream), state))]
     if stream.take_any("LOGGING", "NOLOGGING", "CACHE", "NOCACHE", "PARALLEL", "NOPARALLEL"):
         return [("nothing", None)]
     if stream.token.kind == "word" and stream.token.text in (
-        "MOVE",
         "SHRINK",
         "SPLIT",
         "EXCHANGE",
-        "TRUNCATE",
         "MERGE",
     ):
         raise unsupported(f"ALTER TABLE … {stream.token.text}", start)

@@ -263,11 +263,12 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class FromTable:
-    """A table, view or CTE in FROM."""
+    """A table, view or CTE in FROM, or one partition of a table."""
 
     name: Name
     alias: str | None
     as_of: AsOf | None
+    partition: str | None = None
     pos: int = field(default=0, compare=False)
 
 

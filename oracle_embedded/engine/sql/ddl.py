@@ -14,6 +14,7 @@ from oracle_embedded.engine.sql.columns import (
     read_sequence_options,
     read_table_constraint,
 )
+from oracle_embedded.engine.sql.partitions import read_partitioning
 from oracle_embedded.engine.sql.queries import read_query
 from oracle_embedded.engine.sql.stream import TokenStream
 
@@ -155,7 +156,19 @@ def _read_table(stream: TokenStream) -> nodes.CreateTable:
             names = stream.names()
         else:
             _read_elements(stream, columns, constraints, groups)
-    skip_storage_clauses(stream)
+    is_index_organized = has_row_movement = False
+    partitioning = None
+    while True:
+        skip_storage_clauses(stream)
+        if stream.take_word("ORGANIZATION", "INDEX"):
+            is_index_organized = True
+            _skip_index_clauses(stream)
+        elif stream.take_word("ENABLE", "ROW", "MOVEMENT"):
+            has_row_movement = True
+        elif stream.is_word("PARTITION", "BY"):
+            partitioning = read_partitioning(stream)
+        else:
+            break
     query = None
     if stream.take_word("AS"):
         query = read_query(stream)
@@ -163,7 +176,29 @@ def _read_table(stream: TokenStream) -> nodes.CreateTable:
             raise OracleError(1027, "bind variables not allowed for data definition operations")
     elif not columns:
         raise stream.error(902 if names else 906)
-    return nodes.CreateTable(name, tuple(columns), tuple(constraints), tuple(groups), query, names)
+    return nodes.CreateTable(
+        name,
+        tuple(columns),
+        tuple(constraints),
+        tuple(groups),
+        query,
+        names,
+        partitioning=partitioning,
+        is_index_organized=is_index_organized,
+        has_row_movement=has_row_movement,
+    )
+
+
+def _skip_index_clauses(stream: TokenStream) -> None:
+    """Step over where long rows of an index-organized table go on, which changes nothing here."""
+    while word := stream.take_any("INCLUDING", "OVERFLOW", "PCTTHRESHOLD", "MAPPING", "NOMAPPING"):
+        if word == "INCLUDING":
+            stream.identifier()
+        elif word == "PCTTHRESHOLD":
+            stream.integer()
+        elif word == "MAPPING":
+            stream.need_word("TABLE")
+        skip_storage_clauses(stream)
 
 
 def _has_untyped_columns(stream: TokenStream) -> bool:
@@ -192,6 +227,8 @@ def _read_elements(
 def skip_storage_clauses(stream: TokenStream) -> None:
     """Step over physical attributes, which do nothing here."""
     while stream.token.kind == "word" and stream.token.text in _STORAGE_WORDS:
+        if stream.is_word("ORGANIZATION", "INDEX") or stream.is_word("ENABLE", "ROW", "MOVEMENT"):
+            return
         word = stream.next().text
         if word == "ORGANIZATION" and not stream.is_word("HEAP"):
             raise unsupported(f"ORGANIZATION {stream.token.text}", stream.token.start)
@@ -215,7 +252,7 @@ def skip_storage_clauses(stream: TokenStream) -> None:
                 "ADVANCED",
             ):
                 continue
-    if stream.is_word("PARTITION") or stream.is_word("CLUSTER"):
+    if stream.is_word("CLUSTER"):
         raise unsupported(f"{stream.token.text} tables", stream.token.start)
 
 

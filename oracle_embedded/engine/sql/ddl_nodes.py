@@ -50,6 +50,47 @@ class LogGroupSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """A partition as written: values of its bounds as text, RANGE one tuple, LIST one per value."""
+
+    name: str | None
+    values: tuple[tuple[str, ...], ...]
+    high_value: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitioningSpec:
+    """PARTITION BY as written; without ``partitions`` there are ``count`` of them. ``sub_columns`` are those of SUBPARTITION BY HASH."""
+
+    kind: str
+    columns: tuple[str, ...]
+    partitions: tuple[PartitionSpec, ...]
+    count: int = 0
+    interval: str | None = None
+    sub_columns: tuple[str, ...] = ()
+    sub_count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSpec:
+    """SPLIT PARTITION … AT or VALUES, and the names of what it becomes."""
+
+    name: str
+    values: tuple[tuple[str, ...], ...]
+    by_value: bool
+    into: tuple[str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSpec:
+    """EXCHANGE PARTITION … WITH TABLE …; are its rows looked at?"""
+
+    name: str
+    table: Name
+    is_checked: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE, perhaps AS SELECT."""
 
@@ -60,6 +101,9 @@ class CreateTable:
     query: Query | None
     column_names: tuple[str, ...] = ()
     temporary: bool = False
+    partitioning: PartitioningSpec | None = None
+    is_index_organized: bool = False
+    has_row_movement: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,8 +318,11 @@ def read_table_reference(stream: TokenStream) -> ast.FromTable:
     name = stream.name()
     if stream.is_op("("):
         raise unsupported("table functions", start)
+    partition = None
+    if stream.is_word("PARTITION") and stream.ahead().text == "(":
+        stream.next()
+        [partition] = stream.names()
     if stream.token.text in (
-        "PARTITION",
         "SUBPARTITION",
         "SAMPLE",
         "VERSIONS",
@@ -334,7 +337,7 @@ def read_table_reference(stream: TokenStream) -> ast.FromTable:
         as_of = ast.AsOf(kind, read_expression(stream))
     if stream.token.text in ("PIVOT", "UNPIVOT", "MODEL") and stream.token.kind == "word":
         raise unsupported(stream.token.text, stream.token.start)
-    return ast.FromTable(name, read_alias(stream), as_of, pos=start)
+    return ast.FromTable(name, read_alias(stream), as_of, partition, pos=start)
 
 
 def read_alias(stream: TokenStream) -> str | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from oracle_embedded.api import OraType, StoredColumn, TableVersion
+from oracle_embedded.api import OraType, StoredColumn, TableVersion, Value
 from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.storage.partitions import Partition, Partitioning
 
 _FIRST_ID = 70_000
 SCN_MAX = 1 << 62
@@ -115,7 +116,10 @@ class LogGroup:
 
 @dataclass(frozen=True)
 class TableDef:
-    """One version of a table; ``column_version`` counts the DDLs that changed its columns."""
+    """One version of a table; ``column_version`` counts the DDLs that changed its columns.
+
+    One that is index-organized lives in the index of its primary key.
+    """
 
     object_id: int
     data_object_id: int
@@ -134,6 +138,9 @@ class TableDef:
     next_internal_id: int = 1
     temporary: bool = False
     column_version: int = 1
+    partitioning: Partitioning | None = None
+    is_index_organized: bool = False
+    has_row_movement: bool = False
 
     @cached_property
     def by_name(self) -> dict[str, ColumnDef]:
@@ -204,6 +211,58 @@ class TableDef:
             "PRIMARY KEY LOGGING" in kinds,
             self.scn_from,
         )
+
+    @cached_property
+    def top_index(self) -> IndexDef | None:
+        """The index in which the rows of an index-organized table live."""
+        key = self.key
+        if not self.is_index_organized or key is None:
+            return None
+        return next(index for index in self.indexes if index.name == key.index_name)
+
+    @cached_property
+    def segment_versions(self) -> dict[int, TableVersion]:
+        """This version as the redo side sees it in rows of each segment, by the segment's object number."""
+        if self.top_index is not None:
+            number = self.top_index.object_id
+            return {
+                number: replace(
+                    self.version, object_id=number, data_object_id=number, is_index_organized=True
+                )
+            }
+        if self.partitioning is None:
+            return {self.object_id: self.version}
+        return {
+            leaf.object_id: replace(
+                self.version,
+                object_id=leaf.object_id,
+                data_object_id=leaf.data_object_id,
+                partition=leaf.name,
+            )
+            for leaf in self.partitioning.leaves
+        }
+
+    def leaf_of(self, image: Mapping[int, Value]) -> Partition | None:
+        """The partition of a row of a partitioned table; None if none takes it."""
+        assert self.partitioning is not None
+        return self.partitioning.find(image)
+
+    def version_of(self, image: Mapping[int, Value]) -> TableVersion:
+        """This version as the redo side sees it in the segment of a row."""
+        if self.partitioning is None:
+            return (
+                self.version
+                if self.top_index is None
+                else self.segment_versions[self.top_index.object_id]
+            )
+        leaf = self.leaf_of(image)
+        assert leaf is not None, "a row that is there has a partition"
+        return self.segment_versions[leaf.object_id]
+
+    @property
+    def row_storage(self) -> str:
+        """Names of the storage columns of a row, and of its data object number where that is not the table's."""
+        return f"{self.storage}, dobj" if self.partitioning is not None else self.storage
 
 
 @dataclass(frozen=True)
@@ -281,6 +340,8 @@ _CLASSES = {
         Constraint,
         IndexDef,
         LogGroup,
+        Partition,
+        Partitioning,
         SqlType,
     )
 }
@@ -471,6 +532,18 @@ class Catalog:
             found = self.by_id(identifier) if scn is None else self.at(identifier, scn)
             if found is not None:
                 yield found
+
+    def segment_version(self, object_id: int) -> TableVersion | None:
+        """The present definition of the table that has a segment: the table's own, a partition, or a top index."""
+        found = self.by_id(object_id)
+        if isinstance(found, TableDef):
+            return found.version
+        for table in self.tables():
+            if (
+                table.partitioning or table.is_index_organized
+            ) and object_id in table.segment_versions:
+                return table.segment_versions[object_id]
+        return None
 
     def tables(self) -> Iterable[TableDef]:
         """All current tables."""

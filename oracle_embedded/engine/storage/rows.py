@@ -51,10 +51,10 @@ class RowWriter:
         key = (table.object_id, table.object_version)
         shape = self.shapes.get(key)
         if shape is None:
-            places = ", ".join("?" * len(table.ids))
+            places = ", ".join("?" * (len(table.ids) + (table.partitioning is not None)))
             shape = Shape(
                 text_columns(table),
-                f"INSERT INTO t{table.object_id} (rid, vf, {table.storage}) VALUES (?, ?, {places})",
+                f"INSERT INTO t{table.object_id} (rid, vf, {table.row_storage}) VALUES (?, ?, {places})",
                 {column.internal_id: column.name for column in table.columns},
                 tuple(column.internal_id for column in table.columns if not column.nullable),
             )
@@ -74,16 +74,51 @@ class RowWriter:
         violation = self._violation(table, values)
         for key in table.foreign_keys:
             self._check_parent_later(table, key, values)
-        rows = self.transactions
-        rows.note_change(self.transaction, table)
-        row = [values[internal_id] for internal_id in table.ids]
-        rid = rows.store.place(table.object_id, row_bytes(row))
-        sqlite = rows.store.begin()
-        sqlite.execute(shape.insert, (rid, self.transaction.mark, *_bound(shape, table.ids, row)))
-        rows.log(self.transaction, table.object_id, rid, RowOp.INSERT, 0, None)
-        rows.report(self.transaction, table, rid, RowOp.INSERT, None, values)
+        rid = self._put(table, shape, values)
         if violation is not None:
             raise violation
+        return rid
+
+    def _put(self, table: TableDef, shape: Shape, values: Image) -> int:
+        """Write a row; gives its address.
+
+        Raises:
+            OracleError: ORA-14400 if no partition takes it.
+        """
+        rows = self.transactions
+        segment = table.object_id
+        place: tuple[int, ...] = ()
+        if table.partitioning is not None:
+            leaf = table.leaf_of(values)
+            if leaf is None:
+                raise OracleError(14400, "inserted partition key does not map to any partition")
+            segment, place = leaf.object_id, (leaf.data_object_id,)
+        rows.note_change(self.transaction, table)
+        row = [values[internal_id] for internal_id in table.ids]
+        rid = rows.store.place(segment, row_bytes(row))
+        stored = (rid, self.transaction.mark, *_bound(shape, table.ids, row), *place)
+        rows.store.begin().execute(shape.insert, stored)
+        rows.log(self.transaction, table.object_id, rid, RowOp.INSERT, 0, None)
+        rows.report(self.transaction, table, rid, RowOp.INSERT, None, values)
+        return rid
+
+    def remove(self, table: TableDef, rid: int, old: Image) -> None:
+        """Take a row out of its segment: a delete in the redo, without what deleting it means for other tables."""
+        rows = self.transactions
+        rows.note_change(self.transaction, table)
+        hid = self._keep_past(table, rid)
+        rows.store.begin().execute(f"DELETE FROM t{table.object_id} WHERE rid = ?", (rid,))
+        rows.log(self.transaction, table.object_id, rid, RowOp.DELETE, hid, None)
+        rows.report(self.transaction, table, rid, RowOp.DELETE, old, None)
+
+    def put_again(self, table: TableDef, old: Image, new: Image) -> int:
+        """Write a row that was taken out, with some new values; gives its new address."""
+        shape = self._shape(table)
+        merged = {**old, **new}
+        required = [item for item in shape.required if item in new]
+        self._check_values(table, shape, merged, required, "update ({}) to NULL", 1407)
+        rid = self._put(table, shape, merged)
+        self._check_keys_later(table, rid, old, merged, tuple(new))
         return rid
 
     def _violation(self, table: TableDef, values: Image) -> OracleError | None:
@@ -94,10 +129,21 @@ class RowWriter:
             return error
         return None
 
-    def update(self, table: TableDef, rid: int, old: Image, new: Image) -> None:
-        """Give some columns of a row new, fitted values."""
+    def update(self, table: TableDef, rid: int, old: Image, new: Image) -> int:
+        """Give some columns of a row new, fitted values; gives its address, which is a new one in another partition.
+
+        Raises:
+            OracleError: ORA-14402 if the row would have to go to another partition and may not.
+        """
         shape = self._shape(table)
         merged = {**old, **new}
+        if table.partitioning is not None and table.leaf_of(merged) is not table.leaf_of(old):
+            if not table.has_row_movement:
+                raise OracleError(
+                    14402, "updating partition key column would cause a partition change"
+                )
+            self.remove(table, rid, old)
+            return self.put_again(table, old, new)
         required = [item for item in shape.required if item in new]
         self._check_values(table, shape, merged, required, "update ({}) to NULL", 1407)
         rows = self.transactions
@@ -116,6 +162,7 @@ class RowWriter:
         )
         rows.report(self.transaction, table, rid, RowOp.UPDATE, old, new)
         self._check_keys_later(table, rid, old, merged, columns)
+        return rid
 
     def _check_keys_later(
         self, table: TableDef, rid: int, old: Image, merged: Image, columns: Sequence[int]
@@ -130,19 +177,14 @@ class RowWriter:
 
     def delete(self, table: TableDef, rid: int, old: Image) -> None:
         """Delete a row, and its children where a foreign key says so."""
-        rows = self.transactions
-        rows.note_change(self.transaction, table)
-        hid = self._keep_past(table, rid)
-        rows.store.begin().execute(f"DELETE FROM t{table.object_id} WHERE rid = ?", (rid,))
-        rows.log(self.transaction, table.object_id, rid, RowOp.DELETE, hid, None)
-        rows.report(self.transaction, table, rid, RowOp.DELETE, old, None)
+        self.remove(table, rid, old)
         for _, key in table.unique_keys:
             self._check_children_later(table, key, old, deleting=True)
 
     def _keep_past(self, table: TableDef, rid: int) -> int:
         oid = table.object_id
         cursor = self.transactions.store.begin().execute(
-            f"INSERT INTO h{oid} (rid, vf, vt, {table.storage}) SELECT rid, vf, ?, {table.storage} FROM t{oid} WHERE rid = ?",
+            f"INSERT INTO h{oid} (rid, vf, vt, {table.row_storage}) SELECT rid, vf, ?, {table.row_storage} FROM t{oid} WHERE rid = ?",
             (self.transaction.mark, rid),
         )
         return cursor.lastrowid or 0

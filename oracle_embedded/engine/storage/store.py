@@ -247,6 +247,7 @@ class Store:
         oid = table.object_id
         sqlite = self.begin()
         columns = "".join(f", c{internal_id}" for internal_id in table.ids)
+        columns += ", dobj INTEGER" if table.partitioning is not None else ""
         sqlite.execute(
             f"CREATE TABLE t{oid} (rid INTEGER PRIMARY KEY, vf INTEGER NOT NULL{columns})"
         )
@@ -256,8 +257,23 @@ class Store:
         sqlite.execute(f"CREATE INDEX h{oid}_vt ON h{oid} (vt)")
         sqlite.execute(f"CREATE INDEX h{oid}_rid ON h{oid} (rid)")
         self.activity[oid] = Activity(self.clock.value)
-        self.segments[oid] = Segment()
-        self._dirty_segments.add(oid)
+        for segment in segments_of(table):
+            self.new_segment(segment)
+
+    def new_segment(self, number: int) -> None:
+        """Begin a segment, or begin it anew."""
+        self.segments[number] = Segment()
+        self._dirty_segments.add(number)
+
+    def drop_segment(self, number: int) -> None:
+        """Forget a segment, whose rows are gone."""
+        self.segments.pop(number, None)
+        self._dirty_segments.add(number)
+
+    def swap_segments(self, one: int, other: int) -> None:
+        """Exchange the extents of two segments."""
+        self.segments[one], self.segments[other] = self.segments[other], self.segments[one]
+        self._dirty_segments |= {one, other}
 
     def add_column(self, oid: int, internal_id: int, default: str | None) -> None:
         """Add a storage column; ``default`` is SQLite text of the value that existing rows show."""
@@ -265,20 +281,34 @@ class Store:
         for prefix in "th":
             self.begin().execute(f"ALTER TABLE {prefix}{oid} ADD COLUMN c{internal_id}{clause}")
 
-    def drop_table(self, oid: int) -> None:
+    def drop_table(self, table: TableDef) -> None:
         """Remove the storage of a table."""
+        oid = table.object_id
         self.begin().execute(f"DROP TABLE t{oid}")
         self.begin().execute(f"DROP TABLE h{oid}")
         self.activity.pop(oid, None)
-        self.segments.pop(oid, None)
-        self._dirty_segments.add(oid)
+        for segment in segments_of(table):
+            self.drop_segment(segment)
 
-    def empty_table(self, oid: int) -> None:
+    def empty_table(self, table: TableDef) -> None:
         """Throw all rows and their history away."""
+        self.clear_rows(table.object_id)
+        for segment in segments_of(table):
+            self.new_segment(segment)
+
+    def clear_rows(self, oid: int) -> None:
+        """Throw the rows of a table and their history away, not its extents."""
         self.begin().execute(f"DELETE FROM t{oid}")
         self.begin().execute(f"DELETE FROM h{oid}")
-        self.segments[oid] = Segment()
-        self._dirty_segments.add(oid)
+
+    def data_object_of(self, table: TableDef, rid: int) -> int:
+        """The number that the ROWID of a row begins with. Under the lock."""
+        if table.partitioning is None:
+            return table.data_object_id
+        (found,) = self.writer.sqlite.execute(
+            f"SELECT dobj FROM t{table.object_id} WHERE rid = ?", (rid,)
+        ).fetchone()
+        return int(found)
 
     def create_index(self, oid: int, index_id: int, columns: Sequence[int]) -> None:
         """Index current and past rows. Uniqueness is checked by the engine, at the end of a statement."""
@@ -295,3 +325,10 @@ class Store:
         """The address of a new row."""
         self._dirty_segments.add(oid)
         return self.segments[oid].place(size, self.allocator)
+
+
+def segments_of(table: TableDef) -> tuple[int, ...]:
+    """Under which numbers a table's extents are kept: its partitions', or its own."""
+    if table.partitioning is None:
+        return (table.object_id,)
+    return tuple(leaf.object_id for leaf in table.partitioning.leaves)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import OracleError, RowChange, RowOp, TransactionInfo, Value
@@ -39,7 +39,7 @@ class Busy(Exception):  # noqa: N818 - a signal to wait, not an error
 
 @dataclass(slots=True)
 class Transaction:
-    """An open transaction. ``mark`` stands in row versions until it commits."""
+    """An open transaction. ``mark`` stands in row versions until it commits; ``segments`` are the numbers of those that it changed."""
 
     number: int
     info: TransactionInfo
@@ -49,6 +49,7 @@ class Transaction:
     savepoints: dict[str, int] = field(default_factory=dict)
     row_locks: set[tuple[int, int]] = field(default_factory=set)
     table_locks: dict[int, str] = field(default_factory=dict)
+    segments: set[int] = field(default_factory=set)
     waits_for: int | None = None
     changes: int = 0
 
@@ -290,7 +291,7 @@ class Transactions:
             sqlite.execute(f"DELETE FROM t{oid} WHERE rid = ?", (rid,))
         if op != RowOp.INSERT:
             sqlite.execute(
-                f"INSERT INTO t{oid} (rid, vf, {table.storage}) SELECT rid, vf, {table.storage} FROM h{oid} WHERE hid = ?",
+                f"INSERT INTO t{oid} (rid, vf, {table.row_storage}) SELECT rid, vf, {table.row_storage} FROM h{oid} WHERE hid = ?",
                 (hid,),
             )
             sqlite.execute(f"DELETE FROM h{oid} WHERE hid = ?", (hid,))
@@ -317,12 +318,14 @@ class Transactions:
         """Tell the redo of one row's change."""
         scn = self.store.clock.next()
         sink = self.store.sink
+        image = before if before is not None else after
+        assert image is not None, "a change has an old row or a new one"
+        version = table.version_of(image)
+        transaction.segments.add(version.object_id)
         if sink is not None:
-            rowid = printed(table.data_object_id, rid)
+            rowid = printed(version.data_object_id, rid)
             sink.change(
-                RowChange(
-                    scn, transaction.info.xid, op, rollback, table.version, rowid, before, after
-                )
+                RowChange(scn, transaction.info.xid, op, rollback, version, rowid, before, after)
             )
 
     # --- locks -------------------------------------------------------------------------------------------------------
@@ -398,6 +401,17 @@ class Transactions:
         """DDL needs the table for itself; ORA-00054 otherwise."""
         for other in self.open.values():
             if other is not own and (oid in other.tables or oid in other.table_locks):
+                raise ora(54)
+
+    def check_no_segment_locks(
+        self, table: TableDef, segments: Iterable[int], own: Transaction | None
+    ) -> None:
+        """DDL of partitions needs these for itself, and no lock on single rows; ORA-00054 otherwise."""
+        wanted = set(segments)
+        for other in self.open.values():
+            locked = other.table_locks.get(table.object_id, "RX") not in ("RS", "RX")
+            has_rows = any(oid == table.object_id for oid, _ in other.row_locks)
+            if other is not own and (locked or has_rows or other.segments & wanted):
                 raise ora(54)
 
     def wait(

@@ -93,7 +93,7 @@ class FakeDatabase:
         connection.text_factory = bytes
         return connection
 
-    def table_version_at(self, object_id: int, scn: int) -> TableVersion | None:
+    def segment_version(self, object_id: int) -> TableVersion | None:
         return self.tables.get(object_id)
 
     def open_transactions(self) -> Sequence[TransactionInfo]:
