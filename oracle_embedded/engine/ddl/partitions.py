@@ -82,9 +82,8 @@ def _with(
     if bool(spec.values) == (made.kind == "HASH"):
         raise OracleError(14004, "missing PARTITION keyword or VALUES clause")
     bounds = tuple(_bound(run, table, made, one) for one in spec.values)
-    last = made.partitions[-1] if made.partitions else None
-    is_range = made.kind == "RANGE" and last is not None
-    if is_range and range_place(bounds[0]) <= range_place(last.bounds[0]):
+    lower = made.partitions[-1:] if made.kind == "RANGE" else ()
+    if any(range_place(bounds[0]) <= range_place(one.bounds[0]) for one in lower):
         raise OracleError(
             14074, "partition bound must collate higher than that of the last partition"
         )
