@@ -91,8 +91,8 @@ def in_quarantine(rows: int) -> str:
 def settles_quarantine(table: TableId) -> str:
     """What brings the mirror right again."""
     return (
-        f"`redolake table quarantine {table}` says why; `redolake repair --table {table}` or "
-        f"`redolake table resnapshot {table}` reads the rows from Oracle."
+        f"`redolake table quarantine {table.argument}` says why; `redolake repair --table {table.argument}` or "
+        f"`redolake table resnapshot {table.argument}` reads the rows from Oracle."
     )
 
 

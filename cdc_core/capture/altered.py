@@ -127,6 +127,6 @@ def _end(table: TableId, scn: Scn, reason: str) -> StreamEnd:
         table,
         scn,
         f"the table was altered without a row in the redo: {reason}",
-        f"`redolake table resnapshot {table}` takes the table in again as it is now.",
+        f"`redolake table resnapshot {table.argument}` takes the table in again as it is now.",
         "unsupported_ddl",
     )

@@ -456,7 +456,7 @@ def _out_of_reach(
         "redo back to the oldest transaction that was open when the table joined is gone: "
         + error.what_happened,
         f"Wait until transactions that began before SCN {reach} have ended (V$TRANSACTION.START_SCN), then "
-        f"`redolake table resnapshot {table}`.",
+        f"`redolake table resnapshot {table.argument}`.",
     )
 
 
@@ -468,7 +468,7 @@ def _incomplete_end(table: TableId, one: IncompleteTransaction, window: ScnWindo
         max(window.scn_low, before),
         f"a committed transaction cannot be shown to be whole: {one.reason} "
         f"(xid={one.xid}, commit_scn={one.commit_scn}, start_scn={one.start_scn})",
-        f"`redolake table resnapshot {table}` takes the table in again.",
+        f"`redolake table resnapshot {table.argument}` takes the table in again.",
     )
 
 

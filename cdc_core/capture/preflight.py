@@ -211,11 +211,12 @@ def _check_segments(session: OracleSession, tables: Sequence[TableId]) -> Iterat
     """Rows of a segment that is gone have no name, and the number of the segment, not of the table."""
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     for owner, name, partitioned in session.fetch_all(_SEGMENTED.format(tables=condition), binds):
+        table = TableId(owner, name)
         kind = "partitioned" if partitioned == "YES" else "index-organised"
         yield Finding(
-            f"{owner}.{name} is {kind}: changes of a partition that is split, merged or dropped before its redo is read are lost",
+            f"{table} is {kind}: changes of a partition that is split, merged or dropped before its redo is read are lost",
             "Let capture catch up before such DDL, then `redolake table resnapshot`; the table's own rows are captured as any other's",
-            TableId(owner, name),
+            table,
             is_problem=False,
         )
 
@@ -226,11 +227,12 @@ def _check_types(session: OracleSession, tables: Sequence[TableId]) -> Iterator[
     for owner, name, column, kind in session.fetch_all(
         _UNTRANSLATED.format(tables=condition), binds
     ):
+        table = TableId(owner, name)
         yield Finding(
-            f"{owner}.{name} has the column {column} of type {kind}: LogMiner does not translate rows of such a table, also where the "
+            f"{table} has the column {column} of type {kind}: LogMiner does not translate rows of such a table, also where the "
             "column is left out",
             "Leave the table out, or keep the column in a table of its own; with its first change the table stops",
-            TableId(owner, name),
+            table,
             is_problem=False,
         )
 

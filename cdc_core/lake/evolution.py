@@ -114,7 +114,7 @@ def _judged(known: TableSchema, other: TableSchema) -> Evolution | None:
     if evolution.refusal is not None:
         raise SchemaMismatchError(
             f"the table's definition cannot be followed: {evolution.refusal}",
-            hint=f"`redolake table resnapshot {known.table} --fresh` puts it into new Delta tables, and the old ones aside.",
+            hint=f"`redolake table resnapshot {known.table.argument} --fresh` puts it into new Delta tables, and the old ones aside.",
             table=known.table,
         )
     return evolution if evolution.is_new_version else None

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cdc_core.errors import LandingDamagedError
+from cdc_core.errors import ConfigError, LandingDamagedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
@@ -180,8 +181,8 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                 "window": ScnWindow(**data["window"]),
                 "redo_files": tuple(LandedFile(**file) for file in data["redo_files"]),
                 "transactions_file": LandedFile(**data["transactions_file"]),
-                "tables_committed": tuple(data["tables_committed"]),
-                "tables_late": tuple(data.get("tables_late", ())),
+                "tables_committed": _names(data["tables_committed"]),
+                "tables_late": _names(data.get("tables_late", ())),
                 "positions": _positions(data.get("positions")),
                 "planned": PlannedWindow(**data["planned"]) if data.get("planned") else None,
                 "logs": tuple(LogUsed(**log) for log in data["logs"]),
@@ -200,8 +201,16 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                 ),
             }
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise damaged(where, "a field is missing or has a wrong type") from error
+
+
+def _names(texts: Sequence[str]) -> tuple[str, ...]:
+    """Tables are looked up by the text of their names: one that is written otherwise would never be visited."""
+    for text in texts:
+        if str(TableId.parse(text)) != text:
+            raise ValueError("this is not how the name of a table is written")
+    return tuple(texts)
 
 
 def _positions(data: list[dict[str, Any]] | None) -> tuple[ThreadPosition, ...] | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 
 from cdc_core.errors import ConfigError
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_$#]*\Z")
+_FOLDED = re.compile(r"[A-Z][A-Z0-9_$#]*\Z")
+_PART = re.compile(r'"([^"]+)"|([^".]+)')
 _LOWERABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9]")
 IDENTIFIER_BYTES_MAX = 128
@@ -26,7 +29,13 @@ class TableId:
             check_identifier(part)
 
     def __str__(self) -> str:
-        return f"{self.owner}.{self.name}"
+        """What :meth:`parse` reads: ``HR.EMP``, and ``HR."Dept"`` where Oracle needs quotes. Different for different tables."""
+        return f"{_written(self.owner)}.{_written(self.name)}"
+
+    @property
+    def argument(self) -> str:
+        """The text as one word of a command line: a shell would take the double quotes away."""
+        return shlex.quote(str(self))
 
     @property
     def sql(self) -> str:
@@ -49,15 +58,21 @@ class TableId:
         Raises:
             ConfigError: The text is not a table name.
         """
-        parts = re.findall(r'"((?:[^"])+)"|([^".]+)', text.strip())
-        rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
-        if len(parts) != 2 or rebuilt != text.strip():
+        parts = parts_of(text)
+        if len(parts) != 2:
             raise ConfigError(
                 "this is not a table name",
                 hint="Write OWNER.TABLE, with double quotes around a part that is not upper case.",
                 name=text[:200],
             )
         return cls(*(quoted or _folded(plain) for quoted, plain in parts))
+
+
+def parts_of(text: str) -> list[tuple[str, str]]:
+    """What stands between the dots of a name, each part as (text in double quotes, text without them); none if it is no name."""
+    parts = _PART.findall(text.strip())
+    rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
+    return parts if rebuilt == text.strip() else []
 
 
 def check_identifier(name: str) -> str:
@@ -78,6 +93,10 @@ def check_identifier(name: str) -> str:
 def quote(name: str) -> str:
     """Quote one checked identifier for Oracle SQL."""
     return f'"{check_identifier(name)}"'
+
+
+def _written(part: str) -> str:
+    return part if _FOLDED.match(part) else quote(part)
 
 
 def _folded(plain: str) -> str:

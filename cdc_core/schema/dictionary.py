@@ -330,7 +330,7 @@ def _refuse_unknown(
 
 def _unknown_table(session: Queries, table: TableId) -> ConfigError:
     rows = session.fetch_all(_NEAR, {"owner": table.owner, "name": table.name})
-    known = [f"{owner}.{name}" for owner, name in rows if TableId(owner, name) != table]
+    known = [str(one) for row in rows if (one := TableId(*row)) != table]
     near = difflib.get_close_matches(str(table), known, n=3, cutoff=0.5)
     meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return ConfigError(

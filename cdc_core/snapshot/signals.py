@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.identifiers import TableId, parts_of
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.session import OracleSession
 
@@ -102,15 +102,15 @@ def parse_signal(kind: str, data: dict[str, Any]) -> ExecuteSnapshot:
 
 
 def table_from_collection(text: str) -> TableId:
-    r"""Read ``OWNER.TABLE``, or ``DATABASE.OWNER.TABLE`` as Debezium has it (``\.`` counts as a dot).
+    r"""Read ``OWNER.TABLE``, or ``DATABASE.OWNER.TABLE`` as Debezium has it (``\.`` counts as a dot), parts in quotes or not.
 
     Raises:
         ConfigError: It names no single table.
     """
     name = text.strip().replace("\\.", ".")
-    parts = name.split(".")
-    if '"' not in name and len(parts) == 3:
-        name = ".".join(parts[1:])
+    parts = parts_of(name)
+    if len(parts) == 3:
+        name = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts[1:])
     return TableId.parse(name)
 
 

@@ -259,7 +259,7 @@ def _captured(connection: Connection, source: str, table: TableId, wanted: str) 
         state = "not captured" if record is None else record.state
         raise ConfigError(
             f"a table whose stream has ended cannot be {wanted}",
-            hint=f"Take it in again with a snapshot: `redolake table resnapshot {table}`.",
+            hint=f"Take it in again with a snapshot: `redolake table resnapshot {table.argument}`.",
             table=table,
             state=state,
         )

@@ -113,9 +113,9 @@ def _reason(record: TableRecord) -> ReadAgain:
 
 
 def _answered(record: TableRecord, answer: Answer) -> TableRecord:
-    by_hand = f"`redolake table resnapshot {record.table}` takes the table in again."
+    by_hand = f"`redolake table resnapshot {record.table.argument}` takes the table in again."
     if answer == "remove":
-        way_out = f"Its Delta tables stay. `redolake table add {record.table}` takes it in again."
+        way_out = f"Its Delta tables stay. `redolake table add {record.table.argument}` takes it in again."
         return replace(record, state="removed", asked_by="policy", way_out=way_out, trouble=None)
     if answer == "resnapshot":
         way_out = f"The policy on_{record.trouble} reads the table again with the next run."

@@ -110,7 +110,7 @@ def _landed_chunks(ctx: Context, record: TableRecord) -> list[ChunkRecord]:
     if not record.is_captured or record.snapshot_scn is None or record.snapshot_id is None:
         raise ConfigError(
             "the table is not captured now, so landing does not hold what it would be today",
-            hint=f"`redolake table resnapshot {record.table} --fresh` reads it from Oracle into new Delta tables.",
+            hint=f"`redolake table resnapshot {record.table.argument} --fresh` reads it from Oracle into new Delta tables.",
             table=record.table,
             state=record.state,
         )
@@ -154,7 +154,7 @@ def _landed_windows(ctx: Context, record: TableRecord) -> list[WindowRecord]:
 def _lost(record: TableRecord, **facts: object) -> LandingDamagedError:
     return LandingDamagedError(
         "landing does not hold all that the table was made of",
-        hint=f"`redolake table resnapshot {record.table} --fresh` reads it from Oracle into new Delta tables.",
+        hint=f"`redolake table resnapshot {record.table.argument} --fresh` reads it from Oracle into new Delta tables.",
         table=record.table,
         **facts,
     )

@@ -54,8 +54,8 @@ _TROUBLES: tuple[tuple[type[CdcError], Trouble], ...] = (
 def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> StreamEnd:
     """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured."""
     way_out = (
-        f"{error.hint} Then `redolake table resume {table}` continues where the table stopped; "
-        f"`redolake table resnapshot {table}` reads its rows again."
+        f"{error.hint} Then `redolake table resume {table.argument}` continues where the table stopped; "
+        f"`redolake table resnapshot {table.argument}` reads its rows again."
     ).strip()
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
     ctx.store.stop_table(
@@ -104,7 +104,7 @@ def stops_table(ctx: Context, table: TableId) -> Iterator[None]:
 
 def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> None:
     """A table that cannot join has no stream that it could go on with."""
-    way_out = f"{error.hint} Then `redolake table add {record.table}` takes it in.".strip()
+    way_out = f"{error.hint} Then `redolake table add {record.table.argument}` takes it in.".strip()
     scn = record.stopped_scn or Scn(0)
     ctx.store.refuse_table(record, reason=error.what_happened, way_out=way_out, scn=scn)
     end = StreamEnd(record.table, scn, error.what_happened, way_out)

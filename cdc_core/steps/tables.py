@@ -6,6 +6,7 @@ Tables are taken in, paused, resumed and taken out one by one, at any time, whil
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -49,7 +50,7 @@ def add_tables(ctx: Context, tables: Sequence[TableId]) -> list[ChunkKey]:
     if captured:
         raise ConfigError(
             "these tables are captured already",
-            hint=f"`redolake table resnapshot {captured[0]}` reads one anew.",
+            hint=f"`redolake table resnapshot {captured[0].argument}` reads one anew.",
             tables=", ".join(map(str, captured)),
         )
     return _join(ctx, wanted, fresh=False)
@@ -92,7 +93,7 @@ def pause_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
             ctx.source,
             table,
             reason="paused by an operator",
-            way_out=f"`redolake table resume {table}` takes the windows that were captured meanwhile.",
+            way_out=f"`redolake table resume {table.argument}` takes the windows that were captured meanwhile.",
         )
         for table in _known(ctx, tables)
     ]
@@ -270,7 +271,7 @@ def _follow_columns(ctx: Context, config: TableConfig) -> None:
         ctx.source,
         config.table,
         reason=f"the configuration no longer leaves columns out that the lake does not have: {', '.join(again)}",
-        way_out=f"`redolake table resnapshot {config.table}` takes them in with a new snapshot.",
+        way_out=f"`redolake table resnapshot {config.table.argument}` takes them in with a new snapshot.",
     ):
         _LOG.warning("columns wait table=%s columns=%s", config.table, ", ".join(again))
     fresh = [name for name in config.columns_exclude if name in latest.column_names]
@@ -282,7 +283,7 @@ def _follow_columns(ctx: Context, config: TableConfig) -> None:
     ctx.store.exclude_columns(
         SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=Scn(scn))),
         reason=f"columns left out since SCN {scn}: {', '.join(fresh)}; values from before are in the lake still",
-        way_out=f"`redolake table purge-column {config.table} {fresh[0]}` removes them.",
+        way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
     )
     _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
 
@@ -309,7 +310,7 @@ def _stop_for_key(ctx: Context, config: TableConfig, latest: TableSchema, reason
         ctx.source,
         config.table,
         reason=reason,
-        way_out=f"`redolake table resnapshot {config.table} --fresh` puts the table into new Delta tables under another key.",
+        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` puts the table into new Delta tables under another key.",
         scn=last[0].window.scn_high if last else latest.scn_from,
         asked_by="configuration",
     )
@@ -331,7 +332,7 @@ def _removal(ctx: Context, table: TableId, asked_by: AskedBy) -> StreamEnd:
         way_out = "Name it there again to take it in with a snapshot."
     else:
         reason = "removed by an operator"
-        way_out = f"`redolake table add {table}` takes it in again with a snapshot."
+        way_out = f"`redolake table add {table.argument}` takes it in again with a snapshot."
     return StreamEnd(table, scn, reason, way_out)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cdc_core.errors import ConfigError
-from cdc_core.model.identifiers import TableId
 from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def _entries(found: list[FoundTable]) -> list[str]:
     for one in found:
         if one.left_out:
             continue
-        lines.append(f"- name: {_quoted(_name(one.table))}  # {_facts(one)}")
+        lines.append(f"- name: {_quoted(str(one.table))}  # {_facts(one)}")
         if one.columns_exclude:
             names = ", ".join(map(_quoted, one.columns_exclude))
             lines.append(f"  columns_exclude: [{names}]  # types that are not captured")
@@ -158,15 +157,6 @@ def _left_out(found: list[FoundTable]) -> list[str]:
 def _facts(one: FoundTable) -> str:
     rows = "" if one.rows is None else f", about {one.rows:,} rows"
     return f"key {', '.join(one.key)}{rows}"
-
-
-def _name(table: TableId) -> str:
-    """As one writes it in a configuration: in double quotes only where that is needed."""
-    try:
-        is_plain = TableId.parse(str(table)) == table
-    except ConfigError:
-        is_plain = False
-    return str(table) if is_plain else table.sql
 
 
 def _quoted(text: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,6 +89,7 @@ def test_a_table_name_is_read_or_refused(text: str) -> None:
     except ConfigError:
         return
     assert TableId.parse(table.sql) == table
+    assert TableId.parse(str(table)) == table
 
 
 @given(texts)
@@ -166,3 +168,13 @@ def test_a_configuration_is_understood_or_refused(values: dict[str, Any]) -> Non
         return
     assert set(values) <= set(SourceConfig.model_fields)
     assert SourceConfig.model_validate_json(config.model_dump_json()) == config
+
+
+@pytest.mark.parametrize("text", ["SHOP.Orders", "shop.orders", "SHOP.ORDER LINES", "SHOP"])
+@pytest.mark.parametrize("field", ["tables_committed", "tables_late"])
+def test_a_window_whose_tables_are_named_in_another_form_is_refused(field: str, text: str) -> None:
+    """Tables are looked up by their text: a window that an older version wrote would be passed over silently."""
+    other: dict[str, Any] = {field: (text,)}
+    printed = window_manifest_bytes(replace(MANIFEST, **other))
+    with pytest.raises(LandingDamagedError):
+        read_window_manifest(printed, where="here")

@@ -53,7 +53,7 @@ def problems_of(path: Path, text: str, environ: dict[str, str] | None = None) ->
 def test_a_right_file_is_a_source(file: Path) -> None:
     config = load_config(file, environ=ENVIRON)
     assert config.oracle.password.get_secret_value() == "tiger"
-    assert [str(table.table) for table in config.tables] == ["HR.EMPLOYEES", "HR.Jobs"]
+    assert [str(table.table) for table in config.tables] == ["HR.EMPLOYEES", 'HR."Jobs"']
 
 
 def test_relative_paths_are_relative_to_the_file(file: Path) -> None:

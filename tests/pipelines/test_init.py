@@ -48,7 +48,7 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
     config = load_config(file, environ={PASSWORD: "capture"})
     assert {str(one.table): one.columns_exclude for one in config.tables} == {
         "DEMO.ORDERS": ("SCAN",),
-        "DEMO.Order Lines": (),
+        'DEMO."Order Lines"': (),
     }
     text = file.read_text()
     assert "# key ORDER_ID, LINE" in text

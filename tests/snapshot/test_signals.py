@@ -35,6 +35,13 @@ def test_collections_are_written_as_debezium_does(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ['HR."Dept"', '"HR"."Dept"', 'ORCLPDB1.hr."Dept"', '"ORCLPDB1"."HR"."Dept"']
+)
+def test_a_collection_in_double_quotes_keeps_its_case(text: str) -> None:
+    assert table_from_collection(text) == DEPT
+
+
+@pytest.mark.parametrize(
     ("kind", "data", "message"),
     [
         pytest.param("stop-snapshot", {}, "not known", id="unknown-type"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cdc_core.errors import DecodeError, LakeError, NotYetError, StoreUnavailableError
+from cdc_core.model.identifiers import TableId
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -319,6 +322,30 @@ def test_one_command_brings_a_truncated_table_back(oracle: Oracle, source: Sourc
     source.run()
     source.check_current("ONE", "TWO")
     assert source.record("ONE").reason is None
+
+
+def test_the_way_out_of_a_table_with_a_quoted_name_can_be_typed_as_it_is(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """Another table has the name that an unquoted one folds to; signals name the table as the hint does."""
+    oracle.run(
+        *(
+            f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
+            for name in ('"Dept"', "DEPT")
+        ),
+        """INSERT INTO "Dept" VALUES (1, 'a')""",
+    )
+    with source_of(oracle, tmp_path, "DEPT", '"Dept"') as source:
+        source.run()
+        oracle.run('TRUNCATE TABLE "Dept"', """INSERT INTO "Dept" VALUES (2, 'b')""")
+        source.windows()
+        assert source.record("DEPT").state == "ready"
+        way_out = source.record("Dept").way_out or ""
+        [command] = re.findall("`redolake table resnapshot (.*?)`", way_out)
+        source.pipeline.resnapshot_tables([TableId.parse(*shlex.split(command))])
+        source.run()
+        source.check_current("DEPT", "Dept")
+        assert source.lake.image(table_id("Dept")) == [(2, "b")]
 
 
 def test_a_table_that_cannot_join_keeps_nobody_from_it(oracle: Oracle, source: Source) -> None:

@@ -143,7 +143,7 @@ def _refuse_stopped(ctx: Context, tables: Sequence[TableId]) -> None:
     if stopped:
         raise ConfigError(
             "these tables are stopped",
-            hint=f"`redolake table list` says why; `redolake table resnapshot {stopped[0]}` takes one in again.",
+            hint=f"`redolake table list` says why; `redolake table resnapshot {stopped[0].argument}` takes one in again.",
             tables=", ".join(map(str, stopped)),
         )
 

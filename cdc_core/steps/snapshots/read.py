@@ -92,7 +92,7 @@ def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> N
     if versions and versions[-1].schema.key != key:
         raise SchemaMismatchError(
             "the table's key has changed since it was first captured",
-            hint=f"`redolake table resnapshot {table} --fresh` puts it into new Delta tables.",
+            hint=f"`redolake table resnapshot {table.argument} --fresh` puts it into new Delta tables.",
             table=table,
             key_before=", ".join(versions[-1].schema.key),
             key_now=", ".join(key),

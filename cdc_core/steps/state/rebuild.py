@@ -225,7 +225,7 @@ class _Rebuilding:
         remarks = [f"{record.table}: {lost}"] if lost else []
         if taken.lacks_mirror:
             remarks.append(
-                f"{record.table}: the mirror is not there; `redolake table rebuild {record.table}` writes it from the change log"
+                f"{record.table}: the mirror is not there; `redolake table rebuild {record.table.argument}` writes it from the change log"
             )
         return remarks
 
@@ -348,7 +348,7 @@ def _failed(record: TableRecord, lost: str) -> TableRecord:
         record,
         state="failed",
         reason=f"the metadata store was made anew, and {lost}",
-        way_out=f"`redolake table resnapshot {record.table}` reads its rows again.",
+        way_out=f"`redolake table resnapshot {record.table.argument}` reads its rows again.",
         stopped_scn=record.stopped_scn or record.mirror_scn or record.snapshot_scn,
         asked_by=None,
         revision=record.revision + 1,

@@ -1,0 +1,57 @@
+"""The text of a table's name is what people type to name it."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from cdc_core.config import TableConfig
+from cdc_core.errors import ConfigError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import TablePattern
+from cdc_core.snapshot.signals import table_from_collection
+
+TABLES = [
+    pytest.param(TableId("HR", "EMP"), "HR.EMP", "hr.emp", id="plain"),
+    pytest.param(TableId("HR", "Dept"), 'HR."Dept"', "hr._Dept", id="mixed case"),
+    pytest.param(TableId("hr", "emp"), '"hr"."emp"', "_hr._emp", id="lower case"),
+    pytest.param(TableId("HR", "ORDER LINES"), 'HR."ORDER LINES"', "hr._ORDER_20LINES", id="blank"),
+    pytest.param(TableId("A.B", "C"), '"A.B".C', "_A_2eB.c", id="a dot in the owner"),
+    pytest.param(TableId("A", "B.C"), 'A."B.C"', "a._B_2eC", id="a dot in the name"),
+    pytest.param(TableId("SYS", "A$B#_1"), "SYS.A$B#_1", "sys._A_24B_23_5f1", id="signs"),
+    pytest.param(TableId("HR", "1ST"), 'HR."1ST"', "hr._1ST", id="a digit first"),
+    pytest.param(TableId("HR", "É'T"), 'HR."É\'T"', "hr.__c9_27T", id="accent and quote"),
+]
+
+
+@pytest.mark.parametrize(("table", "text", "path"), TABLES)
+def test_a_name_is_printed_as_it_is_read(table: TableId, text: str, path: str) -> None:
+    assert str(table) == text
+    assert TableId.parse(text) == TableId.parse(table.sql) == table
+    assert TableConfig(name=text).table == table
+    assert table_from_collection(text) == table_from_collection(f"PDB1.{text}") == table
+    assert table.path == path, "folders and asset keys keep their form"
+
+
+@pytest.mark.parametrize(("table", "text", "path"), TABLES)
+def test_a_name_in_a_hint_survives_the_shell(table: TableId, text: str, path: str) -> None:
+    hint = f"redolake table resnapshot {table.argument} --fresh"
+    assert TableId.parse(shlex.split(hint)[3]) == table
+
+
+def test_plain_names_are_printed_as_before() -> None:
+    assert TableId("HR", "EMP").argument == "HR.EMP"
+    assert TableId("HR", "Dept").argument == "'HR.\"Dept\"'"
+
+
+@pytest.mark.parametrize(
+    "text", ["HR", "HR.", ".EMP", "A.B.C", 'HR."', 'HR.""', 'H"R.EMP', "HR.A B"]
+)
+def test_what_is_no_name_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        TableId.parse(text)
+
+
+def test_a_pattern_finds_names_in_quotes() -> None:
+    assert TablePattern.parse('HR."Dept*"').matches(TableId("HR", "Dept"))
