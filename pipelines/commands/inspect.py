@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import Annotated
 
@@ -140,11 +141,11 @@ def show_status(found: SourceStatus, console: Console) -> None:
             console.print(
                 f"[red]{one.table}[/] does not take the rest that belongs to it: {escape(one.rest_waits)}"
             )
-            console.print(f"  `redolake table resume {one.table.argument}` tries again.")
+            console.print(f"  `redolake table resume {shlex.quote(one.table)}` tries again.")
         if one.in_quarantine:
             console.print(
                 f"[red]{one.table}[/] has {one.in_quarantine} redo rows in quarantine: rows of its mirror are missing, stale or left "
-                f"over. `redolake table quarantine {one.table.argument}` says why, `redolake repair --table {one.table.argument}` puts them right.",
+                f"over. `redolake table quarantine {shlex.quote(one.table)}` says why, `redolake repair --table {shlex.quote(one.table)}` puts them right.",
                 soft_wrap=True,
             )
         for answer in one.read_again:
