@@ -14,7 +14,12 @@ from cdc_core.decode.plan import Kind, TablePlan
 from cdc_core.decode.text_source import Bytes, TextSource, Words
 from cdc_core.errors import DecodeError
 
-_MEASURED = frozenset({Kind.TEXT, Kind.CLOB, Kind.NUMBER, Kind.TIMESTAMP_TEXT, Kind.RAW})
+_MEASURED = frozenset(
+    {
+        Kind.TEXT, Kind.CLOB, Kind.NUMBER, Kind.TIMESTAMP_TEXT, Kind.RAW, Kind.ZONED, Kind.INTERVAL_YM, Kind.INTERVAL_DS,
+        Kind.BLOB,
+    }
+)  # fmt: skip
 _BYTES_MAX = 2**31 - 1
 _GAP = 64
 """Bytes between columns' areas, since copies write up to 15 bytes more than they should."""

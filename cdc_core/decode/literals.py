@@ -14,6 +14,7 @@ from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 
+from cdc_core.decode import printed
 from cdc_core.decode.plan import ColumnPlan, Kind
 from cdc_core.schema.types import INT64_DIGITS_MAX
 
@@ -116,6 +117,10 @@ def _typed(literal: Quoted | Bare | Call | Concat, column: ColumnPlan) -> Value:
             return f"{moment.isoformat(sep=' ')}.{fraction}"
         case Kind.RAW:
             return _raw(literal)
+        case Kind.BLOB:
+            return b"" if literal == Call("EMPTY_BLOB", ()) else _raw(literal)
+        case Kind.ZONED | Kind.INTERVAL_YM | Kind.INTERVAL_DS:
+            return _printed(literal, column.kind)
         case _:
             raise AssertionError(column.kind)
 
@@ -174,7 +179,7 @@ def _raw(literal: Quoted | Bare | Call | Concat) -> bytes | None:
     if not (
         isinstance(literal, Call) and literal.name == "HEXTORAW" and len(literal.arguments) == 1
     ):
-        raise LiteralRefusedError("a RAW column has a literal that is not HEXTORAW('...')")
+        raise LiteralRefusedError("a column of bytes has a literal that is not HEXTORAW('...')")
     digits = literal.arguments[0]
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", digits, re.ASCII):
         raise LiteralRefusedError("HEXTORAW holds something that is not pairs of hex digits")
@@ -269,6 +274,25 @@ def _binary_float(text: str, kind: Kind) -> float:
 
 
 # Time ---------------------------------------------------------------------------------------------------------------
+
+_PRINTED = {
+    Kind.ZONED: ("TO_TIMESTAMP_TZ", printed.zoned_text),
+    Kind.INTERVAL_YM: ("TO_YMINTERVAL", printed.year_to_month_text),
+    Kind.INTERVAL_DS: ("TO_DSINTERVAL", printed.day_to_second_text),
+}
+
+
+def _printed(literal: Quoted | Bare | Call | Concat, kind: Kind) -> str:
+    name, canonical = _PRINTED[kind]
+    if isinstance(literal, Call) and literal.name == name and len(literal.arguments) == 1:
+        text = canonical(literal.arguments[0])
+        if text is not None:
+            return text
+    raise LiteralRefusedError(
+        "a time with zone or an interval is not as the mining session prints it, or outside the years 1 to 9999",
+        _HINT_NLS,
+    )
+
 
 _MOMENT = re.compile(
     r"([ -]?)(\d{4,})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{0,9}))?", re.ASCII

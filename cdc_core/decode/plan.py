@@ -10,7 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.schema.types import arrow_type, is_number_text, is_timestamp_text
+from cdc_core.schema.types import Printed, arrow_type, is_number_text, is_timestamp_text, printed_as
 
 NATIONAL_TYPES = frozenset({"NCHAR", "NVARCHAR2", "NCLOB"})
 """Types whose text is in the national character set."""
@@ -34,6 +34,10 @@ class Kind(IntEnum):
     TIMESTAMP_TEXT = 9
     RAW = 10
     DATE = 11
+    ZONED = 12
+    INTERVAL_YM = 13
+    INTERVAL_DS = 14
+    BLOB = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,10 @@ def _kind(column: Column) -> Kind:
         return Kind.NUMBER
     if is_timestamp_text(column):
         return Kind.TIMESTAMP_TEXT
+    if printed := printed_as(column):
+        return _PRINTED_KINDS[printed]
+    if column.data_type == "BLOB":
+        return Kind.BLOB
     if pa.types.is_string(held):
         return Kind.CLOB if column.is_lob else Kind.TEXT
     if pa.types.is_decimal128(held):
@@ -131,6 +139,12 @@ _FIXED_KINDS: dict[pa.DataType, Kind] = {
     pa.float32(): Kind.FLOAT32,
     pa.timestamp("us"): Kind.TIMESTAMP,
     pa.binary(): Kind.RAW,
+}
+
+_PRINTED_KINDS = {
+    Printed.ZONED: Kind.ZONED,
+    Printed.YEAR_TO_MONTH: Kind.INTERVAL_YM,
+    Printed.DAY_TO_SECOND: Kind.INTERVAL_DS,
 }
 
 _DICTIONARY_NAME = re.compile(r"(?:COL|OBJ#) ?\d+\Z")

@@ -9,6 +9,7 @@ Source: Oracle Call Interface Programmer's Guide 19c, "Oracle Data Types" (NUMBE
 from __future__ import annotations
 
 import struct
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -65,8 +66,14 @@ def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
             return Bare(_float_text(struct.unpack(">d", _ieee(stored, 8))[0]))
         case Kind.FLOAT32:
             return Bare(_float_text(np.frombuffer(_ieee(stored, 4), ">f4")[0]))
-        case Kind.RAW:
+        case Kind.RAW | Kind.BLOB:
             return Call("HEXTORAW", (stored.hex(),))
+        case Kind.ZONED:
+            return _zoned(stored)
+        case Kind.INTERVAL_YM:
+            return _year_to_month(stored)
+        case Kind.INTERVAL_DS:
+            return _day_to_second(stored)
         case _:
             raise AssertionError(column.kind)
 
@@ -123,6 +130,50 @@ def _moment(stored: bytes, kind: Kind) -> Call:
         return Call("TO_DATE", (text, _DATE_MASK))
     nanos = int.from_bytes(stored[7:11], "big")
     return Call("TO_TIMESTAMP", (f"{text}.{nanos:09d}", _TIMESTAMP_MASK))
+
+
+def _zoned(stored: bytes) -> Call:
+    """WITH TIME ZONE: the moment in UTC, then hour and minute of the offset with 20 and 60 added."""
+    if len(stored) != 13:
+        raise LiteralRefusedError(
+            "a value WITH LOCAL TIME ZONE from before a DDL is in the database's time zone, which the redo does not tell",
+            "Take a new snapshot of the table.",
+        )
+    if stored[11] & 0x80:
+        raise LiteralRefusedError(
+            "the time zone of a value from before a DDL is the number of a region",
+            "Take a new snapshot of the table.",
+        )
+    hours, minutes = stored[11] - 20, stored[12] - 60
+    offset = timedelta(hours=hours, minutes=minutes)
+    moment = _moment(stored[:11], Kind.TIMESTAMP).arguments[0]
+    if moment.startswith("-"):
+        return Call("TO_TIMESTAMP_TZ", (moment,))  # which no type of the lake holds
+    there = datetime.fromisoformat(moment[1:20]) + offset
+    sign = "-" if offset < timedelta() else "+"
+    zone = f"{sign}{abs(hours):02d}:{abs(minutes):02d}"
+    return Call("TO_TIMESTAMP_TZ", (f" {there.isoformat(sep=' ')}{moment[20:]} {zone}",))
+
+
+def _year_to_month(stored: bytes) -> Call:
+    """Years with 2^31 added in four bytes, months with 60 added."""
+    if len(stored) != 5:
+        raise LiteralRefusedError("the bytes of an interval have a wrong length", _HINT_REPORT)
+    years, months = int.from_bytes(stored[:4], "big") - 2**31, stored[4] - 60
+    sign = "-" if years < 0 or months < 0 else "+"
+    return Call("TO_YMINTERVAL", (f"{sign}{abs(years):02d}-{abs(months):02d}",))
+
+
+def _day_to_second(stored: bytes) -> Call:
+    """Days with 2^31 added in four bytes; hours, minutes and seconds with 60 added; nanoseconds with 2^31 added."""
+    if len(stored) != 11:
+        raise LiteralRefusedError("the bytes of an interval have a wrong length", _HINT_REPORT)
+    days = int.from_bytes(stored[:4], "big") - 2**31
+    hours, minutes, seconds = (byte - 60 for byte in stored[4:7])
+    nanos = int.from_bytes(stored[7:], "big") - 2**31
+    sign = "-" if min(days, hours, minutes, seconds, nanos) < 0 else "+"
+    clock = f"{abs(hours):02d}:{abs(minutes):02d}:{abs(seconds):02d}.{abs(nanos):09d}"
+    return Call("TO_DSINTERVAL", (f"{sign}{abs(days):02d} {clock}",))
 
 
 def _ieee(stored: bytes, size: int) -> bytes:

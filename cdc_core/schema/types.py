@@ -5,19 +5,29 @@ The one table of types. Snapshot and log path both end in these Arrow types, and
 ===========================  =====================  ==========================================================
 Oracle                       Arrow                  note
 ===========================  =====================  ==========================================================
-NUMBER(p, s), 0 < s <= p     decimal128(p, s)
+NUMBER(p, s), 0 < s <= p     decimal128(p, s)       also NUMBER(*, s): decimal128(38, s)
 NUMBER(p, 0), p <= 18        int64
 NUMBER(p, 0), p > 18         decimal128(p, 0)       also NUMBER(*, 0) and INTEGER: decimal128(38, 0)
-NUMBER(p, -s)                decimal128(p + s, 0)   int64 where p + s <= 18; refused where p + s > 38
-NUMBER(p, s), s > p          decimal128(s, s)       refused where s > 38
+NUMBER(p, -s)                decimal128(p + s, 0)   int64 where p + s <= 18; text as NUMBER where p + s > 38
+NUMBER(p, s), s > p          decimal128(s, s)       text as NUMBER where s > 38
 NUMBER, FLOAT                string                 canonical text (see ``canonical_number_text``): loses no digit
 BINARY_DOUBLE, BINARY_FLOAT  float64, float32
 CHAR, VARCHAR2, NCHAR,       string                 CHAR blank padded as stored; '' is NULL as in Oracle,
-NVARCHAR2, CLOB                                      but an empty CLOB is ''
+NVARCHAR2, CLOB, NCLOB                               but an empty CLOB is ''
 DATE, TIMESTAMP(0-6)         timestamp[us]          without zone
 TIMESTAMP(7-9)               string                 'YYYY-MM-DD HH24:MI:SS.FF9', always nine digits
-RAW                          binary
+TIMESTAMP WITH TIME ZONE     string                 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM': the time there and its
+                                                     offset from UTC; the name of a region becomes its offset
+TIMESTAMP WITH LOCAL         string                 the same form, in UTC: always '+00:00'
+TIME ZONE
+INTERVAL YEAR TO MONTH       string                 '1-02', '-0-11'
+INTERVAL DAY TO SECOND       string                 '5 04:03:02.123456789', always nine digits; '-5 04:03:02.5…'
+RAW, BLOB                    binary                 an empty RAW is NULL as in Oracle, an empty BLOB is not
+ROWID                        string                 as ROWIDTOCHAR prints it
 ===========================  =====================  ==========================================================
+
+Times with zone are text that Spark casts to TIMESTAMP, intervals are text that it casts to INTERVAL YEAR TO MONTH or INTERVAL DAY
+TO SECOND, as far as microseconds go: Delta has no type that holds the offset, and none for intervals.
 
 A DATE or TIMESTAMP keeps its year, month and day. Oracle counts days before 15 October 1582 in the Julian calendar, Delta and
 Arrow in the Gregorian one: the day of the week and the distance to later days differ there, the label does not, as with every
@@ -30,6 +40,7 @@ Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; 
 from __future__ import annotations
 
 import re
+from enum import Enum
 
 import pyarrow as pa
 
@@ -40,9 +51,23 @@ from cdc_core.schema.table import Column, TableSchema
 DECIMAL_DIGITS_MAX = 38
 INT64_DIGITS_MAX = 18
 MICROSECOND_DIGITS = 6
-TEXT_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB"})
+TEXT_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB", "ROWID"})
 _TIMESTAMP = re.compile(r"TIMESTAMP\((\d)\)\Z")
 _TIMESTAMP_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9"
+_ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
+
+
+class Printed(Enum):
+    """Types whose values Oracle prints, and the lake holds, as text; the value is the pattern of the declaration."""
+
+    ZONED = re.compile(r"TIMESTAMP\(\d\) WITH (LOCAL )?TIME ZONE")
+    YEAR_TO_MONTH = re.compile(r"INTERVAL YEAR\(\d\) TO MONTH")
+    DAY_TO_SECOND = re.compile(r"INTERVAL DAY\(\d\) TO SECOND\(\d\)")
+
+
+def printed_as(column: Column) -> Printed | None:
+    """Which of them the column's type is, if any."""
+    return next((kind for kind in Printed if kind.value.fullmatch(column.data_type)), None)
 
 
 def arrow_type(column: Column) -> pa.DataType:
@@ -64,11 +89,21 @@ def arrow_type(column: Column) -> pa.DataType:
         return pa.float32()
     if data_type == "DATE":
         return pa.timestamp("us")
-    if data_type == "RAW":
+    if data_type in {"RAW", "BLOB"}:
         return pa.binary()
+    if printed_as(column):
+        return pa.string()
     if found := _TIMESTAMP.match(data_type):
         return pa.timestamp("us") if int(found[1]) <= MICROSECOND_DIGITS else pa.string()
-    raise _unsupported(column, "this type is not captured")
+    raise _unsupported(column, _REASONS.get(data_type, "this type is not captured"))
+
+
+_REASONS = {
+    "UROWID": "LogMiner does not show values of this type",
+    "LONG": "the redo does not carry values of this type whole",
+    "LONG RAW": "the redo does not carry values of this type whole",
+    "BFILE": "the value is a file outside of the database",
+}
 
 
 def _number_type(column: Column) -> pa.DataType:
@@ -76,16 +111,12 @@ def _number_type(column: Column) -> pa.DataType:
     if scale is None:
         return pa.string()
     digits = DECIMAL_DIGITS_MAX if precision is None else precision
-    if precision is None and scale != 0:
-        raise _unsupported(column, "NUMBER(*, s) with s other than 0 is not captured")
-    if scale <= 0:
-        digits -= scale
-        if digits > DECIMAL_DIGITS_MAX:
-            raise _unsupported(column, "the column needs more than 38 digits")
-        return pa.int64() if digits <= INT64_DIGITS_MAX else pa.decimal128(digits, 0)
-    if max(digits, scale) > DECIMAL_DIGITS_MAX:
-        raise _unsupported(column, "the column needs more than 38 digits")
-    return pa.decimal128(max(digits, scale), scale)
+    digits = digits - scale if scale <= 0 else max(digits, scale)
+    if digits > DECIMAL_DIGITS_MAX:
+        return pa.string()
+    if scale <= 0 and digits <= INT64_DIGITS_MAX:
+        return pa.int64()
+    return pa.decimal128(digits, max(scale, 0))
 
 
 def _unsupported(column: Column, message: str) -> UnsupportedTypeError:
@@ -100,8 +131,10 @@ def _unsupported(column: Column, message: str) -> UnsupportedTypeError:
 
 
 def is_number_text(column: Column) -> bool:
-    """Is the column held as canonical number text (NUMBER without scale, FLOAT)?"""
-    return column.data_type == "FLOAT" or (column.data_type == "NUMBER" and column.scale is None)
+    """Is the column held as canonical number text (FLOAT, and NUMBER that no decimal of 38 digits holds)?"""
+    if column.data_type == "NUMBER":
+        return bool(_number_type(column) == pa.string())
+    return column.data_type == "FLOAT"
 
 
 def is_timestamp_text(column: Column) -> bool:
@@ -140,15 +173,20 @@ def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeEr
 def select_expression(column: Column) -> str:
     """How the snapshot path selects the column, so that the driver's Arrow fetch loses nothing.
 
-    NUMBER without scale goes as its own bytes (:func:`cdc_core.decode.values.number_text` prints them), since the driver
-    would make it a double and TO_CHAR may round; TIMESTAMP(7-9) as text, its year signed, since Delta holds microseconds.
+    A NUMBER that is held as text goes as its own bytes (:func:`cdc_core.decode.values.number_text` prints them), since the
+    driver would make it a double and TO_CHAR may round; TIMESTAMP(7-9) and what else is held as text goes as Oracle prints it.
     """
     name = quote(column.name)
     if is_number_text(column):
         return f"SYS.UTL_RAW.CAST_FROM_NUMBER({name}) AS {name}"
     if is_timestamp_text(column):
         return f"TO_CHAR({name}, '{_TIMESTAMP_TEXT_FORMAT}') AS {name}"
-    return name
+    match printed_as(column):
+        case Printed.ZONED:
+            return f"TO_CHAR({name}, '{_ZONED_TEXT_FORMAT}') AS {name}"
+        case Printed.YEAR_TO_MONTH | Printed.DAY_TO_SECOND:
+            return f"TO_CHAR({name}) AS {name}"
+    return f"ROWIDTOCHAR({name}) AS {name}" if column.data_type == "ROWID" else name
 
 
 def empty_lob_expression(column: Column) -> str:

@@ -11,6 +11,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
@@ -18,10 +19,12 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession, no_such_day
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import (
+    Printed,
     arrow_schema,
     empty_lob_expression,
     is_number_text,
     is_timestamp_text,
+    printed_as,
     select_expression,
 )
 from cdc_core.snapshot.plan import ChunkPart, part_predicate, where_clause
@@ -144,9 +147,13 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.
         if is_number_text(column):
             array = _number_text(array)
         elif column.is_lob:
-            array = pc.if_else(pc.is_valid(next(emptiness)), pa.scalar("", array.type), array)
+            nothing = b"" if pa.types.is_binary(field.type) else ""
+            is_empty = pc.is_valid(next(emptiness))
+            array = pc.if_else(is_empty, pa.scalar(nothing, array.type), array)
         elif is_timestamp_text(column):
             array = _unsigned_timestamps(array)
+        elif printed := printed_as(column):
+            array = _canonical(array, printed)
         columns.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
@@ -164,6 +171,27 @@ def _unsigned_timestamps(printed: pa.Array) -> pa.Array:
         except ValueError as error:
             raise no_such_day() from error
     return pc.utf8_slice_codeunits(printed, 1)
+
+
+def _canonical(printed: pa.Array, kind: Printed) -> pa.Array:
+    """Times with zone and intervals in the form of the lake.
+
+    Raises:
+        DecodeError: A time is before the year 1, or a day that the Gregorian calendar lacks.
+    """
+    form = _CANONICAL[kind]
+    texts = [None if text is None else form(text) for text in printed.to_pylist()]
+    array = pa.array(texts, pa.string())
+    if array.null_count != printed.null_count:
+        raise no_such_day()
+    return array
+
+
+_CANONICAL = {
+    Printed.ZONED: zoned_text,
+    Printed.YEAR_TO_MONTH: year_to_month_text,
+    Printed.DAY_TO_SECOND: day_to_second_text,
+}
 
 
 def _number_text(stored: pa.Array) -> pa.Array:

@@ -42,6 +42,7 @@ EXAMPLES: tuple[dict[str, Any], ...] = (
     {"data_type": "INTERVAL YEAR(2) TO MONTH"},
     {"data_type": "RAW", "length": 16},
     {"data_type": "LONG"},
+    {"data_type": "UROWID"},
     {"data_type": "ROWID"},
     {"data_type": "XMLTYPE"},
     {"data_type": "JSON"},

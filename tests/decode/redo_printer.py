@@ -168,6 +168,56 @@ def _timestamps(digits: int) -> st.SearchStrategy[tuple[Any, str]]:
     )
 
 
+def _zoned() -> st.SearchStrategy[tuple[Any, str]]:
+    def made(drawn: tuple[datetime, int, int, int, bool]) -> tuple[Any, str]:
+        moment, number, digits, offset, is_signed = drawn
+        fraction = f"{number:09d}"[:digits]
+        sign = "-" if offset < 0 else "+"
+        zone = f"{sign}{abs(offset) // 60:02d}:{abs(offset) % 60:02d}"
+        value = f"{_moment_text(moment, '.' + fraction.ljust(9, '0'))} {zone}"
+        printed = _moment_text(moment, f".{fraction}" if digits else "")
+        return value, f"TO_TIMESTAMP_TZ('{' ' if is_signed else ''}{printed} {zone}')"
+
+    return st.tuples(
+        _MOMENTS,
+        st.integers(0, 10**9 - 1),
+        st.integers(0, 9),
+        st.integers(-840, 840),
+        st.booleans(),
+    ).map(made)
+
+
+_SIGNS = st.sampled_from(["", "+", "-"])
+
+
+def _years_to_months() -> st.SearchStrategy[tuple[Any, str]]:
+    return st.tuples(_SIGNS, st.integers(0, 10**9 - 1), st.integers(0, 11), st.integers(1, 9)).map(
+        lambda drawn: (
+            f"{'-' if drawn[0] == '-' else ''}{drawn[1]}-{drawn[2]:02d}",
+            f"TO_YMINTERVAL('{drawn[0]}{drawn[1]:0{drawn[3]}d}-{drawn[2]:02d}')",
+        )
+    )
+
+
+def _days_to_seconds() -> st.SearchStrategy[tuple[Any, str]]:
+    def made(drawn: tuple[str, int, int, int, int, int]) -> tuple[Any, str]:
+        sign, days, seconds, nanos, width, digits = drawn
+        clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        fraction = f"{nanos:09d}"[:digits]
+        value = f"{'-' if sign == '-' else ''}{days} {clock}.{fraction.ljust(9, '0')}"
+        point = f".{fraction}" if digits else ""
+        return value, f"TO_DSINTERVAL('{sign}{days:0{width}d} {clock}{point}')"
+
+    return st.tuples(
+        _SIGNS,
+        st.integers(0, 10**9 - 1),
+        st.integers(0, 86399),
+        st.integers(0, 10**9 - 1),
+        st.integers(1, 9),
+        st.integers(0, 9),
+    ).map(made)
+
+
 def _texts() -> st.SearchStrategy[tuple[Any, str]]:
     return st.one_of(
         _TEXT.map(lambda text: (text, quoted(text))),
@@ -209,6 +259,16 @@ LITERALS: dict[str, st.SearchStrategy[tuple[Any, str]]] = {
     "T6": _timestamps(6),
     "T9": _timestamps(9),
     "R": st.binary(min_size=1, max_size=40).map(lambda raw: (raw, f"HEXTORAW('{raw.hex()}')")),
+    "B": st.one_of(
+        st.binary(min_size=1, max_size=40).map(lambda raw: (raw, f"HEXTORAW('{raw.hex()}')")),
+        st.just((b"", "EMPTY_BLOB()")),
+    ),
+    "TZ": _zoned(),
+    "LTZ": _timestamps(9).map(
+        lambda drawn: (f"{drawn[0]} +00:00", drawn[1].replace("STAMP(", "STAMP_TZ("))
+    ),
+    "YM": _years_to_months(),
+    "DS": _days_to_seconds(),
     "it's ü / x": _texts(),
 }
 """For each golden column, values and one of their printed forms."""

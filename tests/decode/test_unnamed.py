@@ -18,8 +18,11 @@ from oracle_embedded.values import (
     binary_float_from_float,
     date_from_datetime,
     double_from_float,
+    interval_ds_from_nanos,
+    interval_ym_from_months,
     number_from_text,
     timestamp_from_datetime,
+    timestamp_tz_from_datetime,
 )
 from tests.decode.golden_table import GOLDEN
 
@@ -60,6 +63,16 @@ CASES = [
     pytest.param("BD", double_from_float(float("inf")), float("inf"), id="infinity"),
     pytest.param("BF", binary_float_from_float(0.5), 0.5, id="binary-float"),
     pytest.param("R", b"\x00\xff", b"\x00\xff", id="raw"),
+    pytest.param(
+        "TZ",
+        timestamp_tz_from_datetime(WHEN, -330),
+        "1999-12-31 18:29:58.123456000 -05:30",
+        id="offset",
+    ),
+    pytest.param("YM", interval_ym_from_months(-14), "-1-02", id="months"),
+    pytest.param(
+        "DS", interval_ds_from_nanos(-5_000_000_001), "-0 00:00:05.000000001", id="seconds"
+    ),
 ]
 
 
@@ -100,6 +113,13 @@ def test_every_clause_may_be_without_names() -> None:
         pytest.param(_unnamed("ID", b"\xc1\xff"), STORED, id="no-number"),
         pytest.param(_unnamed("D", b"\x01\x02"), STORED, id="no-date"),
         pytest.param(_unnamed("BD", b"\x01\x02"), STORED, id="no-double"),
+        pytest.param(
+            _unnamed("LTZ", timestamp_from_datetime(WHEN)), STORED, id="in-an-unknown-zone"
+        ),
+        pytest.param(
+            _unnamed("TZ", timestamp_from_datetime(WHEN) + b"\x94\x3c"), STORED, id="by-region"
+        ),
+        pytest.param(_unnamed("YM", b"\x80\x00"), STORED, id="no-interval"),
         pytest.param(_unnamed("NV", b"\xd8\x00"), STORED, id="half-a-character"),
         pytest.param(
             _unnamed("V", b"x"), replace(STORED, charset="JA16VMS"), id="unknown-character-set"

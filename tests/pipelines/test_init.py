@@ -21,7 +21,7 @@ PASSWORD = "INIT_PASSWORD"
 def oracle() -> Iterator[Oracle]:
     with running_oracle() as running:
         running.run(
-            "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20), SCAN BLOB)",
+            "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20), SCAN LONG)",
             'CREATE TABLE "Order Lines" (ORDER_ID NUMBER(9), LINE NUMBER(4), PRIMARY KEY (ORDER_ID, LINE))',
             "CREATE TABLE KEYLESS (ID NUMBER(9))",
             "CREATE TABLE CUSTOMERS (ID NUMBER(9) PRIMARY KEY)",

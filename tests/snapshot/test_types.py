@@ -22,6 +22,7 @@ CASES: dict[str, dict[str, list[str]]] = {
     "NUMBER(p, s), 0 < s <= p": {
         "NUMBER(9,2)": ["0", "-0.01", "1234567.89", "-9999999.99"],
         "NUMBER(38,38)": ["0." + "9" * 38, "-0." + "0" * 37 + "1"],
+        "NUMBER(*,3)": ["1.2345", "-1E34", "9" * 35 + ".999"],
         "NUMBER(38,17)": ["1" * 21 + "." + "2" * 17],
     },
     "NUMBER(p, 0), p <= 18": {
@@ -34,23 +35,47 @@ CASES: dict[str, dict[str, list[str]]] = {
         "NUMBER(*,0)": ["12345678901234567890"],
         "INTEGER": ["-1"],
     },
-    "NUMBER(p, -s)": {"NUMBER(10,-2)": ["1234", "-99950"], "NUMBER(20,-5)": ["1E24"]},
-    "NUMBER(p, s), s > p": {"NUMBER(3,5)": ["0.00999", "-0.00001"]},
+    "NUMBER(p, -s)": {
+        "NUMBER(10,-2)": ["1234", "-99950"],
+        "NUMBER(20,-5)": ["1E24"],
+        "NUMBER(38,-2)": ["9" * 38 + "00", "-100"],
+        "NUMBER(*,-2)": ["1250"],
+    },
+    "NUMBER(p, s), s > p": {
+        "NUMBER(3,5)": ["0.00999", "-0.00001"],
+        "NUMBER(38,60)": ["1E-23", "-1E-60"],
+    },
     "NUMBER, FLOAT": {
-        "NUMBER": ["1E125", "-1E-130", "0.1", "1" * 38, "-100"],
+        "NUMBER": ["1E125", "-1E-130", "0.1", "1" * 38, "-100", "9" * 40 + "E85"],
         "FLOAT": ["1.5", "-1E-20"],
         "FLOAT(10)": ["0.125"],
     },
     "BINARY_DOUBLE, BINARY_FLOAT": {
-        "BINARY_DOUBLE": ["1.1", "TO_BINARY_DOUBLE('-1E300')", "0", "TO_BINARY_DOUBLE('Inf')"],
-        "BINARY_FLOAT": ["0.1", "TO_BINARY_FLOAT('-3E38')", "TO_BINARY_FLOAT('-Inf')"],
+        "BINARY_DOUBLE": [
+            "1.1",
+            "TO_BINARY_DOUBLE('-1E300')",
+            "0",
+            "-0d",
+            "BINARY_DOUBLE_INFINITY",
+            "BINARY_DOUBLE_NAN",
+            "5E-324d",
+        ],
+        "BINARY_FLOAT": [
+            "0.1",
+            "TO_BINARY_FLOAT('-3E38')",
+            "-BINARY_FLOAT_INFINITY",
+            "BINARY_FLOAT_NAN",
+            "-0f",
+            "1E-45f",
+        ],
     },
-    "CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB": {
+    "CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB, NCLOB": {
         "CHAR(5)": ["'a'", "'é'"],
         "VARCHAR2(40 CHAR)": ["'it''s'", "' x '", "UNISTR('\\D83D\\DD25')", "''", "'a\\b'"],
         "NCHAR(4)": ["N'ab'"],
         "NVARCHAR2(20)": ["N'日本'", "UNISTR('\\D83D\\DD25')"],
         "CLOB": ["'small'", "EMPTY_CLOB()"],
+        "NCLOB": ["N'日本'", "EMPTY_CLOB()", "'it''s'"],
     },
     "DATE, TIMESTAMP(0-6)": {
         "DATE": [
@@ -67,7 +92,42 @@ CASES: dict[str, dict[str, list[str]]] = {
         "TIMESTAMP(8)": ["TIMESTAMP '2001-02-03 04:05:06'"],
         "TIMESTAMP(9)": ["TIMESTAMP '2001-02-03 04:05:06.000000001'"],
     },
-    "RAW": {"RAW(10)": ["HEXTORAW('00FF')", "HEXTORAW('')"]},
+    "TIMESTAMP WITH TIME ZONE": {
+        "TIMESTAMP WITH TIME ZONE": [
+            "TIMESTAMP '2001-02-03 04:05:06.789 +02:00'",
+            "TIMESTAMP '2001-07-03 04:05:06 Europe/Berlin'",
+            "TIMESTAMP '2001-01-01 00:30:00 -05:30'",
+            "TIMESTAMP '0001-01-01 00:00:00 -00:30'",
+        ],
+        "TIMESTAMP(9) WITH TIME ZONE": ["TIMESTAMP '9999-12-31 23:59:59.999999999 +14:00'"],
+        "TIMESTAMP(0) WITH TIME ZONE": ["TIMESTAMP '2001-02-03 04:05:06 +00:00'"],
+    },
+    "TIMESTAMP WITH LOCAL TIME ZONE": {
+        "TIMESTAMP WITH LOCAL TIME ZONE": ["TIMESTAMP '2001-02-03 01:05:06.789 +02:00'"],
+        "TIMESTAMP(9) WITH LOCAL TIME ZONE": ["TIMESTAMP '2001-02-03 04:05:06.000000001 +00:00'"],
+    },
+    "INTERVAL YEAR TO MONTH": {
+        "INTERVAL YEAR TO MONTH": ["INTERVAL '-1-2' YEAR TO MONTH", "INTERVAL '0' MONTH"],
+        "INTERVAL YEAR(9) TO MONTH": [
+            "INTERVAL '123456789-11' YEAR(9) TO MONTH",
+            "INTERVAL '-1' MONTH",
+        ],
+    },
+    "INTERVAL DAY TO SECOND": {
+        "INTERVAL DAY TO SECOND": [
+            "INTERVAL '5 04:03:02.5' DAY TO SECOND",
+            "INTERVAL '-0.000001' SECOND",
+        ],
+        "INTERVAL DAY(9) TO SECOND(9)": [
+            "INTERVAL '-999999999 23:59:59.999999999' DAY(9) TO SECOND(9)"
+        ],
+        "INTERVAL DAY(0) TO SECOND(0)": ["INTERVAL '23:59:59' HOUR TO SECOND"],
+    },
+    "RAW, BLOB": {
+        "RAW(10)": ["HEXTORAW('00FF')", "HEXTORAW('')"],
+        "BLOB": ["HEXTORAW('00FF')", "EMPTY_BLOB()"],
+    },
+    "ROWID": {"ROWID": ["CHARTOROWID('AAAAECAABAAAAgiAAA')"]},
 }
 
 

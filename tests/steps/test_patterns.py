@@ -22,7 +22,7 @@ def oracle() -> Iterator[Oracle]:
     with running_oracle() as running:
         running.run(
             "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, SCAN BLOB, SECRET VARCHAR2(20))",
+            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, SCAN LONG, SECRET VARCHAR2(20))",
             "CREATE TABLE KEYLESS (ID NUMBER(9))",
             "CREATE TABLE TMP_1 (ID NUMBER(9) PRIMARY KEY)",
             "CREATE TABLE A_NAME_THAT_LOGMINER_DOES_NOT_SUPPORT (ID NUMBER(9) PRIMARY KEY)",
@@ -46,7 +46,7 @@ def captured(source: Source) -> set[str]:
 def test_a_pattern_takes_in_what_can_be_captured(source: Source) -> None:
     assert captured(source) == {"ONE", "TWO"}
     source.check_exact("ONE", "TWO")
-    assert source.lake.image(table_id("TWO")) == [(1,)], "neither the BLOB nor what is excluded"
+    assert source.lake.image(table_id("TWO")) == [(1,)], "neither the LONG nor what is excluded"
 
 
 def test_what_is_left_out_has_a_reason(source: Source, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_core.decode.kernels import times
+from cdc_core.decode.kernels import printed, times
 from cdc_core.decode.kernels.cache import entry, inner
 from cdc_core.decode.kernels.memory import copy_bytes, load8, load64, store8, store32, store64
 from cdc_core.decode.kernels.numbers import write_canonical
@@ -16,6 +16,8 @@ from cdc_core.decode.kernels.table import (
     FORM_AS_IS,
     FORM_DOUBLED,
     FORM_PARTS,
+    INTERVAL_DS,
+    INTERVAL_YM,
     KIND,
     NUMBER,
     OFFSETS,
@@ -24,6 +26,7 @@ from cdc_core.decode.kernels.table import (
     STRIDE,
     TIMESTAMP_TEXT,
     VALID,
+    ZONED,
     field,
     is_measured,
 )
@@ -171,5 +174,9 @@ def _write_entry(source: int, form: int, length: int, kind: int, target: int) ->
         write_canonical(source, length, target)
     elif kind == TIMESTAMP_TEXT:
         times.write_text(source, target)
+    elif kind == ZONED:
+        printed.write_zoned(source, target)
+    elif kind in (INTERVAL_YM, INTERVAL_DS):
+        printed.write_interval(source, kind, target)
     else:
         write_hex(source, length, target)

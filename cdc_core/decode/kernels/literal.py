@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdc_core.decode.kernels import times
+from cdc_core.decode.kernels import printed, times
 from cdc_core.decode.kernels.cache import inner
 from cdc_core.decode.kernels.memory import load8, load32, load64, store8, store64
 from cdc_core.decode.kernels.numbers import (
@@ -14,6 +14,7 @@ from cdc_core.decode.kernels.numbers import (
     read_int64,
 )
 from cdc_core.decode.kernels.table import (
+    BLOB,
     CLOB,
     DATE,
     DECIMAL,
@@ -24,6 +25,8 @@ from cdc_core.decode.kernels.table import (
     FORM_PARTS,
     FORM_REWRITTEN,
     INT64,
+    INTERVAL_DS,
+    INTERVAL_YM,
     NULL,
     NUMBER,
     PRESENT,
@@ -31,6 +34,7 @@ from cdc_core.decode.kernels.table import (
     TEXT,
     TIMESTAMP,
     TIMESTAMP_TEXT,
+    ZONED,
 )
 from cdc_core.decode.kernels.text import (
     QUOTE,
@@ -51,6 +55,8 @@ def _words(text: bytes) -> tuple[int, ...]:
 _NULL = int.from_bytes(b"NULL", "little")
 _EMPTY_CLOB = _words(b"EMPTY_CLOB()")
 _EMPTY_CLOB_0, _EMPTY_CLOB_4 = _EMPTY_CLOB[0], _EMPTY_CLOB[4]
+_EMPTY_BLOB = _words(b"EMPTY_BLOB()")
+_EMPTY_BLOB_0, _EMPTY_BLOB_4 = _EMPTY_BLOB[0], _EMPTY_BLOB[4]
 _HEXTORAW = _words(b"HEXTORAW")[0]
 _TO_DATE = _words(b"TO_DATE(")[0]
 _TO_TIMESTAMP = _words(b"TO_TIMESTAMP('")
@@ -82,8 +88,12 @@ def read_literal(
         return _read_text(at, limit, kind, entry, state)
     if kind in (TIMESTAMP, DATE, TIMESTAMP_TEXT):
         at = _read_moment(at, limit, kind, entry)
-    elif kind == RAW:
-        return _read_raw(at, limit, entry, state)
+    elif kind in (RAW, BLOB):
+        return _read_raw(at, limit, kind, entry, state)
+    elif kind == ZONED:
+        at = printed.read_zoned(at, limit, entry)
+    elif kind in (INTERVAL_YM, INTERVAL_DS):
+        at = printed.read_interval(at, limit, kind, entry)
     else:
         is_quoted = first == QUOTE
         at = _read_number(at + 1 if is_quoted else at, limit, kind, precision, scale, entry)
@@ -142,7 +152,12 @@ def _read_text(at: int, limit: int, kind: int, entry: int, state: int) -> int:
 
 
 @inner
-def _read_raw(at: int, limit: int, entry: int, state: int) -> int:
+def _read_raw(at: int, limit: int, kind: int, entry: int, state: int) -> int:
+    if kind == BLOB and load64(at) == _EMPTY_BLOB_0 and load64(at + 4) == _EMPTY_BLOB_4:
+        store64(entry, at * 4)
+        store64(entry + 8, 0)
+        store8(state, PRESENT)
+        return at + 12
     if load64(at) != _HEXTORAW or load8(at + 8) != _OPEN or load8(at + 9) != QUOTE:
         return -1
     end, length = measure_hex(at + 10, limit)

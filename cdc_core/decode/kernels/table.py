@@ -25,6 +25,7 @@ FORM_AS_IS, FORM_DOUBLED, FORM_PARTS, FORM_REWRITTEN = 0, 1, 2, 3
 
 SKIPPED, TEXT, CLOB, INT64, DECIMAL, NUMBER = 0, 1, 2, 3, 4, 5
 FLOAT64, FLOAT32, TIMESTAMP, TIMESTAMP_TEXT, RAW, DATE = 6, 7, 8, 9, 10, 11
+ZONED, INTERVAL_YM, INTERVAL_DS, BLOB = 12, 13, 14, 15
 """The kinds of plan.Kind, as plain numbers for Numba; a test holds that they are equal."""
 
 
@@ -37,7 +38,7 @@ def field(table: int, column: int, name: int) -> int:
 @inner
 def is_measured(kind: int) -> bool:
     """Is the value text or bytes, so that an entry says where it is?"""
-    return kind in (TEXT, CLOB, NUMBER, TIMESTAMP_TEXT, RAW)
+    return kind in (TEXT, CLOB, NUMBER, TIMESTAMP_TEXT, RAW) or kind >= ZONED
 
 
 @inner
