@@ -57,6 +57,7 @@ class WindowWork:
             for the first window.
         joins: Tables that join with the window, each with the SCN above which its redo is read again.
         read_at: The SCN as of which each table's newest snapshot was read: what happened up to there is in it.
+        data_objects: What the window before knew of the tables' data objects (``data_objects`` of its manifest).
         planned: What lands with the window so that a lost metadata store can be made anew.
     """
 
@@ -68,6 +69,7 @@ class WindowWork:
     joins: Mapping[TableId, Scn]
     read_at: Mapping[TableId, Scn] = field(default_factory=dict)
     planned: PlannedWindow | None = None
+    data_objects: Mapping[str, int] = field(default_factory=dict)
 
 
 class Source(Protocol):

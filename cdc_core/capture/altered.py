@@ -4,6 +4,9 @@ DDL is followed where its row is met. A row may be missing: an index that was th
 were skipped, LogMiner showed no name. So once a window the dictionary is asked, with one query for all tables, which of them were altered in
 a time that the window covers; the definitions of those few are read and held against what capture knows. They must be the same.
 
+The number of a table's data object is held against the one of the window before: DDL of *another* object can put other rows in the
+place of a table's (EXCHANGE PARTITION … WITH TABLE, TRUNCATE CLUSTER), and only that object's name is in the redo.
+
 LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack: the times that are asked for end
 :data:`SLACK_SECONDS` before the window does, so that the row of a DDL found there is in this window or an earlier one. The times
 of the windows join each other, so each DDL is asked for once. A later DDL moves LAST_DDL_TIME on, and the table comes up with a
@@ -16,7 +19,8 @@ SQL Language Reference 19c, SCN_TO_TIMESTAMP.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cdc_core.config import TableConfig
@@ -35,12 +39,12 @@ _LOG = logging.getLogger(__name__)
 SLACK_SECONDS = 10
 """So far may SCN_TO_TIMESTAMP and LAST_DDL_TIME be apart."""
 
-_ALTERED = """
-SELECT OWNER, OBJECT_NAME
+_SETTLED = """
+SELECT OWNER, OBJECT_NAME, DATA_OBJECT_ID, CASE WHEN {is_altered} THEN 1 ELSE 0 END
   FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}
-   AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400
    AND LAST_DDL_TIME <= CAST(SCN_TO_TIMESTAMP(:high) AS DATE) - :slack / 86400"""
+_ABOVE_LOW = "LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400"
 _LOOSE_KEYS = """
 SELECT OWNER, TABLE_NAME
   FROM ALL_CONSTRAINTS
@@ -56,53 +60,108 @@ class Queries(Protocol):
         """All rows of a query."""
 
 
-def altered_ends(
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A table whose last DDL lies before the end of a window, so that the dictionary shows it as it was then: the number of its
+    data object (None where it has several segments), and whether that DDL lies in the window."""
+
+    data_object: int | None
+    is_altered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """What a window finds: tables that leave at its lower end, and the data objects that are known after it."""
+
+    ends: list[StreamEnd]
+    data_objects: dict[TableId, int]
+
+
+def read_altered(
     session: Queries,
     window: ScnWindow,
     history: SchemaHistory,
     configs: Sequence[TableConfig],
-) -> list[StreamEnd]:
-    """Tables that leave with a window, at its lower end: what came up to there was read under a definition that held.
+    *,
+    data_objects: Mapping[TableId, int],
+    told: Set[TableId],
+) -> Altered:
+    """Tables that leave with a window, at its lower end: what came up to there was read while nothing was found.
 
     Args:
         session: In the container of the tables.
         window: The window, whose DDL rows are in ``history``.
         history: The captured tables.
         configs: Their configuration.
+        data_objects: What the window before knew of the tables' data objects.
+        told: Tables of which the window has DDL rows.
     """
     known = {table: history.latest(table) for table in history.tables}
-    names = _altered(session, window, list(known))
-    altered = [one for one in configs if one.table in names]
-    if not altered:
-        return []
-    loose = _tables(session, _LOOSE_KEYS, [one.table for one in altered], "TABLE_NAME", {})
-    found = []
+    settled = _settled(session, window, list(known))
+    kept, replaced = judged_data_objects(list(known), data_objects, settled, told)
+    reasons = dict.fromkeys(replaced, "its rows were put in another place, or others in theirs")
+    altered = [one for one in configs if one.table in settled and settled[one.table].is_altered]
+    loose = _loose_keys(session, [one.table for one in altered]) if altered else set()
     for config in altered:
         reason = _difference(session, config, known[config.table])
         if reason is None and not config.key and config.table in loose:
             reason = "its primary key is not validated any more, so older rows may have it twice"
         if reason is not None:
-            found.append(_end(config.table, window.scn_low, reason))
-    return found
+            reasons[config.table] = reason
+    ends = [_end(table, window.scn_low, reason) for table, reason in sorted(reasons.items())]
+    return Altered(ends, kept)
 
 
-def _altered(session: Queries, window: ScnWindow, tables: Sequence[TableId]) -> set[TableId]:
+def judged_data_objects(
+    tables: Sequence[TableId],
+    known: Mapping[TableId, int],
+    settled: Mapping[TableId, Settled],
+    told: Set[TableId],
+) -> tuple[dict[TableId, int], list[TableId]]:
+    """The data objects that are known after a window, and the tables whose data object was replaced with no DDL row of their own:
+    a partition of another table was exchanged with the table, the cluster in which it lies was truncated. Pure.
+
+    A DDL row of the table explains another number; which one holds is learned when its last DDL lies behind. What the dictionary
+    shows of a table that was altered later says nothing of the window.
+    """
+    kept, replaced = {}, []
+    for table in tables:
+        before = None if table in told else known.get(table)
+        now = settled[table].data_object if table in settled else before
+        if before is not None and now is not None and now != before:
+            replaced.append(table)
+        elif now is not None and (table not in told):
+            kept[table] = now
+    return kept, replaced
+
+
+def _settled(
+    session: Queries, window: ScnWindow, tables: Sequence[TableId]
+) -> dict[TableId, Settled]:
+    """Tables of which the dictionary shows what they were at the window's end.
+
+    After some five days Oracle maps an SCN to no time. If it maps the lower end to none, every definition is compared: that asks
+    for what the windows before could not. If it maps neither, nothing is known of the window, and the first one whose end has a
+    time asks for it.
+    """
     if not tables:
-        return set()
-    times = {"low": window.scn_low, "high": window.scn_high, "slack": SLACK_SECONDS}
-    try:
-        return _tables(session, _ALTERED, tables, "OBJECT_NAME", times)
-    except SnapshotTooOldError:
-        # After some five days Oracle maps an SCN to no time. DDL rows are followed all the same.
-        _LOG.info("Oracle maps the window to no time: not asked for DDL window=%s", window.key)
-        return set()
+        return {}
+    condition, names = tables_condition(tables, "OWNER", "OBJECT_NAME")
+    high = {**names, "high": window.scn_high, "slack": SLACK_SECONDS}
+    asked = ((_ABOVE_LOW, {**high, "low": window.scn_low}), ("1 = 1", high))
+    for is_altered, binds in asked:
+        try:
+            rows = session.fetch_all(_SETTLED.format(tables=condition, is_altered=is_altered), binds)  # fmt: skip
+        except SnapshotTooOldError:
+            continue
+        return {TableId(*row[:2]): Settled(row[2], bool(row[3])) for row in rows}
+    _LOG.info("Oracle maps the window to no time: a later one asks for DDL window=%s", window.key)
+    return {}
 
 
-def _tables(
-    session: Queries, sql: str, tables: Sequence[TableId], name: str, binds: Mapping[str, Any]
-) -> set[TableId]:
-    condition, names = tables_condition(tables, "OWNER", name)
-    rows = session.fetch_all(sql.format(tables=condition), {**names, **binds})
+def _loose_keys(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
+    condition, names = tables_condition(tables, "OWNER", "TABLE_NAME")
+    rows = session.fetch_all(_LOOSE_KEYS.format(tables=condition), names)
     return {TableId(owner, table) for owner, table in rows}
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence, Set
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NoReturn
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
-from cdc_core.capture.altered import altered_ends
+from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows, uncounted
@@ -174,6 +174,11 @@ class _Window:
         self._joins = {table: low for table, low in work.joins.items() if low < record.mining_low}
         self._ends: list[StreamEnd] = []
         self._read_at = work.read_at
+        self._data_objects = {
+            table: number
+            for name, number in work.data_objects.items()
+            if (table := self._ids.get(name)) and table not in work.joins
+        }
         self._excluded = ExcludedValues(tables)
         places = {schema.table: place for place, schema in enumerate(tables)}
         lows = {places[table]: low for table, low in self._joins.items()}
@@ -200,9 +205,10 @@ class _Window:
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs, altered_after)
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
-        self._ends += self._altered(session, history)
+        altered = self._altered(session, history)
+        self._ends += altered.ends
         _check_incarnation(session, current)
-        manifest = self._manifest(landed, logs, history, changes, current, started)
+        manifest = self._manifest(landed, logs, history, changes, altered, current, started)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
         _LOG.info(
             "window mined window=%s rows=%d logs=%d seconds=%.2f",
@@ -248,11 +254,19 @@ class _Window:
             _LOG.warning("policy on_unlogged says ignore table=%s: %s", one.table, one.reason)
         return [one for one in ends if one not in ignored]
 
-    def _altered(self, session: OracleSession, history: SchemaHistory) -> list[StreamEnd]:
+    def _altered(self, session: OracleSession, history: SchemaHistory) -> Altered:
         """What a DDL row of this window has ended is said by that row."""
+        altered = read_altered(
+            session,
+            self._record.window,
+            history,
+            self._configs,
+            data_objects=self._data_objects,
+            told={row.table for row, _ in self._ddl},
+        )
         told = {end.table for end in self._ends}
-        ends = altered_ends(session, self._record.window, history, self._configs)
-        return [end for end in ends if end.table not in told]
+        ends = [end for end in altered.ends if end.table not in told]
+        return replace(altered, ends=ends)
 
     def _judged(self, ledger: list[OpenTransaction]) -> list[OpenTransaction]:
         if self._living is None:
@@ -369,6 +383,7 @@ class _Window:
         logs: Sequence[RedoLog],
         history: SchemaHistory,
         changes: Sequence[SchemaChange],
+        altered: Altered,
         incarnation: int,
         started: float,
     ) -> WindowManifest:
@@ -409,6 +424,7 @@ class _Window:
             late_scn=min(self._ledger.late, default=None),
             tables_late=tuple(sorted(self._ledger.tables_late)),
             planned=self._planned,
+            data_objects={str(table): number for table, number in altered.data_objects.items()},
         )
 
 

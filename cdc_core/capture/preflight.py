@@ -42,6 +42,7 @@ VIEWS = (
     "V$TRANSACTION",
     "V$DATAFILE",
     "V$TABLESPACE",
+    "V$PDB_INCARNATION",
     "V$LOGMNR_LOGS",
 )
 """Views that capture reads besides the rows of LogMiner."""

@@ -1,7 +1,8 @@
 """What happened to the captured tables that no row of the redo tells?
 
 Rows that were loaded without logging (direct loads into NOLOGGING tables, SQL*Loader UNRECOVERABLE) and supplemental logging that
-was dropped for the database leave no redo row of a table. The control file and the dictionary tell; they are looked at once a
+was dropped for the database leave no redo row of a table; neither does FLASHBACK PLUGGABLE DATABASE or a recovery of the pluggable
+database to a point in time, which take all its tables back while the redo of the whole database goes on. The control file and the dictionary tell; they are looked at once a
 window, after its pass. They know the present only, so a table leaves at the window's lower end: what came up to there was read
 while nothing was found.
 
@@ -11,7 +12,8 @@ attribute of a table is what it is now, and a load with SQL*Loader's UNRECOVERAB
 file. Rows that nobody captured cost more than a snapshot too many; ``on_unlogged: ignore`` is for those who know, and FORCE LOGGING for all.
 
 Source: Oracle Database Reference 19c, V$DATAFILE (UNRECOVERABLE_CHANGE#: the last unrecoverable change made to the file),
-ALL_TABLES, ALL_LOG_GROUPS; Oracle Database Utilities 19c, "Supplemental Logging".
+V$PDB_INCARNATION ("a new PDB incarnation whenever a PDB is opened with the RESETLOGS option"; a database without containers has its own
+incarnations there, if any), ALL_TABLES, ALL_LOG_GROUPS; Oracle Database Utilities 19c, "Supplemental Logging".
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ SELECT T.NAME, MAX(F.UNRECOVERABLE_CHANGE#)
   FROM V$DATAFILE F, V$TABLESPACE T
  WHERE T.TS# = F.TS# AND T.CON_ID = F.CON_ID AND F.UNRECOVERABLE_CHANGE# > :scn
  GROUP BY T.NAME"""
+_RESET = """
+SELECT MAX(END_RESETLOGS_SCN) FROM V$PDB_INCARNATION
+ WHERE STATUS = 'CURRENT' AND CON_ID IN (0, SYS_CONTEXT('USERENV', 'CON_ID'))"""
 _TABLES = "SELECT OWNER, TABLE_NAME, TABLESPACE_NAME FROM ALL_TABLES WHERE {tables}"
 _LOGGING = "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"
 _GROUPS = """
@@ -51,13 +56,15 @@ class Facts:
 
     ``unrecoverable`` has the SCN of the last change without redo, by tablespace; ``tablespaces`` where each table that is there
     lies, None where it has several segments (partitions, index-organised tables). ``is_supplemental`` says whether the database
-    has supplemental logging at all, ``logged`` which tables have that of all columns.
+    has supplemental logging at all, ``logged`` which tables have that of all columns. ``reset_scn`` is where the present incarnation
+    of the pluggable database was opened; 0 if it is the first.
     """
 
     unrecoverable: Mapping[str, int]
     tablespaces: Mapping[TableId, str | None]
     is_supplemental: bool
     logged: frozenset[TableId]
+    reset_scn: int = 0
 
 
 def unlogged_ends(
@@ -76,6 +83,14 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
     A table that is not there under its name was dropped or renamed, which its DDL tells.
     """
     name = table.table
+    if read_at is not None and facts.reset_scn > read_at:
+        return StreamEnd(
+            name,
+            scn_low,
+            "the pluggable database was opened with RESETLOGS: a flashback or a recovery took its tables back without redo "
+            f"(END_RESETLOGS_SCN={facts.reset_scn})",
+            f"`redolake table resnapshot {name.argument}` takes the table in again.",
+        )
     if name not in facts.tablespaces:
         return None
     changed = _unrecoverable(table, facts)
@@ -129,4 +144,5 @@ def _read(session: Queries, tables: Sequence[TableId], scn_low: Scn) -> Facts:
         },
         is_supplemental=everything == "YES" or minimal in {"YES", "IMPLICIT"},
         logged=frozenset(logged),
+        reset_scn=int(session.fetch_all(_RESET)[0][0] or 0),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cdc_core.errors import ConfigError, LandingDamagedError
@@ -82,6 +82,7 @@ class WindowManifest:
     ``transactions_released`` were given up in it, since Oracle no longer knows them.
     ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
     inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
+    ``data_objects`` are the numbers of the tables' data objects, as far as the dictionary showed them as of the window's end.
     ``planned`` is what the metadata store knew of it (None where a version that did not say so captured it).
     """
 
@@ -110,6 +111,7 @@ class WindowManifest:
     late_scn: int | None = None
     tables_late: tuple[str, ...] = ()
     planned: PlannedWindow | None = None
+    data_objects: dict[str, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, int]:

@@ -33,6 +33,7 @@ BEGIN
   rdsadmin.rdsadmin_util.grant_sys_object('V_$PARAMETER', 'REDOLAKE', 'SELECT');
   rdsadmin.rdsadmin_util.grant_sys_object('V_$DATAFILE', 'REDOLAKE', 'SELECT');
   rdsadmin.rdsadmin_util.grant_sys_object('V_$TABLESPACE', 'REDOLAKE', 'SELECT');
+  rdsadmin.rdsadmin_util.grant_sys_object('V_$PDB_INCARNATION', 'REDOLAKE', 'SELECT');
   rdsadmin.rdsadmin_util.grant_sys_object('GV_$SESSION', 'REDOLAKE', 'SELECT');
   rdsadmin.rdsadmin_util.grant_sys_object('V_$ARCHIVE_DEST_STATUS', 'REDOLAKE', 'SELECT');
   rdsadmin.rdsadmin_util.grant_sys_object('V_$LOGMNR_LOGS', 'REDOLAKE', 'SELECT');

@@ -52,6 +52,12 @@ class Redo:
         with self.database.writing():
             return self.sink.open_resetlogs()
 
+    def open_pluggable_resetlogs(self) -> int:
+        """Begin a new incarnation of the pluggable database alone, as after FLASHBACK PLUGGABLE DATABASE; returns the SCN at which it
+        was opened. What it took back is for the caller to take back, without redo (:meth:`set_unlogged`)."""
+        with self.database.writing():
+            return self.sink.writer.reset_pluggable()
+
     def set_wart(self, wart: Wart, *, shown: bool) -> None:
         """Show an oddity from now on, or no longer; redo that waits in strands is bound when it is not to wait any more."""
         set_wart(self.database, self.sink, wart, shown=shown)

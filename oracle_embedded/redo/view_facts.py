@@ -79,6 +79,7 @@ class Facts:
         return {
             "V$DATABASE": self._database_facts,
             "V$DATABASE_INCARNATION": self._incarnations,
+            "V$PDB_INCARNATION": self._pdb_incarnations,
             "V$LOG": self._log_facts,
             "V$LOGFILE": self._logfiles,
             "V$ARCHIVED_LOG": self._archived_logs,
@@ -184,6 +185,29 @@ class Facts:
                 "RESETLOGS_ID": resetlogs_id(when),
                 "PRIOR_INCARNATION#": number - 1,
                 "CON_ID": 0,
+            }
+
+    def _pdb_incarnations(self, _session: EngineSession) -> Iterator[Row]:
+        with self._reading() as connection:
+            meta = store.read_meta(connection)
+            logs = store.read_logs(connection)
+        database = len({log.resetlogs_change for log in logs})
+        opened = [(1, meta["created"]), *meta.get("pdb_resets", [])]
+        for number, (scn, when) in enumerate(opened):
+            yield {
+                "DB_INCARNATION#": database,
+                "PDB_INCARNATION#": number,
+                "STATUS": "CURRENT" if number == len(opened) - 1 else "PARENT",
+                "INCARNATION_SCN": scn,
+                "INCARNATION_TIME": when,
+                "BEGIN_RESETLOGS_SCN": scn,
+                "BEGIN_RESETLOGS_TIME": when,
+                "END_RESETLOGS_SCN": scn,
+                "END_RESETLOGS_TIME": when,
+                "PRIOR_DB_INCARNATION#": database if number else 0,
+                "PRIOR_PDB_INCARNATION#": str(max(number - 1, 0)),
+                "FLASHBACK_DATABASE_ALLOWED": "NO",
+                "CON_ID": _CONTAINER,
             }
 
     # --- logs --------------------------------------------------------------------------------------------------------

@@ -264,6 +264,13 @@ class RedoWriter:
                 thread.logs.reset(scn)
         return scn
 
+    def reset_pluggable(self) -> int:
+        """Begin a new incarnation of the pluggable database, whose redo goes on; returns the SCN at which it was opened."""
+        scn = self._database.next_scn()
+        resets = store.read_meta(self.connection).get("pdb_resets", [])
+        store.write_meta(self.connection, {"pdb_resets": [*resets, (scn, self._now())]})
+        return scn
+
     def mark_dictionary(self) -> None:
         """Note that a whole dictionary was written into the first thread's current log."""
         self._threads[threads.FIRST].logs.mark_dictionary()

@@ -341,6 +341,8 @@ class WorldSession:
             return [("HR", "EMP", 501)]
         if "SUPPLEMENTAL_LOG_DATA_MIN" in sql:
             return [("YES", "YES")]
+        if "END_RESETLOGS_SCN" in sql:
+            return [(None,)]
         if "UNRECOVERABLE_CHANGE#" in sql or "FROM ALL_TABLES" in sql:
             return []
         if "THREAD_SQN" in sql:

@@ -72,6 +72,7 @@ def answers(**more: Any) -> dict[str, Any]:
         "FROM V$LOGMNR_LOGS": [(0,)],
         "SUPPLEMENTAL_LOG_DATA_MIN": [("YES", "YES")],
         "UNRECOVERABLE_CHANGE#": [],
+        "END_RESETLOGS_SCN": [(None,)],
         "FROM ALL_TABLES": [],
         "OBJECT_ID IN": [("HR", "EMP", 501), ("HR", "Dept", 502)],
         "LAST_DDL_TIME <=": [],
@@ -133,7 +134,7 @@ def test_a_window_lands_with_its_rows_transactions_and_manifest(landing: Landing
     manifest, ledger = capture(session, landing)
     folder = window_folder("src", WINDOW)
     assert read_window_manifest(landing.read(folder, MANIFEST_NAME), where="") == manifest
-    assert manifest.rows_by_table == {"HR.EMP": 1, "HR.Dept": 1}
+    assert manifest.rows_by_table == {"HR.EMP": 1, 'HR."Dept"': 1}
     assert manifest.tables_committed == ("HR.EMP",)
     assert (manifest.transactions_committed, manifest.transactions_open) == (1, 1)
     assert [log.sequence for log in manifest.logs] == [5]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.capture.altered import SLACK_SECONDS
+from cdc_core.capture.altered import SLACK_SECONDS, Settled, judged_data_objects
+from cdc_core.model.identifiers import TableId
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, source_of, table_id
 
 
 @pytest.fixture
@@ -91,3 +93,123 @@ def test_all_tables_are_asked_for_at_once(oracle: Oracle, tmp_path: Path) -> Non
             source.pipeline.capture_window(window)
         counts.append(len(sent))
     assert counts[0] == counts[1] > 0
+
+
+def partitioned(oracle: Oracle) -> None:
+    """OTHER, which is not captured, has rows that a partition holds."""
+    oracle.run(
+        "CREATE TABLE OTHER (ID NUMBER(9) NOT NULL, V VARCHAR2(40)) PARTITION BY RANGE (ID) (PARTITION P VALUES LESS THAN (1000))",
+        "INSERT INTO OTHER VALUES (7, 'of the partition')",
+    )
+
+
+def test_a_table_whose_rows_were_exchanged_for_those_of_a_partition_is_noticed(
+    oracle: Oracle, source: Source
+) -> None:
+    """The DDL row is of the partitioned table, and no row says what the captured one has now."""
+    partitioned(oracle)
+    later(oracle, source)
+    later(oracle, source)
+    position = source.record("ONE").mirror_scn
+    oracle.run("ALTER TABLE OTHER EXCHANGE PARTITION P WITH TABLE ONE WITHOUT VALIDATION")
+    later(oracle, source)
+    one = source.record("ONE")
+    assert (one.state, one.stopped_scn) == ("failed", position)
+    assert "others in theirs" in (one.reason or "")
+    source.check_current("TWO")
+    source.pipeline.resnapshot_tables([table_id("ONE")])
+    source.run()
+    for _ in range(2):
+        later(oracle, source)
+        source.check_current("ONE", "TWO")
+    assert source.lake.image(table_id("ONE")) == [(7, "of the partition")]
+
+
+def test_an_exchange_is_noticed_with_the_window_of_its_time(oracle: Oracle, source: Source) -> None:
+    """Capture is behind: what the dictionary shows of a later time says nothing of a window before it."""
+    later(oracle, source)
+    partitioned(oracle)
+    oracle.run("INSERT INTO ONE VALUES (2, 'before the exchange')")
+    oracle.clock.ahead += 3 * SLACK_SECONDS
+    [early] = source.pipeline.plan_windows()
+    oracle.clock.ahead += 3 * SLACK_SECONDS
+    oracle.run("ALTER TABLE OTHER EXCHANGE PARTITION P WITH TABLE ONE WITHOUT VALIDATION")
+    oracle.clock.ahead += 3 * SLACK_SECONDS
+    source.pipeline.capture_window(early)
+    source.pipeline.apply_window(early)
+    assert source.record("ONE").state == "ready"
+    assert source.lake.image(table_id("ONE")) == [(1, "first"), (2, "before the exchange")]
+    later(oracle, source)
+    one = source.record("ONE")
+    assert (one.state, one.stopped_scn) == ("failed", early.scn_high)
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["each-in-its-window", "all-in-one-window"])
+def test_a_table_that_was_moved_by_its_own_ddl_goes_on(
+    oracle: Oracle, source: Source, *, behind: bool
+) -> None:
+    """ALTER TABLE … MOVE has a row in the redo, and its rows stay what they are."""
+    for number in range(10, 13):
+        oracle.run("ALTER TABLE ONE MOVE", f"INSERT INTO ONE VALUES ({number}, 'moved')")
+        if not behind:
+            later(oracle, source)
+            source.check_current("ONE", "TWO")
+    for _ in range(3):
+        later(oracle, source)
+        source.check_current("ONE", "TWO")
+    assert source.record("ONE").state == "ready"
+    newest = source.pipeline.records.windows(newest_first=True, limit=1)[0].window
+    known = source.pipeline._ctx.window_manifest(newest)[0].data_objects
+    assert set(known) == {"DEMO.ONE", "DEMO.TWO"}, "and what holds now is learned"
+
+
+def test_what_windows_that_are_too_old_could_not_ask_a_later_one_asks(
+    oracle: Oracle, source: Source
+) -> None:
+    """After some five days Oracle maps an SCN to no time; capture catches up after a long break."""
+    later(oracle, source)
+    position = source.record("ONE").mirror_scn
+    oracle.run("DROP INDEX ONE_KEY")
+    oracle.run("INSERT INTO ONE VALUES (1, 'second')")
+    unmapped = {"SCN_TO_TIMESTAMP(:low)": 2, "SCN_TO_TIMESTAMP(:high) AS DATE) -": 2}
+    for text, times in unmapped.items():
+        oracle.database.faults.arm(
+            Fault(
+                FaultKind.ORA_ERROR, FaultEvent.EXECUTE, sql_contains=text, code=8181, times=times
+            )
+        )
+    later(oracle, source)
+    behind = source.record("ONE")
+    assert behind.state == "ready", "nothing is known of that time"
+    later(oracle, source)
+    one = source.record("ONE")
+    assert one.state == "failed"
+    assert one.stopped_scn == behind.mirror_scn
+    assert (behind.mirror_scn or 0) > (position or 0)
+    source.check_current("TWO")
+
+
+ONE, OTHER = TableId("HR", "ONE"), TableId("HR", "OTHER")
+
+
+@pytest.mark.parametrize(
+    ("known", "now", "told", "kept", "replaced"),
+    [
+        pytest.param(5, Settled(5, True), False, 5, False, id="as-it-was"),
+        pytest.param(5, Settled(6, True), False, None, True, id="another-one"),
+        pytest.param(5, Settled(6, False), False, None, True, id="another-one-with-an-old-time"),
+        pytest.param(5, Settled(6, True), True, None, False, id="its-own-ddl-explains-it"),
+        pytest.param(5, None, False, 5, False, id="altered-later"),
+        pytest.param(5, None, True, None, False, id="altered-later-and-told"),
+        pytest.param(None, Settled(6, True), False, 6, False, id="learned"),
+        pytest.param(None, Settled(None, True), False, None, False, id="several-segments"),
+        pytest.param(5, Settled(None, True), False, None, False, id="several-segments-now"),
+    ],
+)
+def test_data_objects_are_held_against_those_of_the_window_before(
+    known: int | None, now: Settled | None, *, told: bool, kept: int | None, replaced: bool
+) -> None:
+    found = judged_data_objects(
+        [ONE, OTHER], {ONE: known} if known else {}, {ONE: now} if now else {}, {ONE} if told else set()
+    )  # fmt: skip
+    assert found == ({ONE: kept} if kept else {}, [ONE] if replaced else [])

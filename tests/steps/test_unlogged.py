@@ -64,6 +64,33 @@ def test_a_table_whose_policy_says_so_goes_on(
         assert caplog.text.count("on_unlogged says ignore") == 2
 
 
+def test_a_pluggable_database_that_was_taken_back_is_noticed(
+    oracle: Oracle, source: Source
+) -> None:
+    """Its redo goes on as if nothing had been; a new snapshot of the tables is all that they need."""
+    oracle.run("INSERT INTO ONE VALUES (2, 'taken back')", "INSERT INTO TWO VALUES (2, 'x')")
+    source.windows()
+    position = source.record("ONE").mirror_scn
+    oracle.database.redo.set_unlogged("DEMO.ONE")
+    oracle.run("DELETE FROM ONE WHERE ID = 2")
+    oracle.database.redo.set_unlogged()
+    reset = oracle.database.redo.open_pluggable_resetlogs()
+    oracle.run("INSERT INTO ONE VALUES (3, 'after')", "INSERT INTO TWO VALUES (3, 'after')")
+    source.windows()
+    for name in ("ONE", "TWO"):
+        record = source.record(name)
+        assert (record.state, record.stopped_scn) == ("failed", position)
+        assert "opened with RESETLOGS" in (record.reason or "")
+        assert f"redolake table resnapshot DEMO.{name}" in (record.way_out or "")
+    source.pipeline.resnapshot_tables([table_id("ONE"), table_id("TWO")])
+    source.run()
+    oracle.run("INSERT INTO ONE VALUES (4, 'goes on')")
+    source.windows()
+    source.check_current("ONE", "TWO")
+    assert [key for key, _ in source.lake.image(table_id("ONE"))] == [1, 3, 4]
+    assert (source.record("ONE").snapshot_scn or 0) > reset
+
+
 def test_rows_that_were_loaded_without_redo_are_noticed(oracle: Oracle, source: Source) -> None:
     """Nobody knows into which table of the tablespace they went: each of them takes a new snapshot, and then goes on."""
     oracle.run("INSERT INTO ONE VALUES (2, 'logged')")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
@@ -105,7 +105,16 @@ def window_work(
             idle_from=ctx.store.idle_from(ctx.source, record.ordinal),
             before_sha256=before.manifest_sha256 if before else None,
         ),
+        data_objects=_data_objects(ctx, before),
     )
+
+
+def _data_objects(ctx: Context, before: WindowRecord | None) -> Mapping[str, int]:
+    """What the window before knew; nothing where it is gone from landing, as an idle one may be."""
+    folder = window_folder(ctx.source, before.window) if before else ""
+    if before is None or not ctx.landing.exists(folder, MANIFEST_NAME):
+        return {}
+    return ctx.window_manifest(before.window)[0].data_objects
 
 
 def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:
