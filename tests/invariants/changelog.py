@@ -1,19 +1,29 @@
-"""Does every row of a change log walk a legal path? Read with delta-rs, not with the code under test."""
+"""Does every row of a change log walk a legal path, to exactly the mirror, and is the log complete? Judged by a way of its own."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from tests.invariants.load import Committed
+from tests.invariants.load import KEYS, WITH_LOB, Committed
 
-KEYS = {"accounts": ("ID", "BRANCH"), "notes": ("NOTE_ID",), "events": ("EVENT_ID",)}
-WITH_LOB = frozenset({"notes"})
+Image = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A time in which a table was captured: commits above ``start`` (the SCN of its snapshot) up to ``end`` (None: to this day)."""
+
+    start: int
+    end: int | None = None
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -23,57 +33,65 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def check_changelog(lake: Path, committed: Sequence[Committed], position: int) -> list[str]:
+def check_table(
+    table: str,
+    changelog: Sequence[dict[str, Any]],
+    mirror: Sequence[Image],
+    committed: Sequence[Committed],
+    streams: Sequence[Stream],
+    position: int,
+) -> list[str]:
     """Every illegal step and every wrong count, as text without values.
 
     Args:
-        lake: The source's folder, with ``changelog`` and ``mirror`` below it.
+        table: The table's name in Oracle.
+        changelog: Its change log's rows, those of chunks included.
+        mirror: Its mirror's rows.
         committed: What the load committed.
-        position: The SCN up to which windows were applied.
+        streams: When the table was captured.
+        position: The SCN up to which it has windows.
     """
-    found: list[str] = []
-    for path in sorted((lake / "changelog").iterdir()):
-        table = path.name.rpartition(".")[2]
-        everything = rows_of(path)
-        rows = [row for row in everything if row["_cdc_op"] != "r"]
-        rows.sort(key=lambda row: (row["_cdc_commit_scn"], row["_cdc_ordinal"]))
-        found += walk(table, rows)
-        if len({row["_cdc_ordinal"] for row in rows}) != len(rows):
-            found.append(f"{table}: a redo row is in the change log twice")
-        have = Counter(row["_cdc_op"] for row in everything)
-        left = len(rows_of(lake / "mirror" / path.name))
-        if have["r"] + have["c"] - have["d"] != left:
-            found.append(
-                f"{table}: {have['r']} read + {have['c']} inserted - {have['d']} deleted is not {left}"
-            )
-        start = min(row["_cdc_commit_scn"] for row in everything if row["_cdc_op"] == "r")
-        found += complete(table, rows, committed, start, position)
-    return found
+    ordered = sorted(changelog, key=lambda row: (row["_cdc_commit_scn"], row["_cdc_ordinal"]))
+    walk = Walk(table, streams)
+    for row in ordered:
+        walk.step(row)
+    walk.end_transaction()
+    found = walk.found
+    if walk.image() != Walk.image_of(table, mirror):
+        found.append(f"{table}: the change log does not lead to the mirror")
+    changes = [row for row in ordered if not row["_cdc_snapshot"]]
+    if len({row["_cdc_ordinal"] for row in changes}) != len(changes):
+        found.append(f"{table}: a redo row is in the change log twice")
+    return found + complete(table, changes, committed, streams, position)
 
 
 def complete(
     table: str,
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
     committed: Sequence[Committed],
-    start: int,
+    streams: Sequence[Stream],
     position: int,
 ) -> list[str]:
-    """Has the change log exactly what the load committed after the snapshot, transaction by transaction?
+    """Has the change log exactly what the load committed while the table was captured, transaction by transaction?
 
     A COMMIT lies between the two SCNs that the load read around it, so each change belongs to one transaction of the record.
-    One whose COMMIT may lie on either side of the snapshot's SCN is there whole or not at all. Where a table has
+    One whose COMMIT may lie on either side of a stream's border is there whole or not at all. Where a table has
     a LOB, an insert may come as an insert and an update, and an update as several, so there only too few updates are wrong.
     """
     found: list[str] = []
     left = Counter((row["_cdc_commit_scn"], row["_cdc_op"]) for row in rows)
-    for one in committed:
+    scns = sorted({scn for scn, _ in left})
+    at = 0
+    for one in sorted(committed, key=lambda one: one.before):
         have: Counter[str] = Counter()
-        for (scn, op), times in list(left.items()):
-            if one.before < scn <= one.after:
-                have[op] += times
-                del left[scn, op]
-        wanted = {op: one.changes[table.upper(), op] for op in "cud"}
-        if not _is_expected(one, start, position, is_there=bool(have)):
+        while at < len(scns) and scns[at] <= one.before:
+            at += 1
+        while at < len(scns) and scns[at] <= one.after:
+            for op in "cud":
+                have[op] += left.pop((scns[at], op), 0)
+            at += 1
+        wanted = {op: one.changes[table, op] for op in "cud"}
+        if not _is_expected(one, streams, position, is_there=bool(have.total())):
             wanted = dict.fromkeys("cud", 0)
         for op, times in wanted.items():
             more_is_fine = op == "u" and table in WITH_LOB and (times or wanted["c"])
@@ -82,48 +100,103 @@ def complete(
                     f"{table}: {have[op]} changes of kind {op} between SCN {one.before} and {one.after}, "
                     f"the load committed {times}"
                 )
-    if left:
+    if left.total():
         found.append(f"{table}: {left.total()} changes that the load did not commit")
     return found
 
 
-def _is_expected(one: Committed, start: int, position: int, *, is_there: bool) -> bool:
+def _is_expected(
+    one: Committed, streams: Sequence[Stream], position: int, *, is_there: bool
+) -> bool:
     """Must the change log have the transaction? Where the record leaves it open, it may have it or not."""
-    if one.after <= start or one.before >= position:
+    ends = [(each.start, position if each.end is None else each.end) for each in streams]
+    if all(one.after <= start or one.before >= end for start, end in ends):
         return False
-    return is_there or (one.before >= start and one.after <= position)
+    return is_there or any(one.before >= start and one.after <= end for start, end in ends)
 
 
-def walk(table: str, rows: list[dict[str, Any]]) -> list[str]:
-    """Illegal steps of one table's changes in order: a second insert without delete, a change of a row that is gone, a
-    before-image that is not the last after-image."""
-    found: list[str] = []
-    state: dict[tuple[Any, ...], dict[str, Any] | None] = {}
-    for row in rows:
-        where = f"{table} at {row['_cdc_commit_scn']}/{row['_cdc_ordinal']}"
+class Walk:
+    """The rows of one table as its change log tells of them. Within a transaction two rows may share a key for a moment."""
+
+    def __init__(self, table: str, streams: Sequence[Stream]) -> None:
+        self.found: list[str] = []
+        self._table = table
+        self._gaps = [(one.end or 0, after.start) for one, after in pairwise(streams)]
+        self._state: dict[Key, list[Image]] = {}
+        self._touched: set[Key] = set()
+        self._scn = 0
+
+    def step(self, row: Mapping[str, Any]) -> None:
+        """Take the next row of the log."""
+        scn = row["_cdc_commit_scn"]
+        if scn != self._scn:
+            self.end_transaction()
+            if any(self._scn <= end and scn >= start for end, start in self._gaps):
+                self._state.clear()  # what happened meanwhile, nobody saw
+            self._scn = scn
+        where = f"{self._table} at {scn}/{row['_cdc_ordinal']}"
         before, after = row["before"], row["after"]
-        if row["_cdc_op"] in "ud":
-            key = tuple(before[name] for name in KEYS[table])
-            last = state.get(key, before)
-            if last is None:
-                found.append(f"{where}: a change of a row that was deleted")
-            elif any(
-                before[name] != last[name]
-                for name in before
-                if name not in _not_carried(before, last)
-            ):
-                found.append(f"{where}: the before-image is not the last after-image")
-            state[key] = None
-        if row["_cdc_op"] in "cu":
-            key = tuple(after[name] for name in KEYS[table])
-            if state.get(key) is not None:
-                found.append(f"{where}: an insert of a row that is there")
-            state[key] = after
-    return found
+        last: Image | None = None
+        if row["_cdc_op"] == "d" and row["_cdc_snapshot"]:
+            self._state[
+                self._key(before)
+            ] = []  # gone by a snapshot, whether the log knew it or not
+        elif row["_cdc_op"] in "ud":
+            last = self._leave(where, row, before)
+        if row["_cdc_op"] == "r":
+            self._state[self._key(after)] = [dict(after)]
+        elif after is not None and row["_cdc_op"] != "d":
+            kept = {name: (last or {}).get(name) for name in row["_cdc_absent"] or ()}
+            self._state.setdefault(self._key(after), []).append({**after, **kept})
+            self._touched.add(self._key(after))
 
+    def _leave(self, where: str, row: Mapping[str, Any], before: Image) -> Image:
+        """The image that an update or delete finds, taken out."""
+        key = self._key(before)
+        images = self._state.setdefault(key, [dict(before)])
+        if not images:
+            self.found.append(f"{where}: a change of a row that was deleted")
+            return dict(before)
+        silent = set(row.get("_cdc_before_absent") or ())
+        matching = [image for image in images if self._is_same(before, image, silent)]
+        if not matching:
+            self.found.append(f"{where}: the before-image is not the last after-image")
+        taken = (matching or images)[0]
+        images.remove(taken)
+        return taken
 
-def _not_carried(before: dict[str, Any], last: dict[str, Any]) -> set[str]:
-    """LOBs are never in a before-image."""
-    return {
-        name for name in before if name == "BODY" and (before[name] is None or last[name] is None)
-    }
+    def _is_same(self, before: Image, image: Image, silent: set[str]) -> bool:
+        """LOBs are never in a before-image."""
+        for name, value in before.items():
+            if name in silent or (name == "BODY" and (value is None or image.get(name) is None)):
+                continue
+            if value != image.get(name):
+                return False
+        return True
+
+    def end_transaction(self) -> None:
+        """What the transaction touched has one row per key again."""
+        if any(len(self._state[key]) > 1 for key in self._touched):
+            self.found.append(f"{self._table} at {self._scn}: an insert of a row that is there")
+        self._touched.clear()
+
+    def image(self) -> dict[Key, Image]:
+        """The rows to which the log leads."""
+        return self.image_of(
+            self._table, [image for images in self._state.values() for image in images]
+        )
+
+    @classmethod
+    def image_of(cls, table: str, rows: Sequence[Image]) -> dict[Key, Image]:
+        """Rows by key, without what is NULL or hidden."""
+        return {
+            tuple(row[name] for name in KEYS[table]): {
+                name: value
+                for name, value in row.items()
+                if value is not None and not name.startswith("_cdc_")
+            }
+            for row in rows
+        }
+
+    def _key(self, image: Image) -> Key:
+        return tuple(image[name] for name in KEYS[self._table])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -61,10 +61,21 @@ def compare(
     connection: oracledb.Connection, table: str, key: Sequence[str], mirror: Path, scn: int
 ) -> Verdict:
     """Hold an Oracle table ``AS OF SCN`` against the mirror's version of that SCN."""
+    version = version_at(mirror, scn)
+    return judge(connection, table, key, scn, lambda names: read_delta(mirror, names, version))
+
+
+def judge(
+    connection: oracledb.Connection,
+    table: str,
+    key: Sequence[str],
+    scn: int,
+    read: Callable[[Sequence[str]], Iterable[Sequence[Any]]],
+) -> Verdict:
+    """Hold an Oracle table ``AS OF SCN`` against what ``read`` gives for the named columns."""
     names, kinds, values = read_oracle(connection, table, scn)
     oracle = side(values, kinds, [names.index(name) for name in key])
-    version = version_at(mirror, scn)
-    delta = side(read_delta(mirror, names, version), kinds, [names.index(name) for name in key])
+    delta = side(read(names), kinds, [names.index(name) for name in key])
     left, right = Counter(oracle.rows), Counter(delta.rows)
     return Verdict(
         len(oracle.rows),
@@ -127,9 +138,11 @@ def read_oracle(
 
 
 def read_delta(path: Path, names: Sequence[str], version: int | None) -> list[tuple[Any, ...]]:
-    """The named columns of a version of a Delta table, through delta-rs's own query engine."""
-    builder = QueryBuilder().register("t", DeltaTable(str(path), version=version))
-    listed = ", ".join(f'"{name}"' for name in names)
+    """The named columns of a version of a Delta table, through delta-rs's own query engine; NULL for those it did not have yet."""
+    delta = DeltaTable(str(path), version=version)
+    builder = QueryBuilder().register("t", delta)
+    known = {field.name for field in delta.schema().fields}
+    listed = ", ".join(f'"{name}"' if name in known else f'NULL AS "{name}"' for name in names)
     table = pa.table(builder.execute(f"SELECT {listed} FROM t").read_all())
     columns = [table.column(at).to_pylist() for at in range(table.num_columns)]
     return list(zip(*columns, strict=True))

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Role = Literal["capture", "apply"]
+LakeKind = Literal["delta", "kept"]
+"""Delta Lake through Spark, or the lake in memory that is kept in files (:mod:`tests.invariants.kept_lake`)."""
 POLL_SECONDS = 0.002
 
 
@@ -53,11 +55,12 @@ Install = Callable[[Callable[[], None]], None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point: in which role it lies, how it is wrapped, and whether each table of a window reaches it."""
+    """A point: in which role it lies, how it is wrapped, whether each table of a window reaches it, and with which lake alone."""
 
     role: Role
     install: Install
     is_per_table: bool = False
+    lake: LakeKind | None = None
 
 
 def _before(
@@ -153,10 +156,24 @@ def _in_merge(reached: Callable[[], None]) -> None:
     windows.merged = wrapped
 
 
+def _before_the_fence(reached: Callable[[], None]) -> None:
+    from cdc_core.leases import HeldLease
+
+    _before(HeldLease, "check", reached)
+
+
+def _before_the_link(reached: Callable[[], None]) -> None:
+    from tests.invariants.kept_lake import KeptLake
+
+    _before(KeptLake, "_link", reached)
+
+
 def _files(folder: Path) -> set[Path]:
     return set(folder.glob("*.parquet"))
 
 
+FENCE = "about to commit, fence not asked"
+LINK = "past the fence, version not in the lake"
 POINTS: dict[str, Point] = {
     "chunk file written, not renamed": Point("capture", _on_rename("/chunks/")),
     "chunk files renamed, no manifest": Point("capture", _on_manifest("/chunks/")),
@@ -167,17 +184,26 @@ POINTS: dict[str, Point] = {
     "in the middle of a fetch": Point("capture", _in_fetch),
     "before a statement to Oracle": Point("capture", _before_statement),
     "chunk in the lake, not recorded": Point("apply", _on_store("record_chunk_applied")),
-    "change log committed, mirror not": Point("apply", _between_deltas, is_per_table=True),
-    "Spark in the middle of a MERGE": Point("apply", _in_merge),
+    FENCE: Point("apply", _before_the_fence, is_per_table=True),
+    LINK: Point("apply", _before_the_link, is_per_table=True, lake="kept"),
+    "change log committed, mirror not": Point(
+        "apply", _between_deltas, is_per_table=True, lake="delta"
+    ),
+    "Spark in the middle of a MERGE": Point("apply", _in_merge, lake="delta"),
     "Delta committed, store not": Point("apply", _on_store("advance_tables"), is_per_table=True),
     "window in the lake, not recorded": Point("apply", _on_store("record_applied")),
 }
 
 
-def install(role: Role, meet: Callable[[str], None]) -> Points:
+def points_of(lake: LakeKind) -> dict[str, Point]:
+    """The points that processes with such a lake have."""
+    return {name: point for name, point in POINTS.items() if point.lake in (None, lake)}
+
+
+def install(role: Role, lake: LakeKind, meet: Callable[[str], None]) -> Points:
     """Wrap everything that lies at a point of the role."""
     points = Points(meet)
-    for name, point in POINTS.items():
+    for name, point in points_of(lake).items():
         if point.role == role:
             point.install(lambda name=name: points.reached(name))  # type: ignore[misc]
     return points

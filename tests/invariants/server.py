@@ -1,45 +1,72 @@
-"""An embedded Oracle in a process of its own, for the prover and other tests that kill things."""
+"""An embedded Oracle in a process of its own, which can be killed, and comes back at the same address with what it had on disk."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import os
+import signal
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import oracledb
 
-ROOT = Path(__file__).resolve().parents[2]
+from oracle_embedded.database import OWNER, open_database
+from oracle_embedded.redo import RedoSettings
+from oracle_embedded.server import EmbeddedServer as WireServer
+from pipelines.oracle_serve import ensure_users
+from tests.invariants.nursery import NURSERY
+
+STRAND_RECORDS = 2
+"""So few that an open transaction has some of its redo in the log and some not: both must be met at a window's border."""
+LOG_BYTES = 64 * 1024
+DDL_SECONDS = 5
+"""By how much the clock is put forward after DDL: a snapshot waits until the second of the last DDL has passed."""
+
+
+def serve_oracle(folder: Path, port: int, ahead: float, pipe: Connection) -> None:
+    """Serve the folder's database until the pipe is closed; a number in it puts the clock forward."""
+    os.setsid()
+    clock = [ahead]
+    settings = RedoSettings(strand_records=STRAND_RECORDS, log_bytes=LOG_BYTES)
+    folder.mkdir(parents=True, exist_ok=True)
+    database = open_database(folder, redo_settings=settings, now=lambda: time.time() + clock[0])
+    login = ensure_users(database, [OWNER])
+    with WireServer(database.engine, port=port, faults=database.faults) as server:
+        pipe.send((server.dsn, server.port, login))
+        while True:
+            try:
+                clock[0] += pipe.recv()
+            except EOFError:
+                break
+            pipe.send(None)
+    database.close()
 
 
 class EmbeddedServer:
-    """``redolake oracle serve`` as a child process; a context manager."""
+    """The process; a context manager."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
+        self._port = 0
+        self._ahead = 0.0
 
     def __enter__(self) -> Self:
-        command = [
-            sys.executable,
-            "-m",
-            "pipelines.oracle_serve",
-            "--port",
-            "0",
-            "--json",
-            "--data",
-            str(self._data),
-            "--with-parent",
-        ]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        line = json.loads(self._process.stdout.readline())
-        self.dsn, self.user, self.password = line["dsn"], line["user"], line["password"]
-        self.capture_user, self.capture_password = line["capture_user"], line["capture_password"]
+        self._start()
         return self
+
+    def _start(self) -> None:
+        self._pipe, far = NURSERY.Pipe()
+        self._process = NURSERY.Process(
+            target=serve_oracle, args=(self._data, self._port, self._ahead, far), daemon=True
+        )
+        self._process.start()
+        far.close()
+        self.dsn, self._port, login = self._pipe.recv()
+        self.user, self.password = login.user, login.password
+        self.capture_user, self.capture_password = login.capture_user, login.capture_password
+        self._admin = login.admin_user, login.admin_password
 
     def __exit__(
         self,
@@ -47,8 +74,23 @@ class EmbeddedServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.terminate()
-        self._process.wait(30)
+        self._pipe.close()
+        self._process.join(30)
+        self._process.kill()
+
+    def kill_and_restart(self) -> None:
+        """SIGKILL, and the same database again at the same address."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.join()
+        self._pipe.close()
+        self._start()
+
+    def put_forward(self, seconds: float = DDL_SECONDS) -> None:
+        """Put the database's clock forward."""
+        self._ahead += seconds
+        self._pipe.send(seconds)
+        self._pipe.recv()
 
     def connect(self) -> oracledb.Connection:
         """A session of the schema owner."""
@@ -60,19 +102,24 @@ class EmbeddedServer:
             user=self.capture_user, password=self.capture_password, dsn=self.dsn
         )
 
+    def administer(self, statement: str, **binds: object) -> None:
+        """Run a statement as the administrator."""
+        user, password = self._admin
+        with (
+            oracledb.connect(user=user, password=password, dsn=self.dsn) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement, binds)
+
     def arm(self, kind: str, **arguments: object) -> None:
         """Switch a fault on (:mod:`oracle_embedded.faults`)."""
-        given = {"kind": kind, **arguments}
+        given: dict[str, Any] = {"kind": kind, **arguments}
         call = ", ".join(f"{name} => :{name}" for name in given)
-        self._block(f"DBMS_REDOLAKE_FAULTS.ARM({call});", given)
+        self.administer(f"BEGIN DBMS_REDOLAKE_FAULTS.ARM({call}); END;", **given)
 
     def clear_faults(self) -> None:
         """Switch all faults off."""
-        self._block("DBMS_REDOLAKE_FAULTS.DISARM_ALL;", {})
-
-    def _block(self, calls: str, binds: dict[str, object]) -> None:
-        with self.connect_capture() as connection, connection.cursor() as cursor:
-            cursor.execute(f"BEGIN {calls} END;", binds)
+        self.administer("BEGIN DBMS_REDOLAKE_FAULTS.DISARM_ALL; END;")
 
 
 def current_scn(connection: oracledb.Connection) -> int:

@@ -1,13 +1,8 @@
-"""The prover's workers: one process per role, asked over a pipe, and replaced when a kill has ended it.
-
-They are forked from a process that has imported everything and done nothing, so that a new one costs no more than its first
-connection (and Spark, in the role that has it).
-"""
+"""The prover's workers: one process per role, asked over a pipe, and replaced when a kill has ended it."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 from dataclasses import dataclass
@@ -15,12 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.invariants.points import Role
+from tests.invariants.nursery import NURSERY
+from tests.invariants.points import LakeKind, Role
 from tests.invariants.worker import serve
 
 ANSWER_SECONDS_MAX = 900
-_NURSERY = multiprocessing.get_context("forkserver")
-_NURSERY.set_forkserver_preload(["tests.invariants.worker"])
 
 
 class WorkerFailedError(AssertionError):
@@ -41,12 +35,20 @@ class Answer:
 class Worker:
     """A process with a role."""
 
-    def __init__(self, config: Path, role: Role, log: Path, *, sabotage: str | None) -> None:
+    def __init__(
+        self,
+        config: Path,
+        role: Role,
+        log: Path,
+        *,
+        lake: LakeKind = "delta",
+        sabotage: str | None = None,
+    ) -> None:
         self.role = role
         self._log = log
-        self._pipe, far = _NURSERY.Pipe()
-        self._process = _NURSERY.Process(
-            target=serve, args=(config, role, sabotage, far, log), daemon=True
+        self._pipe, far = NURSERY.Pipe()
+        self._process = NURSERY.Process(
+            target=serve, args=(config, role, lake, sabotage, far, log), daemon=True
         )
         self._process.start()
         far.close()
@@ -54,7 +56,10 @@ class Worker:
 
     def send(self, do: str, **arguments: Any) -> None:
         """Send a command and do not wait for its answer; the next :meth:`ask` does."""
-        self._pipe.send({"do": do, **arguments})
+        try:
+            self._pipe.send({"do": do, **arguments})
+        except ConnectionError as error:
+            raise WorkerFailedError(f"the {self.role} worker ended: {self._said()}") from error
         self._owed += 1
 
     def ask(self, do: str, **arguments: Any) -> Answer:
@@ -85,6 +90,10 @@ class Worker:
             self._owed -= 1
         return answer
 
+    def answers_within(self, seconds: float) -> bool:
+        """Is there an answer by then?"""
+        return self._pipe.poll(seconds)
+
     def signal(self, number: int) -> None:
         """Send a signal to the process alone; a JVM that it started is not told."""
         assert self._process.pid is not None
@@ -110,8 +119,9 @@ class Worker:
 class Team:
     """A worker per role; a context manager."""
 
-    def __init__(self, config: Path, *, sabotage: str | None) -> None:
+    def __init__(self, config: Path, *, lake: LakeKind, sabotage: str | None) -> None:
         self._config = config
+        self._lake = lake
         self._sabotage = sabotage
         self._everybody: list[Worker] = []
         self._at_work: dict[Role, Worker] = {}
@@ -134,9 +144,9 @@ class Team:
         return self._at_work[role]
 
     def hire(self, role: Role) -> Worker:
-        """Start a worker; Spark starts in it while others work."""
+        """Start a worker beside the one that has the role; Spark starts in it while others work."""
         log = self._config.with_name(f"{role}-{len(self._everybody)}.log")
-        worker = Worker(self._config, role, log, sabotage=self._sabotage)
+        worker = Worker(self._config, role, log, lake=self._lake, sabotage=self._sabotage)
         self._everybody.append(worker)
         if role == "apply":
             worker.send("warm")

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from tests.invariants.changelog import complete
+from tests.invariants.changelog import Stream, Walk, complete
 from tests.invariants.compare import Verdict, compare, typed_value, version_at
 from tests.invariants.load import Committed
+from tests.invariants.wild import TPCC, inconsistencies
 from tests.oracle.embedded import Oracle, running_oracle
 
 BIG = Decimal("12345678901234567890123456789012345678")
@@ -167,13 +168,82 @@ def test_the_change_log_is_held_against_the_loads_record(
     changes: list[tuple[int, str]], wrong: int
 ) -> None:
     rows = [{"_cdc_commit_scn": scn, "_cdc_op": op} for scn, op in changes]
-    assert len(complete("events", rows, RECORD, 15, 40)) == wrong
+    assert len(complete("EVENTS", rows, RECORD, [Stream(15)], 40)) == wrong
 
 
 def test_a_commit_beside_the_snapshot_is_there_whole_or_not_at_all() -> None:
     rows = [{"_cdc_commit_scn": scn, "_cdc_op": op} for scn, op in CHANGES]
-    assert complete("events", rows, RECORD, 21, 40) == []
-    assert complete("events", rows[3:], RECORD, 21, 40) == []
-    assert len(complete("events", rows[1:], RECORD, 21, 40)) == 1
+    assert complete("EVENTS", rows, RECORD, [Stream(21)], 40) == []
+    assert complete("EVENTS", rows[3:], RECORD, [Stream(21)], 40) == []
+    assert len(complete("EVENTS", rows[1:], RECORD, [Stream(21)], 40)) == 1
     short = [replace(RECORD[1], before=14), *RECORD[2:]]
-    assert complete("events", rows, short, 15, 40) == []
+    assert complete("EVENTS", rows, short, [Stream(15)], 40) == []
+
+
+def test_a_table_that_left_has_nothing_of_the_time_between() -> None:
+    rows = [{"_cdc_commit_scn": scn, "_cdc_op": op} for scn, op in CHANGES]
+    streams = [Stream(5, 15), Stream(25)]
+    assert len(complete("EVENTS", rows, RECORD, streams, 40)) == 3
+    there = [{"_cdc_commit_scn": 11, "_cdc_op": "c"}] * 5 + rows[3:]
+    assert complete("EVENTS", there, RECORD, streams, 40) == []
+
+
+def log_of(*steps: str) -> list[dict[str, Any]]:
+    """A log of SHIFTED: ``+3`` inserts a key, ``-3`` deletes it, ``3>4`` moves it, ``r3`` reads it, ``|`` ends the transaction."""
+    rows, scn = [], 1
+    for at, step in enumerate(steps):
+        if step == "|":
+            scn += 1
+            continue
+        old, _, new = step.partition(">")
+        before = {"ID": int(old.lstrip("+-r"))} if step[0] not in "+r" else None
+        after = {"ID": int((new or old).lstrip("+-r"))} if step[0] != "-" else None
+        op = {"+": "c", "-": "d", "r": "r"}.get(step[0], "u")
+        rows.append(
+            {"_cdc_commit_scn": scn, "_cdc_ordinal": at, "_cdc_op": op, "_cdc_absent": [], "before": before, "after": after,
+             "_cdc_snapshot": "chunk" if op == "r" else None}
+        )  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("steps", "wrong", "left"),
+    [
+        pytest.param(["r1", "r2", "|", "1>2", "2>3"], 0, {2, 3}, id="keys-that-shift"),
+        pytest.param(["r1", "r2", "|", "1>2", "|", "+9"], 1, {2, 9}, id="two-rows-with-one-key"),
+        pytest.param(["r1", "|", "-1", "|", "-1"], 1, set(), id="deleted-twice"),
+        pytest.param(["r1", "|", "+1"], 1, {1}, id="inserted-twice"),
+        pytest.param(["r1", "|", "-1", "+1"], 0, {1}, id="deleted-and-inserted-again"),
+    ],
+)
+def test_a_change_log_walks_a_legal_path(steps: list[str], wrong: int, left: set[int]) -> None:
+    walk = Walk("SHIFTED", [Stream(0)])
+    for row in log_of(*steps):
+        walk.step(row)
+    walk.end_transaction()
+    assert len(walk.found) == wrong, walk.found
+    assert {key for (key,) in walk.image()} == left
+
+
+def tpcc_images(**changes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    place = {"W_ID": 1, "D_ID": 1}
+    images: dict[str, list[dict[str, Any]]] = {
+        "WAREHOUSE": [{"W_ID": 1, "W_YTD": 7}],
+        "DISTRICT": [{"D_W_ID": 1, "D_ID": 1, "D_YTD": 7, "D_NEXT_O_ID": 3}],
+        "ORDERS": [_placed("O", place, O_ID=number, O_OL_CNT=1) for number in (1, 2)],
+        "NEW_ORDER": [_placed("NO", place, NO_O_ID=number) for number in (1, 2)],
+        "ORDER_LINE": [_placed("OL", place, OL_O_ID=number) for number in (1, 2)],
+    }
+    return images | changes
+
+
+def _placed(prefix: str, place: dict[str, int], **more: int) -> dict[str, Any]:
+    return {f"{prefix}_{name}": value for name, value in place.items()} | more
+
+
+@pytest.mark.parametrize("table", TPCC[1:])
+def test_tpccs_conditions_see_a_row_that_is_lost(table: str) -> None:
+    images = tpcc_images()
+    assert inconsistencies(images) == []
+    lost = images[table][:-1] if table != "DISTRICT" else [{**images[table][0], "D_YTD": 6}]
+    assert inconsistencies(images | {table: lost})

@@ -35,7 +35,7 @@ def two_workers(folder: Path, server: EmbeddedServer) -> Iterator[list[Worker]]:
     with ExitStack() as stack:
         workers = []
         for number in range(2):
-            worker = Worker(path, "capture", folder / f"{number}.log", sabotage=None)
+            worker = Worker(path, "capture", folder / f"{number}.log")
             stack.callback(worker.close)
             workers.append(worker)
         yield workers

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -23,36 +24,63 @@ from cdc_core.errors import TransientError
 from cdc_core.lake.spark import start_session
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
-from tests.invariants.points import Role, install
+from tests.invariants.kept_lake import KeptLake
+from tests.invariants.points import LakeKind, Role, install
 from tests.invariants.sabotage import SABOTAGES
 
 
 class Worker:
     """The commands of both roles."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, lake: LakeKind) -> None:
         self.pipeline = pipeline
         self.source = pipeline.config.name
+        self._lake = lake
 
     def warm(self) -> int:
         """Do before there is work what takes longest: start Spark, and compile the decoder in a tree that is new."""
         warm_up()
-        start_session(self.pipeline.config.lake)
+        if self._lake == "delta":
+            start_session(self.pipeline.config.lake)
         return 0
 
-    def snapshot(self, table: str | None = None, condition: str | None = None) -> int:
-        """Plan what is missing (or an ad hoc snapshot of a table), and read every planned chunk into landing."""
+    def children(self) -> list[int]:
+        """The process ids of what this process has started: its JVM."""
+        found = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        return [int(one) for path in found for one in path.read_text().split()]
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def plan_snapshot(self, table: str | None = None, condition: str | None = None) -> int:
+        """Plan the first snapshot, or an ad hoc one of a table."""
         tables = None if table is None else [TableId.parse(table)]
-        self.pipeline.start_snapshot(tables, condition=condition)
+        return len(self.pipeline.start_snapshot(tables, condition=condition))
+
+    def signal(self, name: str, table: str, condition: str | None) -> int:
+        """Ask for an ad hoc snapshot by a signal, and take it."""
+        data: dict[str, Any] = {"data-collections": [table]}
+        if condition is not None:
+            data["additional-conditions"] = [{"data-collection": table, "filter": condition}]
+        self.pipeline.add_signal(
+            Signal(id=name, source=self.source, type="execute-snapshot", data=data)
+        )
+        return sum(len(keys) for _, keys in self.pipeline.take_signals())
+
+    def snapshot(self) -> int:
+        """Plan what is missing, and read every planned chunk into landing."""
+        self.plan_snapshot()
         return self.read_chunks()
 
-    def read_chunks(self) -> int:
-        """Read every planned chunk into landing."""
-        planned = self.pipeline._ctx.store.chunks(self.source, states=("planned",))
+    def read_chunks(self, at_most: int = sys.maxsize) -> int:
+        """Read planned chunks into landing."""
+        planned = self.pipeline._ctx.store.chunks(self.source, states=("planned",))[:at_most]
         for chunk in planned:
             self.pipeline.snapshot_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
         return len(planned)
+
+    # -- windows -------------------------------------------------------------------------------------------------------
 
     def capture(self) -> int:
         """Capture the windows that are planned, then cut windows to the present and capture them."""
@@ -67,23 +95,36 @@ class Worker:
         return len(planned)
 
     def apply(self) -> int:
-        """Apply every landed chunk and every captured window."""
+        """Apply every landed chunk, and every captured window that a table wants."""
         landed = self.pipeline._ctx.store.chunks(self.source, states=("landed",))
         for chunk in landed:
             self.pipeline.apply_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
-        captured = self.pipeline._ctx.store.windows(self.source, states=("captured",))
-        for record in captured:
-            self.pipeline.apply_window(record.window)
-        return len(landed) + len(captured)
+        planned = self.pipeline._ctx.store.windows(self.source, states=("planned",))
+        not_captured = {record.window for record in planned}
+        wanted = [one for one in self.pipeline.pending_windows() if one not in not_captured]
+        for window in wanted:
+            self.pipeline.apply_window(window)
+        return len(landed) + len(wanted)
 
-    def replay(self, seed: int, windows: int) -> int:
-        """Take every applied chunk and some applied windows once more, in shuffled order."""
+    def replay(self, seed: int, windows: int, chunks: int = sys.maxsize) -> int:
+        """Take applied windows and chunks once more, in shuffled order."""
         rng = random.Random(seed)
         work: list[Callable[[], Any]] = []
+        tables = self.pipeline._ctx.store.tables(self.source)
         applied = self.pipeline._ctx.store.windows(self.source, states=("applied",))
         for record in rng.sample(applied, min(windows, len(applied))):
-            work.append(lambda window=record.window: self.pipeline.replay_window(window))  # type: ignore[misc]
-        for chunk in self.pipeline._ctx.store.chunks(self.source, states=("applied",)):
+            taken = [
+                one.table
+                for one in tables
+                if one.state == "ready"
+                and one.first_ordinal <= record.ordinal
+                and (one.mirror_scn or 0) >= record.window.scn_high
+            ]
+            work.append(
+                lambda window=record.window, taken=taken: self.pipeline.replay_window(window, taken)  # type: ignore[misc]
+            )
+        read = self.pipeline._ctx.store.chunks(self.source, states=("applied",))
+        for chunk in rng.sample(read, min(chunks, len(read))):
             key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
             work.append(lambda key=key: self.pipeline.apply_chunk(key))  # type: ignore[misc]
         rng.shuffle(work)
@@ -91,12 +132,49 @@ class Worker:
             task()
         return len(work)
 
+    def retire(self) -> int:
+        """Forget what is not needed any more."""
+        return len(self.pipeline.retire_windows())
+
+    # -- fates and ways out ----------------------------------------------------------------------------------------------
+
+    def remove(self, table: str) -> int:
+        """`redolake table remove`."""
+        return len(self.pipeline.remove_tables([TableId.parse(table)]))
+
+    def add(self, table: str) -> int:
+        """`redolake table add`."""
+        return len(self.pipeline.add_tables([TableId.parse(table)]))
+
+    def pause(self, table: str) -> int:
+        """`redolake table pause`."""
+        return len(self.pipeline.pause_tables([TableId.parse(table)]))
+
+    def resume(self, table: str) -> int:
+        """`redolake table resume`."""
+        return len(self.pipeline.resume_tables([TableId.parse(table)]))
+
+    def resnapshot(self, table: str) -> int:
+        """`redolake table resnapshot`."""
+        return len(self.pipeline.resnapshot_tables([TableId.parse(table)]))
+
+    def recapture(self) -> int:
+        """`redolake recapture`."""
+        return len(list(self.pipeline.recapture()))
+
+    def rebuild_state(self) -> int:
+        """`redolake state rebuild`."""
+        self.pipeline.rebuild_state()
+        return 0
+
     def reconcile(self, scn: int) -> dict[str, Any]:
         """What the pipeline says of itself at one SCN."""
         return asdict(self.pipeline.reconcile(scn=scn))
 
 
-def serve(config: Path, role: Role, sabotage: str | None, pipe: Connection, log: Path) -> None:
+def serve(
+    config: Path, role: Role, lake: LakeKind, sabotage: str | None, pipe: Connection, log: Path
+) -> None:
     """Answer commands until the prover closes the pipe. What the process prints goes to ``log``."""
     os.setsid()
     with log.open("w") as out:
@@ -111,9 +189,11 @@ def serve(config: Path, role: Role, sabotage: str | None, pipe: Connection, log:
             pipe.send({"met": point})
             pipe.recv()
 
-    points = install(role, meet)
-    with Pipeline(SourceConfig.model_validate_json(config.read_text())) as pipeline:
-        worker = Worker(pipeline)
+    points = install(role, lake, meet)
+    source = SourceConfig.model_validate_json(config.read_text())
+    kept = KeptLake(Path(source.lake.path)).open if lake == "kept" else None
+    with Pipeline(source, open_lake=kept) as pipeline:
+        worker = Worker(pipeline, lake)
         while True:
             try:
                 command = pipe.recv()

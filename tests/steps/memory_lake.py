@@ -40,9 +40,11 @@ CHUNK_ORDINAL = 2**63 - 1
 @dataclass
 class MemoryTable:
     """Change log and mirror of one table. ``rows`` maps a key to (values, commit SCN, ordinal); ``history`` are the change log's
-    rows, those of chunks included."""
+    rows, those of chunks included. ``displaced`` are rows whose key another row has taken, as in ``SET id = id + 1``: each moves
+    on in the same transaction."""
 
     rows: dict[Key, tuple[dict[str, Any], int, int]] = field(default_factory=dict)
+    displaced: dict[Key, dict[str, Any]] = field(default_factory=dict)
     touched: dict[Key, int] = field(default_factory=dict)
     changes: list[dict[str, Any]] = field(default_factory=list)
     transactions: dict[str, int] = field(default_factory=dict)
@@ -289,7 +291,8 @@ class MemoryLake:
         ]
         for key in gone:
             values = found.rows.pop(key)[0]
-            found.history.append({**_read_row(None, scn_lowest), "before": values})
+            row = {**_read_row(None, scn_lowest), "before": values, "_cdc_op": "d"}
+            found.history.append(row | {"_cdc_snapshot": f"{snapshot_id}/gone"})
         return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
@@ -455,7 +458,12 @@ def _table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 def _read_row(values: dict[str, Any] | None, scn: int) -> dict[str, Any]:
     """A chunk's row in the change log."""
-    place = {"_cdc_commit_scn": scn, "_cdc_ordinal": CHUNK_ORDINAL, "_cdc_absent": []}
+    place: dict[str, Any] = {
+        "_cdc_commit_scn": scn,
+        "_cdc_ordinal": CHUNK_ORDINAL,
+        "_cdc_absent": [],
+    }
+    place |= {"_cdc_op": "r", "_cdc_snapshot": "chunk"}
     return {"before": None, "after": values, **place}
 
 
@@ -479,9 +487,11 @@ def _take(
     if old is not None:
         found.touched[old] = max(found.touched.get(old, -1), place[0])
         values, scn, ordinal = found.rows.get(old, ({}, -1, -1))
-        known = values
-        if place > (scn, ordinal) and old != new:
-            found.rows.pop(old, None)
+        known = found.displaced.pop(old, None) or {}
+        if not known:
+            known = values
+            if place > (scn, ordinal) and old != new:
+                found.rows.pop(old, None)
     if new is not None and after is not None:
         found.touched[new] = max(found.touched.get(new, -1), place[0])
         values, scn, ordinal = found.rows.get(new, ({}, -1, -1))
@@ -490,7 +500,11 @@ def _take(
                 raise LakeError(
                     "a change does not carry all columns, and the mirror does not have its row"
                 )
-            kept = {name: (values or known).get(name) for name in change["_cdc_absent"]}
+            moved = old is not None and old != new
+            if moved and values:
+                found.displaced[new] = values
+            kept_from = known if moved else values or known
+            kept = {name: kept_from.get(name) for name in change["_cdc_absent"]}
             found.rows[new] = ({**after, **kept}, *place)
 
 

@@ -1,0 +1,70 @@
+"""What happens in a run of the prover, and in which order? Drawn from a seed, and left out again where a failing run is shortened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from tests.invariants.points import FENCE, LINK, LakeKind, points_of
+
+WEIGHTS = {
+    "load": 26, "tpcc": 14, "shift": 5, "again": 6, "long": 10, "long end": 4, "grow": 2, "truncate": 1, "switch": 4,
+    "delete logs": 3, "capture": 14, "apply": 12, "side by side": 8, "chunks": 10, "snapshot": 3, "snapshot where": 3,
+    "signal": 3, "leave": 2, "come back": 4, "pause": 2, "resume": 3, "kill at a point": 12, "kill at random": 8,
+    "lost connection": 3, "snapshot too old": 2, "kill Oracle": 1, "lose landing": 1, "lose store": 1, "stop": 1, "retire": 2,
+}  # fmt: skip
+SPARK_WEIGHTS = {
+    "load": 20, "tpcc": 10, "shift": 4, "again": 4, "long": 6, "long end": 2, "grow": 1, "switch": 3, "capture": 6, "apply": 8,
+    "chunks": 4, "snapshot where": 1, "signal": 1, "leave": 1, "come back": 2, "kill at a point": 5, "kill the JVM": 1,
+    "replay": 4,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happens. ``number`` is its place in the whole plan, from which its own random numbers come."""
+
+    number: int
+    kind: str
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.kind}{': ' if self.what else ''}{self.what}"
+
+
+def plan(seed: int, count: int, lake: LakeKind) -> list[Event]:
+    """The events of a run; each point of its processes is there once at least where there are enough of them."""
+    dice = Random(f"plan {seed}")
+    weights = WEIGHTS if lake == "kept" else SPARK_WEIGHTS
+    points = list(points_of(lake))
+    kinds = dice.choices(list(weights), list(weights.values()), k=count)
+    kills = [at for at, kind in enumerate(kinds) if kind == "kill at a point"]
+    named = dice.sample(points, len(points)) + dice.choices(points, k=len(kills))
+    wanted = dict(zip(kills, named, strict=False))
+    stops = dice.choices((FENCE, LINK, "window landed, not recorded"), k=count)
+    return [
+        Event(at, kind, wanted.get(at, "") or (stops[at] if kind == "stop" else ""))
+        for at, kind in enumerate(kinds)
+    ]
+
+
+def parse_numbers(text: str) -> set[int]:
+    """Numbers as ``3-9,14``."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def numbers_text(events: Sequence[Event]) -> str:
+    """The inverse of :func:`parse_numbers`."""
+    numbers = sorted(one.number for one in events)
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in parts)

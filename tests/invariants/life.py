@@ -1,0 +1,653 @@
+"""One run of the prover: events happen to a source, its workers and its database; then everything is compared.
+
+A prover waits for each answer, so a seed repeats a run, but for what workers do side by side and where they are at random instants.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import oracledb
+from rich.console import Console
+from sqlalchemy import NullPool, create_engine, text
+
+from tests.invariants.changelog import Stream, check_table
+from tests.invariants.compare import judge
+from tests.invariants.events import Event
+from tests.invariants.lakes import JudgedDelta, JudgedKept, JudgedLake
+from tests.invariants.load import KEYS
+from tests.invariants.points import POINTS, LakeKind, Role
+from tests.invariants.proof import Comparison, Proof
+from tests.invariants.server import EmbeddedServer, current_scn
+from tests.invariants.team import Answer, Team, WorkerFailedError
+from tests.invariants.wild import TPCC, WILD_TABLES, WildLoad, inconsistencies
+
+ROWS = 130
+ATTEMPTS = 4
+LEASE_SECONDS = 3
+LONG_TRANSACTIONS = 3
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""A JVM lives for a few windows: the second compiler would cost it more than it gives back."""
+STANDS = """
+SELECT mirror_scn, name FROM tables WHERE mirror_scn >= consistent_scn
+ UNION
+SELECT w.scn_high, t.name FROM windows w JOIN tables t ON t.source = w.source
+ WHERE w.state = 'applied' AND w.inexact IS NULL AND w.scn_high BETWEEN t.consistent_scn AND t.mirror_scn
+  AND w.ordinal >= t.first_ordinal AND w.scn_high > t.snapshot_scn"""
+CONDITIONS = {
+    "ACCOUNTS": "BALANCE > 0",
+    "EVENTS": "EVENT_ID > 20",
+    "ORDERS": "O_OL_CNT < 4",
+    "SHIFTED": "V = 'first'",
+}
+COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES")
+"""Tables that leave and come back."""
+STOPPED_BY_DDL = ("PASSING", "GROWING")
+"""Tables that a TRUNCATE stops, or any DDL between the plan of a snapshot and its reading: Oracle cannot look back behind it."""
+COMMANDS: dict[Role, tuple[str, ...]] = {
+    "capture": ("capture", "capture", "read_chunks", "retire"),
+    "apply": ("apply",),
+}
+
+
+class Life:
+    """One run in a folder of its own, against an embedded Oracle of its own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        events: Sequence[Event],
+        *,
+        lake: LakeKind = "kept",
+        tables: Sequence[str] = WILD_TABLES,
+        scns_compared: int = 8,
+        services: dict[str, Any] | None = None,
+        sabotage: str | None = None,
+        say: Console | None = None,
+    ) -> None:
+        self.folder, self.events, self.lake, self.tables = folder, events, lake, tables
+        self.scns_compared, self.sabotage = scns_compared, sabotage
+        self.say = say or Console(quiet=True)
+        self.proof = Proof(seed, list(events))
+        self.dice = Random(seed)
+        self.server = EmbeddedServer(folder / "oracle")
+        self.streams: dict[str, list[Stream]] = {}
+        self._states: dict[str, str] = {}
+        self._lives: dict[str, tuple[int, int]] = {}
+        self._blind_below: dict[str, int] = {}
+        self._paused: set[str] = set()
+        self._noted: set[tuple[int, str]] = set()
+        self._compared: set[tuple[int, str]] = set()
+        self._services = services or {}
+        self._signals = 0
+        self._now, self._since = "start", time.monotonic()
+
+    def run(self) -> Proof:
+        """Let everything happen and return the proof."""
+        with self.server:
+            try:
+                self._live()
+            except Exception as error:  # a run that stops is judged, too
+                if not isinstance(error, (WorkerFailedError, oracledb.Error)):
+                    raise
+                self.proof.stopped = f"stopped in {self._now}: {str(error)[-3000:]}"
+        self._enter("")
+        return self.proof
+
+    def _live(self) -> None:
+        config = self._configure()
+        with Team(config, lake=self.lake, sabotage=self.sabotage) as self.team:
+            with self._phase("begin"):
+                self._connect()
+                self.load = WildLoad(self.connection, self.proof.seed, self._scn)
+                self.load.create(ROWS)
+                self.server.put_forward()
+                self.load.draw("begin")
+                self._do("capture", "plan_snapshot")
+                self.load.step()
+                self._do("capture", "read_chunks", at_most=len(self.tables) // 2)
+                self._do("apply", "apply")
+                self._note()
+            for event in self.events:
+                self._happen(event)
+            with self._phase("the end"):
+                self._end()
+            with self._phase("compare"):
+                self._compare_noted(None)
+                self._check_changelogs()
+
+    def _happen(self, event: Event) -> None:
+        self.say.print(f"  {event}", style="dim")
+        self.load.draw(str(event.number))
+        self.dice = Random(f"{self.proof.seed}/{event.number}/dice")
+        with self._phase(str(event)):
+            took_place = getattr(self, f"_on_{event.kind.replace(' ', '_')}")(event)
+            self._note()
+        if took_place is not False:
+            self.proof.happened[event.kind] += 1
+
+    # -- the load ------------------------------------------------------------------------------------------------------
+
+    def _on_load(self, event: Event) -> None:
+        """Some transactions, on one table if the event names it."""
+        self.load.only = event.what or None
+        for _ in range(self.dice.randint(1, 4)):
+            self.load.step()
+        self.load.only = None
+
+    def _on_tpcc(self, _event: Event) -> None:
+        for _ in range(self.dice.randint(1, 3)):
+            self.load.tpcc()
+
+    def _on_shift(self, _event: Event) -> None:
+        self.load.shift()
+
+    def _on_again(self, _event: Event) -> None:
+        self.load.again()
+
+    def _on_long(self, _event: Event) -> None:
+        self.load.long_part(self.dice.randrange(LONG_TRANSACTIONS), self.server.connect)
+
+    def _on_long_end(self, _event: Event) -> bool:
+        if not self.load.long:
+            return False
+        number = self.dice.choice(sorted(self.load.long))
+        self.load.long_end(number, commits=self.dice.random() < 0.7)
+        return True
+
+    def _on_grow(self, _event: Event) -> None:
+        with self._changed("GROWING"):
+            self.load.grow()
+
+    def _on_truncate(self, _event: Event) -> bool:
+        if self._states.get("PASSING") != "ready":
+            return False
+        with self._changed("PASSING"):
+            self.load.truncate()
+        return True
+
+    @contextmanager
+    def _changed(self, table: str) -> Iterator[None]:
+        """Oracle cannot look back behind the DDL of the block: what is to be compared is compared before."""
+        self._note()
+        self._compare_noted(table)
+        yield
+        self.server.put_forward()
+        self._blind_below[table] = self._scn()
+
+    # -- the database --------------------------------------------------------------------------------------------------
+
+    def _on_switch(self, _event: Event) -> None:
+        self.server.administer("ALTER SYSTEM SWITCH LOGFILE")
+
+    def _on_delete_logs(self, _event: Event) -> bool:
+        """Archived logs go that no window, open transaction or joining table can need."""
+        limits = self._store("SELECT MIN(start_scn) FROM open_transactions")
+        limits += self._store("SELECT MIN(mining_low) FROM windows WHERE state <> 'applied'")
+        limits += self._store("SELECT MAX(scn_high) FROM windows")
+        with self._capture_session() as cursor:
+            cursor.execute("SELECT MIN(START_SCN) FROM V$TRANSACTION")
+            limits += cursor.fetchall()
+            limit = min([int(one[0]) for one in limits if one[0] is not None], default=0)
+            cursor.execute(
+                "SELECT SEQUENCE# FROM V$ARCHIVED_LOG WHERE NEXT_CHANGE# < :1 AND NAME IS NOT NULL",
+                [limit],
+            )
+            sequences = sorted({int(sequence) for (sequence,) in cursor})
+        if not self._store("SELECT 1 FROM windows"):
+            return False
+        for sequence in sequences:
+            self.server.administer(
+                "BEGIN DBMS_REDOLAKE_FAULTS.DELETE_ARCHIVED_LOG(:1, 1); END;", **{"1": sequence}
+            )
+        return bool(sequences)
+
+    def _on_lost_connection(self, _event: Event) -> None:
+        what = self.dice.choice(("V$LOGMNR_CONTENTS", "AS OF SCN", "V$LOG", "V$TRANSACTION"))
+        self.server.arm("LOST_CONNECTION", sql_contains=what, nth=self.dice.randint(1, 3))
+        self._do("capture", "capture")
+        self._do("capture", "read_chunks")
+        self.server.clear_faults()
+
+    def _on_snapshot_too_old(self, event: Event) -> None:
+        self._on_snapshot(event)
+        self.server.arm("ORA_ERROR", sql_contains="AS OF SCN", code=1555, nth=self.dice.randint(1, 2))  # fmt: skip
+        self._do("capture", "read_chunks")
+        self.server.clear_faults()
+
+    def _on_kill_Oracle(self, _event: Event) -> None:
+        self.server.kill_and_restart()
+        self._connect()
+        self.load.forget_open(self.connection)
+        self.proof.kills["the database"] += 1
+        for role, command in (("capture", "capture"), ("apply", "apply")):
+            self._do(role, command)  # type: ignore[arg-type]
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _on_capture(self, _event: Event) -> None:
+        self._do("capture", "capture")
+
+    def _on_apply(self, _event: Event) -> None:
+        self._do("apply", "apply")
+
+    def _on_side_by_side(self, event: Event) -> None:
+        """Both roles and the load at once."""
+        for role in ("capture", "apply"):
+            self.team[role].send(role)  # type: ignore[index]
+        self._on_load(event)
+        self.load.tpcc()
+        for role in ("capture", "apply"):
+            answer = self.team[role].answer()  # type: ignore[index]
+            if self._passes(answer):
+                self._do(role, role)  # type: ignore[arg-type]
+            else:
+                self._expect(answer)
+
+    def _on_chunks(self, _event: Event) -> None:
+        """Some planned chunks are read, so tables become ready at different times."""
+        self._do("capture", "read_chunks", at_most=self.dice.randint(1, 3))
+
+    def _on_retire(self, _event: Event) -> None:
+        self._do("capture", "retire")
+
+    def _on_replay(self, event: Event) -> None:
+        self.proof.replayed += self._do("apply", "replay", seed=event.number, windows=3, chunks=2)
+
+    # -- ad hoc snapshots ----------------------------------------------------------------------------------------------
+
+    def _on_snapshot(self, _event: Event) -> bool:
+        table = self._ready()
+        if table is None:
+            return False
+        self._do("capture", "plan_snapshot", table=self._name(table))
+        return True
+
+    def _on_snapshot_where(self, _event: Event) -> bool:
+        table = self._ready(CONDITIONS)
+        if table is None:
+            return False
+        self._do("capture", "plan_snapshot", table=self._name(table), condition=CONDITIONS[table])
+        return True
+
+    def _on_signal(self, _event: Event) -> bool:
+        table = self._ready(CONDITIONS)
+        if table is None:
+            return False
+        self._signals += 1
+        condition = self.dice.choice((None, CONDITIONS[table]))
+        self._do(
+            "capture", "signal", name=f"s{self._signals}", table=self._name(table),
+            condition=condition,
+        )  # fmt: skip
+        return True
+
+    # -- fates ---------------------------------------------------------------------------------------------------------
+
+    def _on_leave(self, _event: Event) -> bool:
+        table = self._ready(COMES_BACK)
+        if table is None:
+            return False
+        self._do("capture", "remove", table=self._name(table))
+        return True
+
+    def _on_come_back(self, _event: Event) -> bool:
+        gone = [table for table in COMES_BACK if self._states.get(table) in ("removed", "failed")]
+        for table in gone:
+            command = "add" if self._states[table] == "removed" else "resnapshot"
+            self._do("capture", command, table=self._name(table))
+        return bool(gone)
+
+    def _on_pause(self, _event: Event) -> bool:
+        table = self._ready(("ORDERS", "ACCOUNTS"))
+        if table is None:
+            return False
+        self._do("capture", "pause", table=self._name(table))
+        self._paused.add(table)
+        return True
+
+    def _on_resume(self, _event: Event) -> bool:
+        paused, self._paused = self._paused, set()
+        for table in sorted(paused):
+            self._do("capture", "resume", table=self._name(table))
+        return bool(paused)
+
+    # -- kills ---------------------------------------------------------------------------------------------------------
+
+    def _on_kill_at_a_point(self, event: Event) -> bool:
+        """Kill the point's worker when it gets there; where it does not, there was too little to do."""
+        point = event.what or self.dice.choice(list(POINTS))
+        role = POINTS[point].role
+        for attempt in range(ATTEMPTS):
+            self._give_work(point)
+            hit = 2 if POINTS[point].is_per_table and attempt == 0 and self.dice.random() < 0.5 else 1  # fmt: skip
+            answer = self.team[role].ask(self._command_at(point), meet=point, hit=hit)
+            if answer.met:
+                self._kill(role)
+                self.proof.kills[point] += 1
+                return True
+            self._settle(role, answer)
+        self.proof.not_reached.append(point)
+        return False
+
+    def _give_work(self, point: str) -> None:
+        """Something to do that leads to the point."""
+        self.load.step()
+        self.load.tpcc()
+        is_there = "planned" if POINTS[point].role == "capture" else "landed"
+        if point.startswith("chunk ") and not self._store(
+            f"SELECT 1 FROM chunks WHERE state IN ('planned', '{is_there}')"
+        ):
+            self._on_snapshot(Event(0, "snapshot"))
+        if POINTS[point].role == "apply":
+            self._do("capture", "read_chunks", at_most=2)
+            self._do("capture", "capture")
+
+    def _command_at(self, point: str) -> str:
+        if POINTS[point].role == "apply":
+            return "apply"
+        return "read_chunks" if point.startswith("chunk ") else "capture"
+
+    def _kill(self, role: Role) -> None:
+        code = self.team[role].kill()
+        assert code == -signal.SIGKILL, code
+        self.team.replace(role)
+
+    def _on_kill_at_random(self, event: Event) -> bool:
+        """Kill a worker some time after it was asked for something."""
+        role: Role = self.dice.choice(("capture", "apply"))
+        self._give_work(self.dice.choice(("window landed, not recorded", "chunk landed, not recorded")))  # fmt: skip
+        if role == "apply":
+            self._do("capture", "capture")
+        worker = self.team[role]
+        worker.send(self.dice.choice(COMMANDS[role]))
+        is_idle = worker.answers_within(self.dice.random() * 0.15)
+        self._kill(role)
+        self.proof.kills["idle" if is_idle else f"{role} at random"] += 1
+        return not is_idle
+
+    def _on_kill_the_JVM(self, _event: Event) -> bool:
+        """The JVM goes while it works; the process that started it says so, and the next one finishes."""
+        self.load.step()
+        self._do("capture", "capture")
+        worker = self.team["apply"]
+        children = worker.ask("children").done
+        if not children:
+            return False
+        worker.send("apply")
+        worker.answers_within(self.dice.random() * 2)
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        self._settle("apply", worker.answer())
+        self.proof.kills["the JVM alone"] += 1
+        self._kill("apply")
+        return True
+
+    def _on_stop(self, event: Event) -> bool:
+        """Two workers have one role; one is stopped past its lease right before it commits, and goes on when the other is done."""
+        point = event.what
+        role = POINTS[point].role
+        for _ in range(ATTEMPTS):
+            self._give_work(point)
+            stopped = self.team[role]
+            answer = stopped.ask(self._command_at(point), meet=point)
+            if answer.met:
+                break
+            self._settle(role, answer)
+        else:
+            self.proof.not_reached.append(f"stopped: {point}")
+            return False
+        stopped.signal(signal.SIGSTOP)
+        self.team.replace(role)
+        self._do(role, self._command_at(point))
+        self.load.step()
+        stopped.signal(signal.SIGCONT)
+        stopped.go_on()  # what it says does not matter, what it did does
+        self.proof.happened[f"stopped: {point}"] += 1
+        return True
+
+    # -- damage --------------------------------------------------------------------------------------------------------
+
+    def _on_lose_landing(self, _event: Event) -> bool:
+        """A window's files are lost before it is applied; the documented way out."""
+        self.load.step()
+        self._do("capture", "capture")
+        waiting = self._store("SELECT scn_low, scn_high FROM windows WHERE state = 'captured'")
+        folders = sorted((self.folder / "landing").glob("*/windows/*"))
+        if not waiting or not folders:
+            return False
+        low, high = waiting[0]
+        [folder] = [one for one in folders if f"{low}" in one.name and f"{high}" in one.name]
+        shutil.rmtree(folder)
+        self._do("capture", "recapture")
+        return True
+
+    def _on_lose_store(self, _event: Event) -> bool:
+        """The metadata store is lost, and made anew from landing and lake."""
+        store = self.folder / "state.db"
+        if not store.exists() or not self._states:
+            return False
+        for role in ("capture", "apply"):
+            self._kill(role)  # type: ignore[arg-type]
+        for path in self.folder.glob("state.db*"):
+            path.unlink()
+        self._do("apply" if self.lake == "delta" else "capture", "rebuild_state")
+        return True
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        """Bring everything up to one SCN."""
+        self.load.draw("end")
+        event = Event(-1, "end", "NOTES" if self.lake == "delta" else "")
+        self._on_resume(event)
+        for number in sorted(self.load.long):
+            self.load.long_end(number, commits=True)
+        for _ in range(3):
+            self._on_load(event)
+            self._do("capture", "capture")
+            self._do("capture", "read_chunks")
+            self._do("apply", "apply")
+            self._note()
+            if not self._on_come_back(event) and self._is_settled():
+                break
+        self._do("capture", "capture")
+        self._do("apply", "apply")
+        self._note()
+        if self.lake == "delta" and not self.sabotage:
+            whole = max(scn for scn, _ in self._noted)
+            self.proof.reconciled.append(self._do("apply", "reconcile", scn=whole))
+        lagging = {name: state for name, state in self._states.items() if state != "ready"}
+        if lagging:
+            reasons = self._store("SELECT name, state, reason FROM tables WHERE state <> 'ready'")
+            raise WorkerFailedError(f"tables are not ready at the end: {reasons}")
+
+    def _is_settled(self) -> bool:
+        waiting = self._store("SELECT 1 FROM chunks WHERE state <> 'applied'")
+        return not waiting and set(self._states.values()) == {"ready"}
+
+    # -- workers -------------------------------------------------------------------------------------------------------
+
+    def _do(self, role: Role, command: str, **arguments: Any) -> Any:
+        """Let a worker do something to the end; what is said to pass by itself is tried again."""
+        for _ in range(ATTEMPTS):
+            answer = self.team[role].ask(command, **arguments)
+            if not self._passes(answer):
+                break
+        return self._expect(answer)
+
+    def _passes(self, answer: Answer) -> bool:
+        """Does the same command go on behind this, by itself or without the table that DDL has stopped?"""
+        is_ddl = answer.failed == "TableStoppedError" and any(
+            f"(table={self._name(table)})" in answer.text for table in STOPPED_BY_DDL
+        )
+        return answer.is_transient or is_ddl
+
+    def _settle(self, role: Role, answer: Answer) -> None:
+        if self._passes(answer):
+            self._do(role, role)
+        else:
+            self._expect(answer)
+
+    def _expect(self, answer: Answer) -> Any:
+        if answer.failed is not None:
+            raise WorkerFailedError(f"a worker failed: {answer.text[-3000:]}")
+        return answer.done
+
+    # -- what the prover knows -----------------------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        """Note where each table stands, and when its streams begin and end."""
+        rows = self._store(
+            "SELECT name, state, generation, first_ordinal, snapshot_scn, stopped_scn, reason FROM tables"
+        )
+        for name, state, generation, ordinal, snapshot_scn, stopped_scn, reason in rows:
+            self._states[name] = state
+            if state == "failed" and name not in STOPPED_BY_DDL:
+                raise WorkerFailedError(f"{name} failed: {reason}")
+            if snapshot_scn is None or state == "new":
+                continue
+            known = self._lives.get(name)
+            if known is None or known[0] != generation:
+                self.streams[name] = []
+                self._noted = {one for one in self._noted if one[1] != name}
+            streams = self.streams[name]
+            if known != (generation, ordinal):
+                self._lives[name] = (generation, ordinal)
+                streams.append(Stream(int(snapshot_scn)))
+            if stopped_scn is not None:
+                streams[-1] = Stream(streams[-1].start, int(stopped_scn))
+        self._noted |= {(int(scn), name) for scn, name in self._store(STANDS)}
+
+    def _ready(self, among: Any = WILD_TABLES) -> str | None:
+        ready = [table for table in among if self._states.get(table) == "ready"]
+        return self.dice.choice(sorted(ready)) if ready else None
+
+    def _name(self, table: str) -> str:
+        return f"{self.server.user.upper()}.{table}"
+
+    def _store(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of the metadata store, read as any tool could."""
+        engine = create_engine(self._url, poolclass=NullPool)
+        with engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(sql))]
+
+    # -- comparing -----------------------------------------------------------------------------------------------------
+
+    def _compare_noted(self, only: str | None) -> None:
+        """Compare tables where they were seen to stand: at some SCNs of each, the last one among them."""
+        for table in self.tables if only is None else (only,):
+            scns = sorted(
+                scn
+                for scn, name in self._noted - self._compared
+                if name == table and scn >= self._blind_below.get(table, 0)
+            )
+            chosen = self.dice.sample(scns, min(self.scns_compared, len(scns)))
+            for scn in sorted({*chosen, *scns[-1:]}):
+                self._compare(table, scn)
+            self._compared |= {(scn, table) for scn in scns}
+        if only is None:
+            self._ask_tpcc()
+
+    def _compare(self, table: str, scn: int) -> None:
+        found = judge(
+            self.connection, table, KEYS[table], scn,
+            lambda names: self._judged.values(table, scn, names),
+        )  # fmt: skip
+        self.proof.comparisons.append(Comparison(scn, table, found))
+
+    def _ask_tpcc(self) -> None:
+        times = Counter(scn for scn, table in self._noted if table in TPCC)
+        whole = sorted(scn for scn, tables in times.items() if tables == len(TPCC))
+        for scn in self.dice.sample(whole, min(self.scns_compared, len(whole))):
+            images = {}
+            for table in TPCC:
+                names = self._columns(table)
+                rows = self._judged.values(table, scn, names)
+                images[table] = [dict(zip(names, row, strict=True)) for row in rows]
+            self.proof.violations += [f"{one} (SCN {scn})" for one in inconsistencies(images)]
+            self.proof.consistent += 1
+
+    def _columns(self, table: str) -> list[str]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")
+            return [column[0] for column in cursor.description]
+
+    def _check_changelogs(self) -> None:
+        positions = {name: int(scn) for name, scn in self._store("SELECT name, mirror_scn FROM tables")}  # fmt: skip
+        for table in self.tables:
+            self.proof.violations += check_table(
+                table,
+                self._judged.changelog(table),
+                self._judged.mirror(table),
+                self.load.committed,
+                self.streams[table],
+                positions[table],
+            )
+
+    # -- set-up --------------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        self.connection = self.server.connect()
+        self._clock = self.server.connect_capture()
+
+    def _scn(self) -> int:
+        return current_scn(self._clock)
+
+    @contextmanager
+    def _capture_session(self) -> Iterator[oracledb.Cursor]:
+        with self.server.connect_capture() as connection, connection.cursor() as cursor:
+            yield cursor
+
+    def _configure(self) -> Path:
+        self._url = self._services.get("store", f"sqlite:///{self.folder}/state.db")
+        lake = self.folder / "lake"
+        self._judged: JudgedLake = JudgedDelta(lake) if self.lake == "delta" else JudgedKept(lake)
+        tables: list[dict[str, Any]] = [{"name": self._name(table)} for table in self.tables]
+        for table in tables:
+            if table["name"].endswith(".LOOSE"):
+                table["key"] = list(KEYS["LOOSE"])
+        config = {
+            "name": "proof",
+            "oracle": {
+                "dsn": self.server.dsn, "user": self.server.capture_user, "password": self.server.capture_password,
+                "fetch_rows": 100,
+            },
+            "tables": tables,
+            "capture": {"close_at": "online"},
+            "snapshot": {"chunk_rows": 100},
+            "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),
+            "lake": {
+                "path": str(lake), "driver_memory": "1g",
+                "spark_config": {"spark.driver.extraJavaOptions": SHORT_LIVED},
+            },
+            "state": {"url": self._url, "lease_seconds": LEASE_SECONDS},
+        }  # fmt: skip
+        path = self.folder / "config.json"
+        path.write_text(json.dumps(config))
+        return path
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Count the block's seconds by the kind of what happens."""
+        outer = self._enter(name)
+        yield
+        self._enter(outer)
+
+    def _enter(self, name: str) -> str:
+        now, before = time.monotonic(), self._now
+        kind = before.partition(" ")[2].partition(":")[0] if before[:1].isdigit() else before
+        self.proof.seconds[kind] += now - self._since
+        self._now, self._since = name, now
+        return before
