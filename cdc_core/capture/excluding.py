@@ -1,7 +1,8 @@
 """Which redo must not land, since it holds values of columns that are left out?
 
 The values of excluded columns become NULL in the redo text (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
-than its value: they are dropped where no LOB of the table is captured. What cannot be told apart is not landed, and ends the
+than its value: they are dropped where its column is left out. A row that does not name the column goes on with the one that its
+transaction's row before it named. What cannot be told apart is not landed, and ends the
 table's stream: also rows without names (``COL n``) from behind a DDL that may have moved the columns to other places.
 """
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.rows import MinedBatch
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
@@ -25,6 +27,8 @@ _LEAVES_PLACES = re.compile(
     r"\s*ALTER\s+TABLE\s+\S+\s+(?:ADD|MODIFY)\b(?!.*\bDROP\b)", re.IGNORECASE | re.DOTALL
 )
 """DDL after which each column that was there has the place that it had."""
+_NAMES_LOB = re.compile(r'[^"\']*\bBEGIN\s+select "([^"]+)" into ')
+"""The locator of a row that writes a LOB."""
 
 
 class ExcludedValues:
@@ -33,6 +37,7 @@ class ExcludedValues:
     def __init__(self, tables: Sequence[TableSchema]) -> None:
         self._tables = {place: table for place, table in enumerate(tables) if table.excluded}
         self._moved: dict[int, int] = {}
+        self._written: dict[tuple[str, TableId], str] = {}
         self.ends: list[StreamEnd] = []
 
     def remove_from(self, batch: MinedBatch) -> MinedBatch:
@@ -61,7 +66,7 @@ class ExcludedValues:
     ) -> MinedBatch:
         lobs = own & np.isin(batch.operations, LOB_OPERATIONS)
         if lobs.any() and any(column.is_lob for column in table.columns):
-            self._end(batch, lobs, table, "a LOB is written, and it may be one that is left out")
+            lobs = self._of_excluded_lobs(batch, lobs, table)
         statements = own & np.isin(batch.operations, _STATEMENTS)
         batch, refused = _redacted(batch, statements, table)
         if place in self._moved:
@@ -72,6 +77,28 @@ class ExcludedValues:
             )
             self._end(batch, refused, table, reason)
         return batch.filter(~(lobs | refused))
+
+    def _of_excluded_lobs(
+        self, batch: MinedBatch, lobs: npt.NDArray[np.bool_], table: TableSchema
+    ) -> npt.NDArray[np.bool_]:
+        """Which of the rows write a LOB that is left out. Nobody can tell of one whose LOB no row has named: the table's stream ends."""
+        found = np.zeros(len(lobs), dtype=np.bool_)
+        captured, untold = set(table.column_names), np.zeros(len(lobs), dtype=np.bool_)
+        columns = batch.rows.select(["xid", "sql_redo"]).filter(pa.array(lobs))
+        for at, row in zip(np.flatnonzero(lobs), columns.to_pylist(), strict=True):
+            if not row["sql_redo"]:
+                continue  # a locator's row that says nothing
+            named = _NAMES_LOB.match(row["sql_redo"])
+            slot = row["xid"], table.table
+            column = named[1] if named else self._written.get(slot)
+            if column is None:
+                untold[at] = True
+            else:
+                self._written[slot] = column
+                found[at] = column not in captured
+        if untold.any():
+            self._end(batch, untold, table, "a LOB is written, and it may be one that is left out")
+        return found | untold
 
     def _end(
         self, batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, reason: str

@@ -27,7 +27,7 @@ from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.quarantine import left_out_rows
-from cdc_core.stage.window import surviving_rows
+from cdc_core.stage.window import decodable_rows
 
 
 def replay_window(
@@ -92,7 +92,7 @@ def restore_quarantine(
     if window.scn_high not in quarantine.counts():
         committed = read_committed(transactions_paths, work.table, window, late_above=late_above)
         decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), schema.excluded)
-        rows = surviving_rows(committed, work.table, window, redo_paths)
+        rows = decodable_rows(committed, work.table, window, redo_paths, decoder)
         known = ordinals_of(work.changelog, window.scn_high)
         quarantine.put(
             left_out_rows(rows, known, decoder, covered_scn=covered_scn), window.scn_high

@@ -143,7 +143,7 @@ class OracleSession:
         self.close()
 
     def fetch_all(self, sql: str, binds: Binds | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a small query as tuples; NUMBERs are exact (int or Decimal), LONG and CLOB are text."""
+        """All rows of a small query as tuples; NUMBERs are exact (int or Decimal), LONG and CLOB are text, BLOB is bytes."""
         with self._cursor(sql) as cursor:
             cursor.arraysize = _FETCH_ALL_ROWS
             cursor.outputtypehandler = _exact
@@ -281,11 +281,13 @@ def no_such_day() -> DecodeError:
 
 
 def _exact(cursor: Any, metadata: Any) -> Any:
-    """Output type handler: NUMBERs without rounding, long text as text."""
+    """Output type handler: NUMBERs without rounding, LOBs as text or bytes."""
     if metadata.type_code is oracledb.DB_TYPE_NUMBER:
         return cursor.var(str, arraysize=cursor.arraysize, outconverter=_number)
     if metadata.type_code in (oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_NCLOB):
         return cursor.var(oracledb.DB_TYPE_LONG, arraysize=cursor.arraysize)
+    if metadata.type_code is oracledb.DB_TYPE_BLOB:
+        return cursor.var(oracledb.DB_TYPE_LONG_RAW, arraysize=cursor.arraysize)
     return None
 
 

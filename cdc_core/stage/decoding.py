@@ -20,6 +20,7 @@ from cdc_core.decode.redact import redact_column
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage import lobs
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNKNOWN_ROW_ID, UNMATCHED
 
@@ -31,9 +32,13 @@ _NOT_EXECUTABLE = pa.array([_INVALID, _NOT_GUARANTEED], pa.int32())
 
 _WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
 _PROBLEMS = {
+    lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
+    lobs.NOT_UNDERSTOOD: "a redo row that writes a LOB has a form that is not understood",
     UNMATCHED: "a partial rollback undoes a row that the transaction's redo does not have",
     ROW_ID_UNKNOWN: "a partial rollback undoes a row whose address LogMiner does not know",
 }
+_OF_ROLLBACK = (UNMATCHED, ROW_ID_UNKNOWN)
+"""Problems that are about more than one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +113,16 @@ class ChangeDecoder:
                 changes.append(self(part))
             except DecodeError as error:
                 row = _row_of(error, part)
-                if row is None or part["problem"][row].as_py() is not None:
+                if row is None or part["problem"][row].as_py() in _OF_ROLLBACK:
                     raise
                 refused.append(_refused(error, part, row))
                 waiting += [part.slice(row + 1), part.slice(0, row)]
         return changes, sorted(refused, key=lambda one: one.ordinal)
+
+    def version_at(self, scn: int) -> TableSchema:
+        """The version of the table in which a row with that SCN was written."""
+        versions = self._versions()
+        return versions[sum(version.scn_from < scn for version in versions[1:])]
 
     def redacted(self, rows: pa.Table) -> pa.Array:
         """The redo text of rows without the values of columns that are left out; NULL where these cannot be told apart."""

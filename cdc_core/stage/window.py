@@ -16,6 +16,7 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.stage import rollback
 from cdc_core.stage.committed import CommittedRows, CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
 from cdc_core.stage.quarantine import Sieve
 
 BATCH_ROWS = 20_000
@@ -49,7 +50,7 @@ def staged_changes(
 
     def counted() -> Iterator[pa.Table]:
         nonlocal rows
-        for piece in surviving_rows(committed, table, window, redo_paths):
+        for piece in decodable_rows(committed, table, window, redo_paths, decoder):
             rows += piece.num_rows
             yield piece
 
@@ -78,6 +79,29 @@ def _decoded(
         return
     for sieved in _ahead(pieces, sieve.split):
         yield from sieve.take(sieved)
+
+
+def decodable_rows(
+    committed: CommittedTransactions,
+    table: TableId,
+    window: ScnWindow,
+    redo_paths: Sequence[str],
+    decoder: ChangeDecoder,
+) -> Iterator[pa.Table]:
+    """The rows that become changes: those that the transactions did not take back, LOBs in one piece.
+
+    Raises:
+        LandingDamagedError: A file is missing or cannot be read.
+        RowCountError: As :func:`surviving_rows`.
+    """
+    rows = surviving_rows(committed, table, window, redo_paths)
+    if not any(column.is_lob for column in decoder.schema.columns):
+        return rows
+    light = CommittedRows(committed, table, window, redo_paths).batches(["xid", "operation_code"])
+    xids = lob_transactions(light)
+    named = committed.ledger.select(["xid", "commit_scn", "commit_ordinal"]).to_pylist()
+    ends = {(xid, scn): end for xid, scn, end in (row.values() for row in named) if xid in xids}
+    return with_whole_lobs(rows, ends, decoder.version_at) if ends else rows
 
 
 def surviving_rows(

@@ -14,7 +14,7 @@ import oracledb
 from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
-from oracle_embedded.redo import RedoSettings, Wart
+from oracle_embedded.redo import LobRows, RedoSettings, Wart
 from oracle_embedded.server import EmbeddedServer
 
 WAIT_ROUNDS = 600
@@ -109,13 +109,17 @@ class Oracle:
 
 @contextmanager
 def running_oracle(
-    *, logging: bool = True, warts: Iterable[Wart] = (), strand_records: int = STRAND_RECORDS
+    *,
+    logging: bool = True,
+    warts: Iterable[Wart] = (),
+    strand_records: int = STRAND_RECORDS,
+    lob_rows: LobRows = LobRows.BLOCKS,
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
-    are named. Strands are full at ``strand_records`` records."""
+    are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
-    settings = RedoSettings(strand_records=strand_records)
+    settings = RedoSettings(strand_records=strand_records, lob_rows=lob_rows)
     database = open_database(passwords=first, now=clock, redo_settings=settings)
     for wart in warts:
         database.redo.set_wart(wart, shown=True)

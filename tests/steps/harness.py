@@ -14,6 +14,7 @@ from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport, TableStatus
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import chunk_query
 from cdc_core.steps import Pipeline
@@ -101,7 +102,7 @@ class Source:
         with self.pipeline._ctx.database.session() as session:
             schema = read_table_schema(session, config.table(table_id(name)), scn=scn)  # type: ignore[arg-type]
             sql, binds = chunk_query(schema, ChunkRange.whole(), scn, None)  # type: ignore[arg-type]
-            return sorted(session.fetch_all(sql, binds), key=repr)
+            return sorted((_row(schema, row) for row in session.fetch_all(sql, binds)), key=repr)
 
     def check_exact(self, *names: str) -> None:
         """Every named table stands at one position and equals Oracle there."""
@@ -119,6 +120,17 @@ class Source:
         for name in names:
             assert (self.record(name).mirror_scn or 0) >= position, name
         self.check_exact(*names)
+
+
+def _row(schema: TableSchema, fetched: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row of :func:`chunk_query`, behind whose columns stands for each LOB whether it is empty, in place of NULL."""
+    columns = schema.columns
+    lobs = (at for at, column in enumerate(columns) if column.is_lob)
+    row = list(fetched[: len(columns)])
+    for at, is_empty in zip(lobs, fetched[len(columns) :], strict=True):
+        if is_empty:
+            row[at] = b"" if columns[at].data_type == "BLOB" else ""
+    return tuple(row)
 
 
 @contextmanager

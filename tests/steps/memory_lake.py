@@ -30,6 +30,7 @@ from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
 
@@ -429,8 +430,9 @@ def _decoded(
     """The changes, and the rows for the quarantine."""
     if not rows:
         return [], QUARANTINE_SCHEMA.empty_table()
+    whole = _with_whole_lobs(rows, decoder)
     if quarantine_max is None:
-        return decoder(_table_of(rows)).to_pylist(), QUARANTINE_SCHEMA.empty_table()
+        return _in_order(decoder(whole).to_pylist()), QUARANTINE_SCHEMA.empty_table()
     before = found.in_quarantine
     sieve = Sieve(
         decoder,
@@ -438,10 +440,22 @@ def _decoded(
         covered_scn=covered_scn,
         room=quarantine_max - before.num_rows,
     )
-    batches = list(sieve.take(sieve.split(_table_of(rows))))
+    batches = list(sieve.take(sieve.split(whole)))
     changes = [change for batch in batches for change in batch.to_pylist()]
-    changes.sort(key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
-    return changes, sieve.rows
+    return _in_order(changes), sieve.rows
+
+
+def _in_order(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(changes, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
+
+
+def _with_whole_lobs(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> pa.Table:
+    redo = _table_of(rows)
+    xids = lob_transactions([redo.select(["xid", "operation_code"])])
+    ends = {
+        (row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows if row["xid"] in xids
+    }
+    return pa.concat_tables(with_whole_lobs([redo], ends, decoder.version_at)) if ends else redo
 
 
 def _table_of(rows: list[dict[str, Any]]) -> pa.Table:

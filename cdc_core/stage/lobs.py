@@ -1,0 +1,297 @@
+"""How do the rows that write a LOB piece by piece become one change of its row?
+
+LogMiner shows a LOB that does not fit into its row as rows of their own, behind the INSERT or UPDATE of the same statement. Such rows of
+a transaction that follow each other and mean one LOB become one UPDATE of that column, which names its row by the key and
+carries nothing else; its position is the last one's. The statement's other rows stay as they are.
+
+**Which value it is.** The rows tell what was written, not what was there before. So the value is known only where
+
+* the LOB was made empty, or written as a whole, earlier in the transaction: what is written changes that value; or
+* what is written begins with the first character and has no gap, and a trim ends the LOB there.
+
+Anything else is a part of a value of which the redo has no other part: the row is marked, and whoever decodes refuses it. It is never
+taken for the whole.
+
+Memory: one LOB at a time for each open transaction, and the last :data:`KNOWN_BYTES_MAX` of known values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.decode.lob import (
+    LobCall,
+    LobErase,
+    LobPlace,
+    LobTrim,
+    LobWrite,
+    lob_literal,
+    read_lob_row,
+)
+from cdc_core.decode.plain import decode_statement
+from cdc_core.decode.plan import TablePlan, plan_table
+from cdc_core.errors import CdcError
+from cdc_core.model.operations import Operation
+from cdc_core.schema.table import TableSchema
+
+PIECES = (
+    Operation.SELECT_LOB_LOCATOR,
+    Operation.LOB_WRITE,
+    Operation.LOB_TRIM,
+    Operation.LOB_ERASE_DOCUMENTED,
+    Operation.LOB_ERASE,
+)
+"""Rows that write a part of a LOB."""
+
+INCOMPLETE = "lob-incomplete"
+NOT_UNDERSTOOD = "lob-not-understood"
+
+KNOWN_BYTES_MAX = 64 * 2**20
+KNOWN_VALUES_MAX = 100_000
+"""How much is remembered of what a transaction wrote, in case that it writes more: the values that were used last."""
+
+_STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
+
+Data = str | bytes
+Slot = tuple[tuple[Any, ...], str]
+"""A row's key, and a column."""
+Transaction = tuple[str, int]
+"""XID and commit SCN: an XID is used again."""
+
+
+def lob_transactions(batches: Iterable[pa.Table]) -> set[str]:
+    """The XIDs of redo rows (columns ``xid``, ``operation_code``) that write parts of LOBs."""
+    wanted = pa.array(list(PIECES), pa.int32())
+    found: set[str] = set()
+    for batch in batches:
+        own = batch.filter(pc.is_in(batch["operation_code"], value_set=wanted))
+        found.update(pc.unique(own["xid"]).to_pylist())
+    return found
+
+
+def with_whole_lobs(
+    pieces: Iterable[pa.Table],
+    ends: Mapping[Transaction, int],
+    version_at: Callable[[int], TableSchema],
+) -> Iterator[pa.Table]:
+    """The redo rows of one table, those that write a LOB replaced by updates.
+
+    Args:
+        pieces: Surviving rows (columns of ``committed.CommittedRows`` and ``problem``), each transaction's in order.
+        ends: Ordinal of the COMMIT of each transaction that has rows which write LOBs; other transactions pass unread.
+        version_at: The table as it was at a row's SCN.
+    """
+    stage = _Stage(ends, version_at)
+    xids = pa.array({xid for xid, _ in ends}, pa.string())
+    schema: pa.Schema | None = None
+    for piece in pieces:
+        schema = piece.schema
+        concerned = np.flatnonzero(pc.is_in(piece["xid"], value_set=xids).to_numpy())
+        if len(concerned):
+            piece = stage.take(piece, concerned.tolist())
+        if piece.num_rows:
+            yield piece
+    if schema is not None and (left := stage.finish()):
+        yield pa.Table.from_pylist(left, schema)
+
+
+@dataclass(slots=True)
+class _Known:
+    """LOB values that a transaction has made so far, the last used at the end."""
+
+    values: dict[Slot, Data] = field(default_factory=dict)
+    size: int = 0
+
+    def put(self, slot: Slot, value: Data) -> None:
+        self.pop(slot)
+        self.values[slot] = value
+        self.size += len(value)
+        while self.size > KNOWN_BYTES_MAX or len(self.values) > KNOWN_VALUES_MAX:
+            self.pop(next(iter(self.values)))
+
+    def pop(self, slot: Slot) -> Data | None:
+        value = self.values.pop(slot, None)
+        self.size -= len(value or "")
+        return value
+
+    def follow(
+        self, before: dict[str, Any] | None, after: dict[str, Any] | None, schema: TableSchema
+    ) -> None:
+        """What an INSERT, UPDATE or DELETE means for the known values."""
+        lobs = [column.name for column in schema.columns if column.is_lob]
+        old = tuple((before or {}).get(name) for name in schema.key)
+        new = tuple((after or {}).get(name) for name in schema.key)
+        for name in lobs:
+            held = self.pop((old, name)) if before is not None else None
+            if after is not None:
+                value = after.get(name, held)
+                if value is not None:
+                    self.put((new, name), value)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A transaction's LOB that is being written: where, the calls so far, and the facts of the last row."""
+
+    place: LobPlace
+    calls: list[LobCall] = field(default_factory=list)
+    last: dict[str, Any] = field(default_factory=dict)
+
+
+class _Stage:
+    def __init__(
+        self, ends: Mapping[Transaction, int], version_at: Callable[[int], TableSchema]
+    ) -> None:
+        self._ends = ends
+        self._version_at = version_at
+        self._open: dict[Transaction, _Open] = {}
+        self._known: dict[Transaction, _Known] = {}
+        self._made: list[dict[str, Any]] = []
+        self._plans: dict[int, TablePlan] = {}
+
+    def _definition(self, scn: int) -> tuple[TableSchema, TablePlan]:
+        schema = self._version_at(scn)
+        plan = self._plans.get(schema.scn_from)
+        if plan is None:
+            plan = self._plans[schema.scn_from] = plan_table(schema)
+        return schema, plan
+
+    def take(self, piece: pa.Table, concerned: Sequence[int]) -> pa.Table:
+        """The piece with what became whole in it, in order."""
+        self._close_before(piece["ordinal"][concerned[0]].as_py())
+        kept = np.ones(piece.num_rows, dtype=np.bool_)
+        rows = piece.take(pa.array(concerned)).to_pylist()
+        for at, row in zip(concerned, rows, strict=True):
+            transaction = row["xid"], row["commit_scn"]
+            if transaction not in self._ends:
+                continue
+            if row["operation_code"] in PIECES and row["problem"] is None:
+                kept[at] = False
+                self._write(row, transaction)
+            else:
+                self._close(transaction)
+                self._note(row, transaction)
+        made, self._made = self._made, []
+        piece = piece.filter(pa.array(kept))
+        if not made:
+            return piece
+        whole = pa.Table.from_pylist(made, piece.schema)
+        return pa.concat_tables([piece, whole]).sort_by("ordinal")
+
+    def finish(self) -> list[dict[str, Any]]:
+        """What is whole at the end of the last piece."""
+        for transaction in list(self._open):
+            self._close(transaction)
+        return self._made
+
+    def _close_before(self, ordinal: int) -> None:
+        """Forget the transactions that ended before a row."""
+        for transaction in [one for one in self._known | self._open if self._ends[one] < ordinal]:
+            self._close(transaction)
+            self._known.pop(transaction, None)
+
+    def _note(self, row: dict[str, Any], transaction: Transaction) -> None:
+        """Remember what a statement makes of LOBs. One that is not understood is refused where all are decoded."""
+        if row["operation_code"] not in _STATEMENTS:
+            return
+        schema, plan = self._definition(row["scn"])
+        try:
+            change = decode_statement(row["sql_redo"], plan, row=0)
+        except CdcError:
+            return
+        known = self._known.setdefault(transaction, _Known())
+        known.follow(change.before, change.after, schema)
+
+    def _write(self, row: dict[str, Any], transaction: Transaction) -> None:
+        if not row["sql_redo"]:
+            return  # a locator's row on 23ai, where each write names its LOB
+        schema, plan = self._definition(row["scn"])
+        current = self._open.get(transaction)
+        before = current.place if current else None
+        try:
+            place, call = read_lob_row(
+                row["sql_redo"], row["operation_code"], plan, schema.key, before
+            )
+        except CdcError:
+            self._close(transaction)
+            self._made.append({**row, "problem": NOT_UNDERSTOOD})
+            return
+        if before is None or (place.column, place.key) != (before.column, before.key):
+            self._close(transaction)
+            current = self._open[transaction] = _Open(place)
+        if call is not None and current is not None:
+            current.calls.append(call)
+            current.last = {**row, "sql_redo": None}
+
+    def _close(self, transaction: Transaction) -> None:
+        """What was written last is the LOB's value, as far as that is known."""
+        done = self._open.pop(transaction, None)
+        if done is None or not done.calls:
+            return
+        known = self._known.setdefault(transaction, _Known())
+        slot = done.place.key, done.place.column
+        value = written(known.pop(slot), done.calls)
+        if value is None:
+            self._made.append({**done.last, "problem": INCOMPLETE})
+            return
+        known.put(slot, value)
+        schema, _ = self._definition(done.last["scn"])
+        sql = f'update {schema.table.sql} set "{slot[1]}" = {lob_literal(value)} where {done.place.where};'
+        change = {"operation_code": int(Operation.UPDATE), "status": 0, "sql_redo": sql}
+        self._made.append({**done.last, **change})
+
+
+def written(base: Data | None, calls: Sequence[LobCall]) -> Data | None:
+    """The LOB after the calls; None where that is not known.
+
+    Args:
+        base: The LOB before them; None where it is not known.
+        calls: In their order, at least one.
+    """
+    *writes, last = calls
+    if isinstance(last, LobTrim):
+        whole = _appended(None, writes)
+        if whole is not None and len(whole) == last.length:
+            return whole
+    if base is None:
+        return None
+    appended = _appended(base, calls)
+    return _changed(base, calls) if appended is None else appended
+
+
+def _appended(base: Data | None, calls: Sequence[LobCall]) -> Data | None:
+    """The LOB after writes that go on where it ends; None for other calls."""
+    length = 0 if base is None else len(base)
+    parts: list[Any] = [] if base is None else [base]
+    for call in calls:
+        if not isinstance(call, LobWrite) or call.offset != length + 1:
+            return None
+        parts.append(call.data)
+        length += len(call.data)
+    if not parts:
+        return None
+    joined: Data = type(parts[0])().join(parts)
+    return joined
+
+
+def _changed(base: Data, calls: Sequence[LobCall]) -> Data:
+    """The LOB after any calls. What is written behind its end is reached by blanks, or zeros."""
+    parts: Any = list(base) if isinstance(base, str) else bytearray(base)
+    blank: Any = " " if isinstance(base, str) else 0
+    for call in calls:
+        match call:
+            case LobWrite(offset, data):
+                parts.extend([blank] * (offset - 1 - len(parts)))
+                parts[offset - 1 : offset - 1 + len(data)] = data
+            case LobErase(offset, amount):
+                end = min(offset - 1 + amount, len(parts))
+                parts[offset - 1 : end] = [blank] * (end - offset + 1)
+            case LobTrim(length):
+                del parts[length:]
+    return "".join(parts) if isinstance(base, str) else bytes(parts)

@@ -1,0 +1,111 @@
+"""Rows that write a part of a LOB, in the shapes of 23ai and of older releases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cdc_core.decode.lob import LobErase, LobPlace, LobTrim, LobWrite, lob_literal, read_lob_row
+from cdc_core.decode.plan import plan_table
+from cdc_core.errors import DecodeError
+from cdc_core.model.operations import Operation
+from tests.decode.golden_table import GOLDEN
+
+HEAD = "DECLARE \n loc_c CLOB; \n buf_c VARCHAR2(6150); \n e_len NUMBER; \nBEGIN\n"
+SELECT = (
+    ' select "L" into loc_c from "S"."T" where "ID" = \'7\' and "V" = \'it\'\'s; for update;\''
+    ' and "D" IS NULL for update;\n'
+)
+WRITE = " buf_c := '{}'; \n  dbms_lob.write(loc_c, {}, {}, buf_c);\n"
+PLACE = LobPlace("L", (7,), "\"ID\" = '7'", is_captured=True)
+PLAN = plan_table(GOLDEN)
+
+
+def read(sql: str, operation: int, before: LobPlace | None = None) -> object:
+    return read_lob_row(sql, operation, PLAN, GOLDEN.key, before)
+
+
+@pytest.mark.parametrize(
+    ("sql", "operation", "call"),
+    [
+        pytest.param(
+            HEAD + SELECT + WRITE.format("it''s; END;", 10, 1) + "END;\n\n",
+            Operation.LOB_WRITE,
+            LobWrite(1, "it's; END;"),
+            id="a-write",
+        ),
+        pytest.param(
+            HEAD + SELECT + WRITE.format("dbms_lob.write(loc_c, 1, 1, buf_c);\n🔥", 37, 5) + "END;",
+            Operation.LOB_WRITE,
+            LobWrite(5, "dbms_lob.write(loc_c, 1, 1, buf_c);\n🔥"),
+            id="data-that-looks-like-a-call",
+        ),
+        pytest.param(
+            HEAD + SELECT + "  dbms_lob.trim(loc_c, 12);\nEND;\n\n",
+            Operation.LOB_TRIM,
+            LobTrim(12),
+            id="a-trim",
+        ),
+        pytest.param(
+            HEAD + SELECT + " e_len := 5; \n  dbms_lob.erase(loc_c, e_len, 3);\nEND;\n\n",
+            Operation.LOB_ERASE,
+            LobErase(3, 5),
+            id="an-erase",
+        ),
+        pytest.param(HEAD + SELECT, Operation.SELECT_LOB_LOCATOR, None, id="a-locator"),
+    ],
+)
+def test_a_row_tells_its_lob_and_what_it_does(sql: str, operation: int, call: object) -> None:
+    assert read(sql, operation) == (PLACE, call)
+
+
+def test_a_fragment_goes_on_with_the_lob_before_it() -> None:
+    sql = WRITE.format("abc", 3, 4) + "END;"
+    assert read(sql, Operation.LOB_WRITE, PLACE) == (PLACE, LobWrite(4, "abc"))
+    binary = replace(PLACE, column="B")
+    sql = " buf_b := HEXTORAW('00ff'); \n  dbms_lob.write(loc_b, 2, 1, buf_b);\nEND;"
+    assert read(sql, Operation.LOB_WRITE, binary) == (binary, LobWrite(1, b"\x00\xff"))
+
+
+def test_the_value_of_a_column_that_is_left_out_is_not_read() -> None:
+    sql = HEAD + SELECT.replace('"L"', '"GEO"') + " buf_c := anything"
+    place, call = read_lob_row(sql, Operation.LOB_WRITE, PLAN, GOLDEN.key, None)
+    assert (place.column, place.is_captured, call) == ("GEO", False, None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "before"),
+    [
+        pytest.param(WRITE.format("abc", 3, 1) + "END;", None, id="of-no-lob"),
+        pytest.param(HEAD + SELECT + WRITE.format("abc", 4, 1), None, id="of-another-length"),
+        pytest.param(HEAD + SELECT + " buf_c := 'abc'; \n", None, id="without-a-call"),
+        pytest.param(
+            HEAD + SELECT + WRITE.format("abc", 3, 1) + "more", None, id="with-something-behind"
+        ),
+        pytest.param(
+            HEAD + SELECT.replace("\"ID\" = '7' and ", "") + WRITE.format("a", 1, 1),
+            None,
+            id="without-the-key",
+        ),
+        pytest.param(
+            HEAD + SELECT.replace('"S"."T"', '"S"."U"') + WRITE.format("a", 1, 1),
+            None,
+            id="of-another-table",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_refused(sql: str, before: LobPlace | None) -> None:
+    with pytest.raises(DecodeError) as caught:
+        read(sql, Operation.LOB_WRITE, before)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [("it's", "'it''s'"), ("", "EMPTY_CLOB()"), (b"\xab", "HEXTORAW('ab')"), (b"", "EMPTY_BLOB()")],
+)
+def test_a_lob_has_the_literal_of_one_that_lies_in_its_row(
+    value: str | bytes, literal: str
+) -> None:
+    assert lob_literal(value) == literal

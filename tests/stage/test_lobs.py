@@ -1,0 +1,162 @@
+"""Rows that write LOBs become one update each, wherever batches and windows cut them, or are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdc_core.decode.lob import LobCall, LobErase, LobTrim, LobWrite
+from cdc_core.errors import DecodeError
+from cdc_core.model.operations import Operation
+from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.lobs import Data, lob_transactions, with_whole_lobs, written
+from tests.decode.golden_table import GOLDEN
+
+XID, OTHER = "0100000001000000", "0200000002000000"
+INSERT, UPDATE, LOCATOR, WRITE, TRIM = (
+    Operation.INSERT, Operation.UPDATE, Operation.SELECT_LOB_LOCATOR, Operation.LOB_WRITE, Operation.LOB_TRIM,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("base", "calls", "value"),
+    [
+        pytest.param("", [LobWrite(1, "ab"), LobWrite(3, "c")], "abc", id="behind-each-other"),
+        pytest.param("", [LobWrite(3, "c")], "  c", id="behind-a-gap"),
+        pytest.param(b"", [LobWrite(2, b"c")], b"\0c", id="behind-a-gap-of-bytes"),
+        pytest.param("abc", [LobWrite(4, "d")], "abcd", id="appended"),
+        pytest.param("abc", [LobWrite(2, "xyz")], "axyz", id="over-what-was-there"),
+        pytest.param("abcd", [LobErase(2, 9)], "a   ", id="erased-to-the-end"),
+        pytest.param(b"abcd", [LobErase(2, 2)], b"a\0\0d", id="erased-within"),
+        pytest.param("abcd", [LobTrim(2)], "ab", id="trimmed"),
+        pytest.param("abcd", [LobWrite(1, "xy"), LobTrim(2)], "xy", id="replaced"),
+        pytest.param(None, [LobWrite(1, "xy"), LobWrite(3, "z"), LobTrim(3)], "xyz", id="whole"),
+        pytest.param(None, [LobWrite(1, "xy")], None, id="a-beginning"),
+        pytest.param(None, [LobWrite(3, "xy"), LobTrim(4)], None, id="an-end"),
+        pytest.param(None, [LobWrite(1, "xy"), LobTrim(4)], None, id="cut-further-behind"),
+        pytest.param(None, [LobTrim(2)], None, id="only-cut"),
+    ],
+)
+def test_what_is_written_is_the_value_if_that_is_known(
+    base: Data | None, calls: list[LobCall], value: Data | None
+) -> None:
+    assert written(base, calls) == value
+
+
+def block(key: int, column: str, call: str) -> str:
+    head = f'BEGIN\n select "{column}" into loc_c from "S"."T" where "ID" = \'{key}\' for update;\n'
+    return f"DECLARE \n loc_c CLOB; \n{head}{call}END;\n\n"
+
+
+def write(text: str, offset: int) -> str:
+    return f" buf_c := '{text}'; \n  dbms_lob.write(loc_c, {len(text)}, {offset}, buf_c);\n"
+
+
+def insert(key: int) -> str:
+    return f'insert into "S"."T"("ID","L") values (\'{key}\',EMPTY_CLOB());'
+
+
+def redo(*rows: tuple[str, int, str | None]) -> pa.Table:
+    """Redo rows of XID, operation and text, numbered as they stand; all commit behind them."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "ordinal": at, "scn": at + 10, "xid": xid, "operation_code": int(code), "rollback": False, "row_id": None,
+                "sql_redo": sql, "status": 2 if code in (WRITE, TRIM) else 0, "timestamp": None, "thread": 1, "rs_id": "",
+                "commit_scn": 99, "commit_timestamp": None, "username": "U", "has_rollback": False, "problem": None,
+            }
+            for at, (xid, code, sql) in enumerate(rows)
+        ],
+        pa.schema(
+            [
+                ("ordinal", pa.int64()), ("scn", pa.int64()), ("xid", pa.string()), ("operation_code", pa.int32()),
+                ("rollback", pa.bool_()), ("row_id", pa.string()), ("sql_redo", pa.large_string()), ("status", pa.int32()),
+                ("timestamp", pa.timestamp("s")), ("thread", pa.int32()), ("rs_id", pa.string()), ("commit_scn", pa.int64()),
+                ("commit_timestamp", pa.timestamp("s")), ("username", pa.string()), ("has_rollback", pa.bool_()),
+                ("problem", pa.string()),
+            ]
+        ),
+    )  # fmt: skip
+
+
+DECODER = ChangeDecoder(GOLDEN, 99)
+
+
+def whole(pieces: list[pa.Table], ends: int = 1000) -> pa.Table:
+    xids = lob_transactions([piece.select(["xid", "operation_code"]) for piece in pieces])
+    found = list(with_whole_lobs(pieces, {(xid, 99): ends for xid in xids}, DECODER.version_at))
+    return pa.concat_tables(found).sort_by("ordinal")
+
+
+ROWS = [
+    (XID, INSERT, insert(1)),
+    (OTHER, INSERT, insert(3)),
+    (XID, LOCATOR, None),
+    (XID, WRITE, block(1, "L", write("it''s"[:4], 1).replace(", 4, 1", ", 3, 1"))),
+    (OTHER, WRITE, block(3, "L", write("other", 1))),
+    (XID, WRITE, block(1, "L", write("long", 4))),
+    (XID, INSERT, insert(2)),
+    (XID, WRITE, block(2, "L", write("two", 1))),
+    (XID, WRITE, block(1, "L", write("er", 8))),
+    (XID, UPDATE, 'update "S"."T" set "V" = \'v\' where "ID" = \'1\';'),
+    (XID, WRITE, block(9, "L", write("nine", 1))),
+    (XID, TRIM, block(9, "L", "  dbms_lob.trim(loc_c, 4);\n")),
+]
+
+
+def test_lobs_are_whole_wherever_their_rows_are_cut() -> None:
+    rows = redo(*ROWS)
+    wanted = whole([rows])
+    changes = DECODER(wanted).to_pylist()
+    notes = [
+        (one["_cdc_ordinal"], one["_cdc_op"], one["after"]["ID"], one["after"]["L"], "L" in one["_cdc_absent"])
+        for one in changes
+    ]  # fmt: skip
+    assert notes == [
+        (0, "c", 1, "", False),
+        (1, "c", 3, "", False),
+        (4, "u", 3, "other", False),
+        (5, "u", 1, "it'long", False),
+        (6, "c", 2, "", False),
+        (7, "u", 2, "two", False),
+        (8, "u", 1, "it'longer", False),
+        (9, "u", 1, None, True),
+        (11, "u", 9, "nine", False),
+    ]
+    assert changes[3]["_cdc_absent"] == [
+        name for name in GOLDEN.column_names if name not in ("ID", "L")
+    ]
+    for at in range(1, rows.num_rows):
+        assert whole([rows.slice(0, at), rows.slice(at)]).equals(wanted), at
+
+
+def test_a_transaction_that_ended_is_forgotten() -> None:
+    """What another one wrote since is not known: the value is no base for what follows under the same XID."""
+    rows = redo((XID, INSERT, insert(1)), (XID, WRITE, block(1, "L", write("a", 1))))
+    later = redo(*[(XID, WRITE, None)] * 5, (XID, WRITE, block(1, "L", write("b", 2)))).slice(5)
+    assert whole([rows, later], ends=3)["problem"].to_pylist() == [None, None, "lob-incomplete"]
+    assert whole([rows, later])["problem"].to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        pytest.param(write("tail", 5), "a part of a LOB", id="a-part"),
+        pytest.param(" something else;\n", "not understood", id="another-form"),
+    ],
+)
+def test_a_part_of_a_lob_is_never_taken_for_the_whole(call: str, message: str) -> None:
+    rows = redo((XID, WRITE, block(1, "L", call)), (XID, INSERT, insert(2)))
+    made = whole([rows])
+    with pytest.raises(DecodeError, match=message):
+        DECODER(made)
+    changes, refused = DECODER.split(made)
+    assert [one.ordinal for one in refused] == [0]
+    assert [change["after"]["ID"] for batch in changes for change in batch.to_pylist()] == [2]
+
+
+def test_rows_of_other_transactions_pass_as_they_are() -> None:
+    rows: Any = redo((OTHER, INSERT, insert(1)))
+    assert list(with_whole_lobs([rows], {(XID, 99): 9}, DECODER.version_at)) == [rows]

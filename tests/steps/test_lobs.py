@@ -1,0 +1,101 @@
+"""LOBs of any size through the driver, LogMiner, landing and the stage of LOBs: the mirror equals Oracle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oracledb
+import pytest
+
+from oracle_embedded.redo import DEFAULT_WARTS, LobRows
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import source_of, table_id
+from tests.steps.test_excluded import landed
+
+_SIZES = (0, 5, 1500, 4500, 9000)
+_TABLE = "CREATE TABLE DOCS (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), C CLOB, NC NCLOB, B BLOB)"
+
+
+@pytest.fixture(params=list(LobRows), ids=lambda shape: shape.value)
+def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
+    with running_oracle(warts=DEFAULT_WARTS, lob_rows=request.param) as running:
+        running.run(_TABLE)
+        yield running
+
+
+def value(rng: random.Random, column: str, size: int) -> str | bytes | None:
+    """Text with what redo must quote, and characters beyond 16 bits; or bytes."""
+    if column == "B":
+        return rng.randbytes(size) if size else None
+    return "".join(rng.choices("ab'|();é日🔥 \n", k=size)) or None
+
+
+def put(cursor: Any, sql: str, values: dict[str, Any]) -> None:
+    kinds = {"C": oracledb.DB_TYPE_CLOB, "NC": oracledb.DB_TYPE_NCLOB, "B": oracledb.DB_TYPE_BLOB}
+    cursor.setinputsizes(
+        **{name.lower(): kinds[name] for name in kinds if f":{name.lower()}" in sql}
+    )
+    cursor.execute(sql, {name.lower(): held for name, held in values.items()})
+
+
+def change(rng: random.Random, cursor: Any, key: int, *, is_new: bool) -> None:
+    row = {name: value(rng, name, rng.choice(_SIZES)) for name in ("C", "NC", "B")}
+    if is_new:
+        put(cursor, "INSERT INTO DOCS VALUES (:id, 1, :c, :nc, :b)", {"ID": key, **row})
+        return
+    names = rng.sample(sorted(row), rng.randint(1, 3))
+    sets = ", ".join(f"{name} = :{name.lower()}" for name in names)
+    more = ", N = N + 1" if rng.random() < 0.3 else ""
+    chosen = {name: row[name] for name in names}
+    put(cursor, f"UPDATE DOCS SET {sets}{more} WHERE ID = :id", {"ID": key, **chosen})
+
+
+def test_lobs_of_any_size_are_the_same_in_the_mirror(oracle: Oracle, tmp_path: Path) -> None:
+    """Several in a row, in transactions that take INSERTs back, and that lie in several windows."""
+    rng = random.Random(7)
+    with source_of(oracle, tmp_path, "DOCS") as source:
+        source.run()
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            for step in range(32):
+                change(rng, cursor, step if step < 12 else rng.randrange(12), is_new=step < 12)
+                if step in (4, 9):
+                    cursor.execute("SAVEPOINT here")
+                    change(rng, cursor, 100 + step, is_new=True)
+                    change(rng, cursor, 200 + step, is_new=True)
+                    cursor.execute("ROLLBACK TO SAVEPOINT here")
+                if step in (7, 21):
+                    source.windows()  # of an open transaction
+                if step % 6 == 5:
+                    connection.commit()
+            cursor.execute("DELETE FROM DOCS WHERE ID = 3")
+            connection.commit()
+        source.windows()
+        source.check_current("DOCS")
+        assert source.record("DOCS").state == "ready"
+        changed = [one["after"] for one in source.lake.tables[table_id("DOCS")].changes]
+        sizes = {len(row["C"]) for row in changed if row and row["C"]}
+        assert max(sizes) > 4066, "more than one piece"
+
+
+def test_a_lob_that_is_left_out_stops_nothing(oracle: Oracle, tmp_path: Path) -> None:
+    """Its value does not land, and the other LOB of the row is whole."""
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "DOCS", "columns_exclude": ["C", "B"]})
+        source.run()
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            row = {"C": "secret" * 900, "NC": "kept" * 1100, "B": b"\xab\xcd" * 2000}
+            put(cursor, "INSERT INTO DOCS VALUES (:id, 1, :c, :nc, :b)", {"ID": 1, **row})
+            put(cursor, "INSERT INTO DOCS VALUES (:id, 1, :c, :nc, :b)", {"ID": 2, **row})
+            put(cursor, "UPDATE DOCS SET C = :c WHERE ID = :id", {"ID": 1, "C": row["C"]})
+            put(cursor, "UPDATE DOCS SET NC = :nc WHERE ID = :id", {"ID": 1, "NC": "new" * 1500})
+            connection.commit()
+        source.windows()
+        assert "secret" not in landed(source)
+        assert "abcdabcd" not in landed(source).lower()
+        assert source.lake.image(table_id("DOCS")) == [(1, 1, "new" * 1500), (2, 1, row["NC"])]
+        assert source.record("DOCS").state == "ready"
