@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,50 @@ def test_a_recapture_that_was_cut_short_goes_on(
         source.close()
     list(source.pipeline.recapture())
     check(source)
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "there"])
+def test_a_window_right_behind_idle_ones_that_are_forgotten_is_read_again(
+    source: Source, *, is_lost: bool
+) -> None:
+    """No window is left that says which transactions were open at its beginning."""
+    window = behind_forgotten_windows(source)
+    if is_lost:
+        shutil.rmtree(folder(source, window))
+    again = list(source.pipeline.recapture(first=None if is_lost else window))
+    assert [report.key for report in again] == [window.key]
+    check(source)
+    assert (10, "new") in source.lake.image(table_id("TWO"))
+
+
+def test_a_window_behind_forgotten_ones_that_were_not_idle_stays_as_it_is(source: Source) -> None:
+    """What committed in them would come a second time."""
+    source.run()
+    change(source, 9)
+    apply_all(source)
+    window = behind_forgotten_windows(source)
+    shutil.rmtree(folder(source, window))
+    before = source.pipeline._ctx.store.image("src")
+    with pytest.raises(RedoUnavailableError, match="were retired"):
+        list(source.pipeline.recapture())
+    assert source.pipeline._ctx.store.image("src")["windows"] == before["windows"]
+
+
+def behind_forgotten_windows(source: Source) -> ScnWindow:
+    """A window that TWO still wants, and nothing is left of those before it."""
+    source.run()
+    for _ in range(3):
+        source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+        source.windows()
+    source.pipeline.pause_tables([table_id("TWO")])
+    window = change(source, 10)
+    apply_all(source)
+    source.pipeline.resume_tables([table_id("TWO")])
+    source.pipeline._ctx.store.retire_windows("src", before=datetime.now(UTC) + timedelta(days=1))
+    [oldest, *_] = source.pipeline.records.windows()
+    assert oldest.window == window
+    assert oldest.ordinal > 0
+    return window
 
 
 def test_without_its_redo_nothing_is_changed(source: Source, oracle: Oracle) -> None:

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import ConfigError, LandingDamagedError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.ledger import ledger_from_landing
-from cdc_core.landing.manifest import MANIFEST_NAME
+from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
 from cdc_core.landing.open import open_landing
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import SCN_MAX, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.capture import verify_files, window_work
 from cdc_core.steps.windows.shared import captured_window
@@ -90,34 +91,50 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
             if record.ordinal < first.ordinal
         ]
         before = earlier[-1] if earlier else None
-        if before is None and first.ordinal > 0:
-            raise RedoUnavailableError(
-                "the windows before the lost one were retired, and with them the transactions that were open at its beginning",
-                hint="Restore the folder from backup, or read the tables again with `redolake table resnapshot`.",
-                window=first.window.key,
-            )
         ledger = [] if before is None else _ledger_after(ctx, before)
+        work = window_work(ctx, first, before, ledger)
+        is_alone = before is None and first.ordinal > 0
+        if is_alone:
+            work = _from_the_start(ctx, work)
         is_whole = _is_whole(ctx, first)
-        if is_whole:
-            _try_to_read(ctx, first, before, ledger)
-        if is_whole or not _has_landed_anew(ctx, first):
+        has_landed = not is_whole and _has_landed_anew(ctx, first)
+        if is_whole or (is_alone and not has_landed):
+            late = _try_to_read(ctx, work)
+            if is_alone and late:
+                raise RedoUnavailableError(
+                    "the windows before this one were retired, and they were not idle: which transactions were open at its beginning "
+                    "is not known any more",
+                    hint="Restore the folder from backup, or read the tables again with `redolake table resnapshot`.",
+                    window=first.window.key,
+                    tables=", ".join(late),
+                )
+        if not has_landed:
             ctx.landing.remove(window_folder(ctx.source, first.window))
-            ctx.changes.capture_window(window_work(ctx, first, before, ledger), ctx.landing)
+            ctx.changes.capture_window(work, ctx.landing)
         for record in again[1:]:
             ctx.landing.remove(window_folder(ctx.source, record.window))
         ctx.store.unrecord_captured(ctx.source, first.ordinal, ledger)
 
 
-def _try_to_read(
-    ctx: Context,
-    record: WindowRecord,
-    before: WindowRecord | None,
-    ledger: Sequence[OpenTransaction],
-) -> None:
-    """Read the window into a folder that goes again: what has landed is given up only if Oracle still has its redo."""
+def _from_the_start(ctx: Context, work: WindowWork) -> WindowWork:
+    """A window whose predecessors are gone reads all redo of the source again, as if it were the first one.
+
+    If all of them were idle, that gives what they gave: no row and no commit of a captured table, and transactions that were open
+    at the window's beginning have their rows in it. If one was not, commits come to light that lie below the window.
+    """
+    low = ctx.source_record().mining_low
+    return replace(work, record=replace(work.record, mining_low=low), positions=())
+
+
+def _try_to_read(ctx: Context, work: WindowWork) -> tuple[str, ...]:
+    """Read the window into a folder that goes again: what has landed is given up only if Oracle still has its redo. Returns the
+    tables that commits below the window touch."""
     with tempfile.TemporaryDirectory(prefix="redolake-recapture-") as folder:
         scratch = open_landing(LocalLandingConfig(path=folder))
-        ctx.changes.capture_window(window_work(ctx, record, before, ledger), scratch)
+        ctx.changes.capture_window(work, scratch)
+        name = window_folder(ctx.source, work.record.window)
+        manifest = read_window_manifest(scratch.read(name, MANIFEST_NAME), where=name)
+        return manifest.tables_late
 
 
 def _is_whole(ctx: Context, record: WindowRecord) -> bool:
