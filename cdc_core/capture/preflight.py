@@ -47,6 +47,7 @@ VIEWS = (
 )
 """Views that capture reads besides the rows of LogMiner."""
 
+_SESSIONS = "GV$SESSION"
 _DATABASE = """
 SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"""
 _FORCE_LOGGING = "SELECT FORCE_LOGGING FROM V$DATABASE"
@@ -90,6 +91,7 @@ def check_redo(
     """
     findings = list(_check_views(session))
     can_look = not findings
+    findings += _check_sessions(session)
     is_blind = any(finding.problem.endswith("V$DATABASE") for finding in findings)
     supplemental = False
     if not is_blind:
@@ -134,6 +136,19 @@ def _check_views(session: OracleSession) -> Iterator[Finding]:
                 f"the capture user may not read {view}",
                 f"GRANT SELECT ON SYS.{grant} TO {session.user}",
             )
+
+
+def _check_sessions(session: OracleSession) -> Iterator[Finding]:
+    """Capture goes on without it, and keeps what it could forget."""
+    try:
+        session.fetch_all(f"SELECT 1 FROM {_SESSIONS} WHERE ROWNUM = 0")
+    except PreflightError:
+        yield Finding(
+            f"the capture user may not read {_SESSIONS}: transactions of killed sessions are never given up, and the windows in which "
+            "they began stay in landing for ever",
+            f"GRANT SELECT ON SYS.GV_$SESSION TO {session.user}",
+            is_problem=False,
+        )
 
 
 def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:

@@ -14,6 +14,7 @@ import pytest
 from cdc_core.capture.log_naming import where_logminer_runs
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
+from cdc_core.capture.orphans import read_living
 from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
 from cdc_core.config import LogsBy, SourceConfig
@@ -177,6 +178,32 @@ def told(setup: Setup, oracle: Oracle, path: Path) -> list[str]:
         return [finding.remedy for finding in problems(setup, oracle, path)]
     except PreflightError as error:
         return [error.hint]
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_without_the_sessions_nothing_is_given_up_and_doctor_says_so(
+    oracle: Oracle, tmp_path: Path, setup: Setup
+) -> None:
+    """A notice with its grant, and no problem: windows are captured all the same."""
+    source = config(setup, oracle, tmp_path)
+    with administrator(oracle) as connection, connection.cursor() as cursor:
+        cursor.execute(f"REVOKE SELECT ON SYS.GV_$SESSION FROM {setup.user}")
+        try:
+            with connect(source.oracle) as session:
+                found = [one for one in findings_of(session, source) if "SESSION" in one.remedy]
+                assert read_living(session).sessions is None
+                before = current_scn(session)
+            rows = read_everything(setup, oracle, tmp_path, before)
+        finally:
+            cursor.execute(f"GRANT SELECT ON SYS.GV_$SESSION TO {setup.user}")
+    [notice] = found
+    assert not notice.is_problem
+    assert "never given up" in notice.problem
+    assert notice.remedy == f"GRANT SELECT ON SYS.GV_$SESSION TO {setup.user}"
+    assert rows[0][1] > 0
+    with connect(source.oracle) as session:
+        assert [one for one in findings_of(session, source) if "SESSION" in one.remedy] == []
+        assert read_living(session).sessions
 
 
 def test_amazon_s_script_gives_the_rights_of_the_local_user() -> None:
