@@ -4,7 +4,9 @@ A quarantined change leaves its row in the mirror as it was: missing after an in
 update. What follows is judged by what a change needs. One that carries all columns needs nothing of the row's former state: it is
 applied, and puts the row right. One that lacks columns keeps the mirror's values of these; it would mix two states of the row, or
 make a row of some columns. It goes into quarantine as well where the quarantined change may have been one of the same row: it has the
-same ROW_ID, or the ROW_ID of one of the two is not known. So no row of the mirror is ever made of parts.
+same ROW_ID, or the ROW_ID of one of the two is not known, or the two addresses are in different segments: ALTER TABLE MOVE and an
+update of a partition key give a row another address, and a ROW_ID begins with the number of its segment's data object (SHRINK SPACE stays in the
+segment, and writes each row that it moves into the redo as a delete and an insert). So no row of the mirror is ever made of parts.
 
 What is not about one row stops the table as before: rows that a transaction took back in a way that is not understood, a TRUNCATE, a
 definition that does not fit.
@@ -53,9 +55,11 @@ LEFT_OUT = "the row was in quarantine before, and can be decoded by now"
 
 @dataclass(slots=True)
 class Suspects:
-    """Rows whose former state is not certain: those with these addresses; any row where ``is_any``."""
+    """Rows whose former state is not certain: those with these addresses, and rows of other segments than theirs, where one of them
+    may have gone; any row where ``is_any``."""
 
     row_ids: set[str] = field(default_factory=set)
+    segments: set[str] = field(default_factory=set)
     is_any: bool = False
 
     @classmethod
@@ -72,13 +76,16 @@ class Suspects:
             self.is_any = True
         else:
             self.row_ids.add(row_id)
+            self.segments.add(_segment(row_id))
 
     def __bool__(self) -> bool:
         return self.is_any or bool(self.row_ids)
 
     def may_be(self, row_id: str | None) -> bool:
         """May the row at this address be one of them?"""
-        return bool(self) and (self.is_any or row_id is None or row_id in self.row_ids)
+        if not self or self.is_any or row_id is None:
+            return bool(self)
+        return row_id in self.row_ids or self.segments != {_segment(row_id)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +240,11 @@ def left_out_rows(
         reasons |= {one.ordinal: one.reason for one in refused}
         kept.append(quarantined(rows, reasons, decoder, covered_scn=covered_scn))
     return pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *kept])
+
+
+def _segment(row_id: str) -> str:
+    """The number of the data object, as the first six of a ROWID's characters have it (SQL Language Reference 19c, "ROWID")."""
+    return row_id[:6]
 
 
 def _is_partial(batch: pa.RecordBatch) -> pa.Array:

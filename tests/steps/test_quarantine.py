@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from cdc_core.lake.comparing import Differences, Suspects
 from cdc_core.model.identifiers import TableId
 from cdc_core.stage.quarantine import FOLLOWS
 from oracle_embedded.database import ADMIN
@@ -167,6 +170,100 @@ def test_a_partial_update_of_another_row_goes_on(oracle: Oracle, source: Source)
     source.run()
     assert mirror(source, "ONE") == {1: "first", 2: "other"}
     assert quarantine(source, ONE) == ["UPDATE"]
+
+
+@pytest.mark.parametrize("changed", [1, 2], ids=["the-same-row", "another-row"])
+def test_a_row_that_was_moved_since_may_be_any_row(
+    oracle: Oracle, source: Source, changed: int
+) -> None:
+    """ALTER TABLE MOVE gives every row another address: which of them the quarantined one was, nobody knows."""
+    oracle.run(f"UPDATE ONE SET V = '{BAD}' WHERE ID = 1")
+    source.run()
+    translates(oracle)
+    oracle.run("ALTER TABLE ONE MOVE", f"UPDATE ONE SET V = 'whole' WHERE ID = {changed}")
+    source.run()
+    oracle.run("UPDATE ONE SET V = 'again' WHERE ID = 1")
+    source.run()
+    assert mirror(source, "ONE") == {1: "first", 2: "second"}
+    reasons = [row["reason"] for row in source.lake.tables[ONE].in_quarantine.to_pylist()]
+    assert reasons[1:] == [FOLLOWS, FOLLOWS]
+
+
+def test_a_row_that_was_moved_and_changed_as_a_whole_is_right(
+    oracle: Oracle, source: Source
+) -> None:
+    oracle.run(f"UPDATE TWO SET V = '{BAD}' WHERE ID = 1")
+    source.run()
+    translates(oracle)
+    oracle.run("ALTER TABLE TWO MOVE", "UPDATE TWO SET V = 'whole' WHERE ID = 1")
+    source.run()
+    assert mirror(source) == {1: "whole", 2: "second"}
+    assert quarantine(source) == ["UPDATE"], "and it stays until the table is read"
+
+
+def differs(source: Source, monkeypatch: pytest.MonkeyPatch, *keys: int) -> None:
+    """Let the comparison, which needs Spark, find these keys."""
+    real = source.pipeline._ctx.table_record
+
+    def compared(_ctx: object, table: TableId, at: int, **_options: object) -> object:
+        assert real(table).mirror_scn == at
+        schema = source.lake.tables[table].schema
+        found = Differences(len(keys), tuple((Decimal(key),) for key in keys))
+        return SimpleNamespace(schema=schema, differences=found, wanted=Suspects((), 0))
+
+    monkeypatch.setattr("cdc_core.steps.reconciling._compare", compared)
+
+
+def test_a_repair_reads_the_row_and_settles_it(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other rows of the table are not read again."""
+    oracle.run(f"INSERT INTO TWO VALUES (3, '{BAD}')", f"UPDATE ONE SET V = '{BAD}' WHERE ID = 1")
+    source.run()
+    assert [source.status(name).in_quarantine for name in ("ONE", "TWO")] == [1, 1]
+    differs(source, monkeypatch, 3)
+    reports = list(source.pipeline.repair([TWO]))
+    assert [one.rows for one in reports if one.kind == "chunk-applied"] == [1]
+    assert mirror(source) == {1: "first", 2: "second", 3: BAD}
+    source.check_current("TWO")
+    assert [source.status(name).in_quarantine for name in ("ONE", "TWO")] == [1, 0]
+    [row] = source.lake.tables[TWO].quarantine.popitem()[1].to_pylist()
+    assert row["resolved_scn"] >= row["_cdc_commit_scn"], "the text stays, and counts no more"
+
+
+def test_a_repair_that_finds_nothing_settles_what_a_later_change_put_right(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle.run(f"UPDATE TWO SET V = '{BAD}' WHERE ID = 2")
+    source.run()
+    translates(oracle)
+    oracle.run("UPDATE TWO SET V = 'whole' WHERE ID = 2")
+    source.run()
+    assert source.status("TWO").in_quarantine == 1
+    differs(source, monkeypatch)
+    assert list(source.pipeline.repair([TWO])) == []
+    source.check_current("TWO")
+    assert source.status("TWO").in_quarantine == 0
+
+
+def test_a_store_made_anew_knows_what_is_in_quarantine(oracle: Oracle, source: Source) -> None:
+    oracle.run(f"INSERT INTO TWO VALUES (3, '{BAD}')", "INSERT INTO TWO VALUES (4, 'fine')")
+    oracle.run(f"UPDATE ONE SET V = '{BAD}' WHERE ID = 1")
+    source.run()
+    before = [source.record(name) for name in ("ONE", "TWO")]
+    assert [one.in_quarantine for one in before] == [1, 1]
+    source.close()
+    for file in source.path.glob("state.db*"):
+        file.unlink()
+    assert source.pipeline.rebuild_state().is_written
+    assert [source.record(name).in_quarantine for name in ("ONE", "TWO")] == [1, 1]
+    translates(oracle, not_these=("another text",))
+    oracle.run(
+        "UPDATE ONE SET V = 'partial' WHERE ID = 1", "INSERT INTO TWO VALUES (5, 'another text')"
+    )
+    source.run()
+    assert [source.status(name).in_quarantine for name in ("ONE", "TWO")] == [2, 2]
+    assert mirror(source, "ONE")[1] == "first", "no row is made of parts"
 
 
 def test_a_new_snapshot_settles_it(oracle: Oracle, source: Source) -> None:
