@@ -17,7 +17,7 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
-from cdc_core.schema.evolution import judge, removes_rows, removes_table, replaces_segments
+from cdc_core.schema.evolution import judge, removes_rows, removes_table
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -46,7 +46,7 @@ def follow_ddl(
     """Add the new versions to ``history``; return them in the order of the redo, and the tables that a DDL ends the stream of.
 
     A DDL from before the version that the snapshot saw is skipped, and so is one that leaves the captured columns and the
-    key as they were (indexes, grants, comments, supplemental logging, other constraints).
+    key as they were (indexes, grants, comments, supplemental logging, other constraints, partitions whose rows stay the table's).
 
     Args:
         altered_after: Asked where neither the dictionary nor its times tell whether another DDL came right after one.
@@ -78,11 +78,6 @@ def _followed(
     """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was."""
     if removes_rows(row.text):
         return _end(row, "truncate", "rows were removed without redo for each")
-    if replaces_segments(row.text):
-        reason = (
-            "partitions were replaced; rows that were written to the old ones before may be missing"
-        )
-        return _end(row, "unsupported_ddl", reason)
     config = next(config for config in configs if config.table == row.table)
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)

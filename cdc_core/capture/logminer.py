@@ -30,6 +30,7 @@ from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.capture.shown_names import ShownNames, read_shown_names
 from cdc_core.capture.unlogged import unlogged_ends
+from cdc_core.capture.unnamed_rows import KnownSegments
 from cdc_core.config import LogsBy, TableConfig
 from cdc_core.errors import (
     REPORT_HINT,
@@ -59,6 +60,7 @@ from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
+from cdc_core.schema.segments import knowing
 from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
@@ -114,6 +116,7 @@ def capture_window(
         wait=wait_exponential(multiplier=0.2, max=10),
         retry_error_callback=_give_up,
     )
+    segments = KnownSegments(work.tables)
     for attempt in attempts:
         with attempt:
             with where_logminer_runs(session, logs_by):
@@ -122,9 +125,19 @@ def capture_window(
             first_scns = {thread: start.first_change for thread, start in starts.items()}
             reading = Reading(work.record.mining_low, work.positions, first_scns)
             shown = read_shown_names(session, work.tables)
+            segments.look(session)
             living = read_living(session) if work.ledger else None
             window = _Window(
-                work, configs, reading, landing, rows, shown, living, logs_by, unlogged_ignored
+                work,
+                configs,
+                reading,
+                landing,
+                rows,
+                shown,
+                living,
+                logs_by,
+                unlogged_ignored,
+                segments,
             )
             window.capture(session)
 
@@ -149,11 +162,13 @@ class _Window:
         living: Living | None,
         logs_by: LogsBy,
         unlogged_ignored: Set[TableId],
+        segments: KnownSegments,
     ) -> None:
         self._living, self._logs_by, self._unlogged_ignored = living, logs_by, unlogged_ignored
         self._before = {one.xid: one.state for one in work.ledger}
         self._ledger_after: list[OpenTransaction] = []
-        source, record, tables, opened = work.source, work.record, work.tables, work.ledger
+        source, record, tables, opened = work.source, work.record, segments.tables, work.ledger
+        self._segments = segments
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing, self._rows = tables, landing, rows
         self._names = [str(schema.table) for schema in tables]
@@ -200,6 +215,7 @@ class _Window:
                 "captured tables were renamed or dropped while their redo was read",
                 hint="The window is read again under their present names.",
             )
+        self._ends += self._unnamed(session)
         history = SchemaHistory(self._tables)
         altered_after = partial(is_altered_soon_after, session, logs_by=self._logs_by)
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs, altered_after)
@@ -243,6 +259,21 @@ class _Window:
         self._reading.again_above = None
         low = Scn(self._reading.mining_low)
         return low, *_cover(session, low, high, incarnation)
+
+    def _unnamed(self, session: OracleSession) -> list[StreamEnd]:
+        """What becomes of rows without a name that no known segment has.
+
+        Raises:
+            LogsChangedError: Some are captured tables' after all, or there may be some: the window must be read again.
+        """
+        seen = self._reader.unnamed
+        learned, doubtful = self._segments.resolve(session, seen)
+        if learned or self._segments.watch(row.text for row, _ in self._ddl):
+            raise LogsChangedError(
+                "captured tables got or lost partitions while they were read about",
+                hint="The window is read again with the rows of these.",
+            )
+        return self._segments.doubtful(session, doubtful, self._record.window)
 
     def _unlogged(self, session: OracleSession) -> list[StreamEnd]:
         low = self._record.window.scn_low
@@ -307,6 +338,7 @@ class _Window:
                         high,
                         rows=self._rows,
                         shown=self._shown,
+                        unnamed=self._segments.is_watching,
                         logs_by=self._logs_by,
                     )
                 )
@@ -412,7 +444,9 @@ class _Window:
                 )
                 for log in logs
             ),
-            schemas=tuple(history.latest(table) for table in history.tables),
+            schemas=tuple(
+                knowing(history.latest(table), self._segments.of(table)) for table in history.tables
+            ),
             schema_changes=tuple(changes),
             resetlogs_change=incarnation,
             seconds=time.monotonic() - started,

@@ -21,6 +21,7 @@ from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import CONTROL, ENDS, Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
+from cdc_core.schema.segments import in_lists
 from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}
  AND OPERATION_CODE NOT IN ({ignored}){unread}
    AND (OPERATION_CODE IN ({control}){tables}{objects})"""
+_UNNAMED = """
+   OR (TABLE_NAME IS NULL OR TABLE_NAME LIKE 'OBJ# %') AND OPERATION_CODE <> {ddl}"""
 _UNREAD = """
    AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
 _START = (
@@ -108,13 +111,15 @@ def mined_batches(
     *,
     rows: int,
     shown: ShownNames | None = None,
+    unnamed: bool = False,
     logs_by: LogsBy = "files",
 ) -> Generator[pa.RecordBatch]:
     """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
     transactions, and every row of ``tables``.
 
-    Rows are filtered by owner and name (the captured one, and the one that ``shown`` has for the table's rows), and by object
-    number too: a row that LogMiner cannot name must not be lost. Whose a row is, is decided by ``RowReader`` alone. Where
+    Rows are filtered by owner and name (the captured one, and the one that ``shown`` has for the table's rows), and by the object
+    numbers of the tables and their segments too: a row that LogMiner cannot name must not be lost. With ``unnamed`` all rows without a
+    name are given, whatever their number. Whose a row is, is decided by ``RowReader`` alone. Where
     redo is looked at again for what came late, most rows that were read before are left out here already; which of the
     others are new is decided by ``reading`` alone.
 
@@ -131,11 +136,14 @@ def mined_batches(
     container = ""
     if session.is_cdb and session.container != ROOT:
         # Inside a pluggable database the view has the rows of that one alone; that they name it is documented for the root.
-        unnamed = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
-        container = f" AND (SRC_CON_NAME = :container{unnamed})"
+        of_none = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
+        container = f" AND (SRC_CON_NAME = :container{of_none})"
         binds["container"] = session.container
-    numbers = sorted({schema.object_id for schema in tables if schema.object_id})
-    objects = f" OR DATA_OBJ# IN ({', '.join(map(str, numbers))})" if numbers else ""
+    numbers = {schema.object_id for schema in tables if schema.object_id}
+    numbers |= {number for schema in tables for number in schema.segments}
+    objects = "".join(f" OR DATA_OBJ# IN ({listed})" for listed in in_lists(numbers))
+    if unnamed:
+        objects += _UNNAMED.format(ddl=int(Operation.DDL))
     unread, unread_binds = _unread(reading)
     sql = _QUERY.format(
         unread=unread,

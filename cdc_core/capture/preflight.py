@@ -31,6 +31,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
 from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.segments import have_segments
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX
 
 VIEWS = (
@@ -58,8 +59,7 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME
   FROM ALL_TAB_COLS
  WHERE HIDDEN_COLUMN = 'NO' AND VIRTUAL_COLUMN = 'NO' AND LENGTHB(COLUMN_NAME) > :bytes AND {tables}
  ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
-_SEGMENTED = """
-SELECT OWNER, TABLE_NAME, PARTITIONED FROM ALL_TABLES WHERE (PARTITIONED = 'YES' OR IOT_TYPE = 'IOT') AND {tables}"""
+_OBJECTS_PROBE = "SELECT 1 FROM DBA_OBJECTS WHERE ROWNUM = 0"
 _UNTRANSLATED = """
 SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE
   FROM ALL_TAB_COLS
@@ -224,17 +224,21 @@ def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Itera
 
 
 def _check_segments(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
-    """Rows of a segment that is gone have no name, and the number of the segment, not of the table."""
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    for owner, name, partitioned in session.fetch_all(_SEGMENTED.format(tables=condition), binds):
-        table = TableId(owner, name)
-        kind = "partitioned" if partitioned == "YES" else "index-organised"
-        yield Finding(
-            f"{table} is {kind}: changes of a partition that is split, merged or dropped before its redo is read are lost",
-            "Let capture catch up before such DDL, then `redolake table resnapshot`; the table's own rows are captured as any other's",
-            table,
-            is_problem=False,
-        )
+    """Rows of a segment that is gone have no name: whose they are, the objects of the database tell."""
+    segmented = sorted(have_segments(session, tables))
+    if not segmented:
+        return
+    try:
+        session.fetch_all(_OBJECTS_PROBE)
+    except PreflightError:
+        for table in segmented:
+            yield Finding(
+                f"{table} has partitions or is index-organized, and the capture user may not read DBA_OBJECTS: if a partition is made "
+                "and goes again before its redo is read, the table stops",
+                f"GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS TO {session.user}",
+                table,
+                is_problem=False,
+            )
 
 
 def _check_types(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:

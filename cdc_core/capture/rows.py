@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.shown_names import ShownNames
+from cdc_core.capture.unnamed_rows import Seen, note_rows
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.identifiers import TableId
@@ -26,6 +27,8 @@ NO_TABLE = -1
 """In place of a captured table."""
 
 _NO_XID = "0" * 16
+_BY_NUMBER = "OBJ# "
+"""So begins the name, in SEG_NAME or in some releases in TABLE_NAME too, of an object that the dictionary does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,10 @@ def merged_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
 
 
 class RowReader:
-    """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches."""
+    """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches.
+
+    ``unnamed`` are the numbers of the rows that were read without a name and are of no known segment.
+    """
 
     def __init__(
         self,
@@ -108,6 +114,8 @@ class RowReader:
         }
         self._tables = [one.table for one in tables]
         self._objects = {one.object_id: at for at, one in enumerate(tables) if one.object_id}
+        self._segments = {number: at for at, one in enumerate(tables) for number in one.segments}
+        self.unnamed: dict[int, Seen] = {}
         self._owners = pa.array([one.table.owner for one in tables], pa.string())
         self._table_names = pa.array([one.table.name for one in tables], pa.string())
         self._unfinished: pa.RecordBatch | None = None
@@ -190,7 +198,7 @@ class RowReader:
         self, rows: pa.RecordBatch, operations: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int32]:
         """Position of each row's captured table: of a DDL by the name that the table had then, of a change by the name that its
-        rows have now, else by object number."""
+        rows have now, else by the table's number, and where it has no name by the number of a segment."""
         named = _Named.of(rows)
         found = named.tables(self._shown)
         is_ddl = operations == Operation.DDL
@@ -199,10 +207,14 @@ class RowReader:
         control = np.isin(operations, CONTROL)
         found[control] = NO_TABLE
         lost = (found == NO_TABLE) & ~control
-        if lost.any() and self._objects:
+        if lost.any():
             numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
-            for number, at in self._objects.items():
-                found[lost & (numbers == number)] = at
+            _give(found, lost, numbers, self._objects)
+            # Under another table's name a number is not a segment's any more.
+            lost &= (found == NO_TABLE) & named.has_none & ~is_ddl
+            _give(found, lost, numbers, self._segments)
+            lost &= found == NO_TABLE
+            note_rows(self.unnamed, numbers[lost], rows.column("scn").to_numpy()[lost])
         if is_ddl.any():
             # Recursive DDL, such as that of statistics and segment management, changes nothing that is captured.
             internal = pc.starts_with(rows.column("info"), "INTERNAL DDL").fill_null(False)
@@ -215,6 +227,7 @@ class RowReader:
         """Statements of tables that have another name now, as they were under the captured one. The name comes first in each."""
         named = _Named.of(rows)
         by_name = named.tables(self._captured)
+        rows = self._with_names(rows, tables, named.has_none)
         for at in np.unique(tables[(tables != NO_TABLE) & (by_name != tables)]).tolist():
             for owner, name in named.pairs(tables == at):
                 if TableId(owner, name) == self._tables[at]:
@@ -234,6 +247,37 @@ class RowReader:
                 )
         return rows
 
+    def _with_names(
+        self,
+        rows: pa.RecordBatch,
+        tables: npt.NDArray[np.int32],
+        has_none: npt.NDArray[np.bool_],
+    ) -> pa.RecordBatch:
+        """Statements of segments that are gone, under the captured name: they call the segment by its number."""
+        own = has_none & (tables != NO_TABLE)
+        if not own.any():
+            return rows
+        texts = rows.column("sql_redo").to_pylist()
+        numbers = rows.column("data_obj").to_pylist()
+        for at in np.flatnonzero(own).tolist():
+            if texts[at] is not None:
+                name = self._tables[tables[at]].sql
+                texts[at] = texts[at].replace(f'"UNKNOWN"."OBJ# {numbers[at]}"', name, 1)
+        place = rows.schema.get_field_index("sql_redo")
+        return rows.set_column(place, rows.schema.field(place), pa.array(texts, pa.large_string()))
+
+
+def _give(
+    found: npt.NDArray[np.int32],
+    lost: npt.NDArray[np.bool_],
+    numbers: npt.NDArray[np.int64],
+    places: Mapping[int, int],
+) -> None:
+    """Give the rows that nobody has yet to the tables of their numbers."""
+    for number in np.unique(numbers[lost]).tolist():
+        if number in places:
+            found[lost & (numbers == number)] = places[number]
+
 
 @dataclass(frozen=True, slots=True)
 class _Named:
@@ -247,6 +291,13 @@ class _Named:
     @classmethod
     def of(cls, rows: pa.RecordBatch) -> _Named:
         return cls(*_encoded(rows.column("seg_owner")), *_encoded(rows.column("table_name")))
+
+    @property
+    def has_none(self) -> npt.NDArray[np.bool_]:
+        """Per row: does LogMiner not name its table, or by a number only?"""
+        names = [*(name.startswith(_BY_NUMBER) for name in self.names), True]
+        none: npt.NDArray[np.bool_] = np.array(names, dtype=np.bool_)[self.table_codes]
+        return none
 
     def tables(self, positions: Mapping[TableId, int]) -> npt.NDArray[np.int32]:
         """Per row the position of the table that has its name, or -1."""

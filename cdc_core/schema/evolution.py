@@ -20,10 +20,7 @@ _NO_CODE = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL
 _ROWS_LOST = re.compile(
     r"^\s*TRUNCATE\b|\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
 )
-_SEGMENTS_REPLACED = re.compile(
-    r"\b(?:SPLIT|MERGE|COALESCE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
-)
-
+_PARTITIONS = re.compile(r"\b(?:SUB)?PARTITIONS?\b", re.IGNORECASE)
 _TABLE_LOST = re.compile(r"^\s*(?:DROP\s+TABLE|RENAME)\b|\bRENAME\s+TO\b", re.IGNORECASE)
 
 
@@ -137,13 +134,9 @@ def removes_rows(ddl: str) -> bool:
     return bool(_ROWS_LOST.search(_NO_CODE.sub(" ", ddl)))
 
 
-def replaces_segments(ddl: str) -> bool:
-    """Does the statement put new partitions in the place of old ones? LogMiner does not name rows of a segment that is gone.
-
-    Source: measured on 23ai by others: new partitions have object numbers of their own, and rows written to a segment that was
-    dropped before they are mined come without owner and name.
-    """
-    return _SEGMENTS_REPLACED.search(_NO_CODE.sub(" ", ddl)) is not None
+def concerns_partitions(ddl: str) -> bool:
+    """May the statement make partitions, or make them go?"""
+    return _PARTITIONS.search(_NO_CODE.sub(" ", ddl)) is not None
 
 
 def removes_table(ddl: str) -> bool:

@@ -46,6 +46,9 @@ class TableSchema:
     ``stored`` names all columns that rows hold, captured or not, in the order in which rows hold them
     (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and ``ncharset`` are the database's
     character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
+
+    ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
+    definition, but kept with it.
     """
 
     table: TableId
@@ -57,6 +60,7 @@ class TableSchema:
     stored: tuple[str, ...] = field(default=())
     charset: str = ""
     ncharset: str = ""
+    segments: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -114,4 +118,5 @@ class TableSchema:
             stored=tuple(data.get("stored", ())),
             charset=data.get("charset", ""),
             ncharset=data.get("ncharset", ""),
+            segments=tuple(data.get("segments", ())),
         )

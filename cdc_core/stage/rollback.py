@@ -16,6 +16,9 @@ ROW_ID (measured on 23ai, SecureFile and BasicFile alike). So where a transactio
 * An undo row that updates or inserts takes back the newest surviving row of its ROW_ID, which must be its inverse. If a row with
   a placeholder survives after that one, nothing shows which of the two is meant, and the transaction is not understood.
 
+**By order.** Rows of an index-organized table have no address, their undo rows neither. Undo goes back through the whole transaction, so an
+undo row takes back the table's newest surviving row, which must be its inverse. Each forward row has one undo row.
+
 What is not understood gets a problem, and whoever decodes it stops the table: an undo row without its forward row (the
 transaction's beginning is missing), with the wrong operation or order, or without a ROW_ID.
 
@@ -128,14 +131,17 @@ def surviving(rows: Sequence[RedoRow]) -> list[int]:
         NotUnderstoodError: There is an undo row of which that cannot be said.
     """
     by_statement = any(row.row_id is None and not row.is_undo for row in rows)
+    by_order = by_statement and all(row.row_id is None for row in rows)
     take_back: Callable[[_Left, RedoRow], None] = _by_statement if by_statement else _by_address
+    if by_order:
+        take_back = _by_order
     left = _Left(rows, [not row.is_undo for row in rows], by_statement)
     for place, row in enumerate(rows):
         if not row.is_undo:
             left.add(place)
             continue
         try:
-            if row.row_id is None:
+            if row.row_id is None and not by_order:
                 raise NotUnderstoodError("an undo row has no ROW_ID", ROW_ID_UNKNOWN)
             take_back(left, row)
         except NotUnderstoodError as error:
@@ -146,6 +152,12 @@ def surviving(rows: Sequence[RedoRow]) -> list[int]:
 
 def _by_address(left: _Left, undo: RedoRow) -> None:
     left.alive[left.newest(left.of_row_id.get(undo.row_id, []))] = False
+
+
+def _by_order(left: _Left, undo: RedoRow) -> None:
+    at = left.newest(left.order)
+    _refuse_other(left, at, undo)
+    left.alive[at] = False
 
 
 def _by_statement(left: _Left, undo: RedoRow) -> None:
@@ -164,9 +176,13 @@ def _by_statement(left: _Left, undo: RedoRow) -> None:
     at = left.newest(left.of_row_id.get(undo.row_id, []))
     if left.is_behind(left.unplaced, at):
         raise NotUnderstoodError("a row without ROW_ID survives the one that is undone")
+    _refuse_other(left, at, undo)
+    left.alive[at] = False
+
+
+def _refuse_other(left: _Left, at: int, undo: RedoRow) -> None:
     if left.rows[at].operation != UNDONE_BY.get(Operation(undo.operation)):
         raise NotUnderstoodError("an undo row is not the inverse of its forward row")
-    left.alive[at] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
@@ -65,6 +66,18 @@ def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: st
             ddl=ddl,
         )
     )
+
+
+def keep_segments(connection: Connection, source: str, schema: TableSchema) -> None:
+    """Add what a version knows of its table's segments to the stored one, inside the caller's transaction."""
+    place = and_(_is(source, schema.table), VERSIONS.c.scn_from == schema.scn_from)
+    row = connection.execute(select(VERSIONS).where(place)).mappings().first()
+    if row is None:
+        return
+    stored = _version_from_row(row)
+    known = knowing(stored.schema, schema.segments)
+    if known is not stored.schema:
+        put_schema(connection, source, known, stored.ddl)
 
 
 def _is(source: str, table: TableId) -> Any:

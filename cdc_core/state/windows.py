@@ -39,7 +39,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.ledger import first_open_ordinal, replace_ledger, same_ledger
-from cdc_core.state.schemas import put_schema
+from cdc_core.state.schemas import keep_segments, put_schema
 from cdc_core.state.sources import is_table, put_table, source_row, table_row
 from cdc_core.state.streams import end_stream
 from cdc_core.state.tables import TABLES, WINDOW_TABLES, WINDOWS
@@ -262,6 +262,8 @@ class WindowQueries:
             replace_ledger(connection, source, ledger)
             for change in manifest.schema_changes:
                 put_schema(connection, source, change.schema, change.ddl)
+            for schema in manifest.schemas:
+                keep_segments(connection, source, schema)
             for end in manifest.left:
                 end_stream(connection, source, manifest.ordinal, end, self._database.now())
 

@@ -12,6 +12,10 @@ GRANT FLASHBACK ON SYS.ALL_INDEXES TO C##REDOLAKE;
 GRANT FLASHBACK ON SYS.ALL_IND_COLUMNS TO C##REDOLAKE;
 GRANT FLASHBACK ON SYS.ALL_OBJECTS TO C##REDOLAKE;
 
+-- Partitioned and index-organized tables: whose rows of a partition were that is gone before its redo is read. Without it, a partition
+-- that is made and goes again between two windows stops its table:
+GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS TO C##REDOLAKE;
+
 -- Tables with row-level security (VPD) or Data Redaction: snapshots must read the rows and values that the redo has.
 -- The first grant shows only whether there is any redaction:
 GRANT SELECT ON SYS.REDACTION_POLICIES TO C##REDOLAKE;

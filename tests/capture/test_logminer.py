@@ -74,6 +74,7 @@ def answers(**more: Any) -> dict[str, Any]:
         "UNRECOVERABLE_CHANGE#": [],
         "END_RESETLOGS_SCN": [(None,)],
         "FROM ALL_TABLES": [],
+        "P.OBJECT_NAME = T.OBJECT_NAME": [],
         "OBJECT_ID IN": [("HR", "EMP", 501), ("HR", "Dept", 502)],
         "LAST_DDL_TIME <=": [],
         "VALIDATED <> 'VALIDATED'": [],
@@ -313,8 +314,7 @@ def test_ddl_that_changes_nothing_captured_is_passed_over(landing: LandingStore)
 REFUSED_DDL = [
     pytest.param("truncate table emp", dictionary(COLUMNS), "without redo", id="truncate"),
     pytest.param(
-        "alter table emp split partition p at (5)", dictionary(COLUMNS), "partitions were replaced",
-        id="split-partition",
+        "alter table emp exchange partition p with table x", dictionary(COLUMNS), "without redo", id="exchange-partition",
     ),
     pytest.param(
         "alter table emp rename column id to other",

@@ -228,9 +228,10 @@ def test_each_problem_comes_with_what_mends_it(
         pytest.param(
             {"'VECTOR'": [("HR", "EMP", "DOC", "JSON")]}, "DOC of type JSON", id="untranslated-type"
         ),
-        pytest.param({"PARTITIONED": [("HR", "EMP", "YES")]}, "is partitioned", id="partitioned"),
         pytest.param(
-            {"PARTITIONED": [("HR", "EMP", "NO")]}, "is index-organised", id="index-organised"
+            {"PARTITIONED": [("HR", "EMP")], "FROM DBA_OBJECTS": NO_VIEW},
+            "may not read DBA_OBJECTS",
+            id="segments-of-which-one-may-not-see-whose-they-are",
         ),
         pytest.param(
             {"ARCHIVE_DEST_STATUS": NO_VIEW},

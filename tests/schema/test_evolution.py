@@ -11,11 +11,11 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.evolution import (
     AddColumn,
     RedefineColumn,
+    concerns_partitions,
     held_by,
     judge,
     removes_rows,
     removes_table,
-    replaces_segments,
 )
 from cdc_core.schema.table import Column, TableSchema
 
@@ -118,18 +118,18 @@ def test_ddl_that_removes_rows_is_known_by_its_text(ddl: str, removes: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("ddl", "replaces"),
+    ("ddl", "concerns"),
     [
         ("ALTER TABLE emp SPLIT PARTITION p1 AT (5) INTO (PARTITION a, PARTITION b)", True),
         ("alter table emp merge subpartitions a, b", True),
-        ("ALTER TABLE emp COALESCE PARTITION", True),
-        ("ALTER TABLE emp ADD PARTITION p2 VALUES LESS THAN (9)", False),
-        ("ALTER TABLE emp MOVE PARTITION p1", False),
+        ("alter table emp modify partition by hash (id) partitions 4 online", True),
+        ("ALTER TABLE emp ADD (part_no NUMBER)", False),
         ("COMMENT ON TABLE emp IS 'split partition'", False),
+        ('alter table emp add ("PARTITION" number)', False),
     ],
 )
-def test_ddl_that_replaces_segments_is_known_by_its_text(ddl: str, replaces: bool) -> None:
-    assert replaces_segments(ddl) is replaces
+def test_ddl_that_may_make_partitions_is_known_by_its_text(ddl: str, concerns: bool) -> None:
+    assert concerns_partitions(ddl) is concerns
 
 
 @pytest.mark.parametrize(

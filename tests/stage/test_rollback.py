@@ -100,6 +100,15 @@ def test_what_survives_is_what_savepoints_left(seed: int) -> None:
     assert found == made.effective
 
 
+@given(st.integers(0, 10**9))
+def test_rows_without_any_address_are_taken_back_by_their_order(seed: int) -> None:
+    made = transaction(seed)
+    if made.lobs:
+        return
+    bare = [RedoRow(row.operation, None, row.is_undo) for row in made.rows]
+    assert surviving(bare) == made.effective
+
+
 def test_a_transaction_without_lob_updates_is_never_refused() -> None:
     refused = 0
     for seed in range(2000):
@@ -146,6 +155,10 @@ def row(text: str) -> RedoRow:
         pytest.param("i? -u1", None, id="undo-of-nothing"),
         pytest.param("-d1", None, id="undo-without-beginning"),
         pytest.param("i1 -d?", None, id="undo-without-address"),
+        pytest.param("i? u? d? -i? -u?", "i?", id="rows-without-addresses-by-order"),
+        pytest.param("i? i? -d? u? -u? -d?", "", id="rows-without-addresses-taken-back-twice"),
+        pytest.param("i? u? -d?", None, id="rows-without-addresses-of-another-order"),
+        pytest.param("i? -d? -d?", None, id="rows-without-addresses-one-too-many"),
     ],
 )
 def test_undo_by_statement(text: str, left: str | None) -> None:

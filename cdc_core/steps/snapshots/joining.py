@@ -24,6 +24,7 @@ from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.evolution import held_by, judge
+from cdc_core.schema.segments import knowing, with_segments
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.source import Start
@@ -80,6 +81,7 @@ def join_tables(
                 schema = read_table_schema(
                     session, ctx.config.table(table), scn=start.snapshot_scn, before=before[table]
                 )
+                schema = with_segments(session, schema)
                 if fresh or not _fits(ctx, schema):
                     record = replace(record, generation=record.generation + 1)
                 ctx.store.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
@@ -196,6 +198,7 @@ def _plan_chunks(ctx: Context, session: OracleSession, record: TableRecord) -> l
     assert name is not None
     before = ctx.store.schema_at(ctx.source, record.table, scn)
     schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
+    schema = knowing(with_segments(session, schema), before.segments if before else ())
     ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
     chunks = [
         ChunkRecord(

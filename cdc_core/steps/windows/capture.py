@@ -13,6 +13,7 @@ from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context, seconds_since
@@ -127,7 +128,8 @@ def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:
 
 
 def _schema(ctx: Context, table: TableRecord, record: WindowRecord) -> TableSchema:
-    """The definition at the window's lower end; of a table that joins with it, the one that its snapshot reads."""
+    """The definition at the window's lower end; of a table that joins with it, the one that its snapshot reads. With it every segment
+    that the table is known to have had, since rows come late."""
     at = max(record.window.scn_low, table.snapshot_scn or Scn(0))
     schema = ctx.store.schema_at(ctx.source, table.table, at)
     if schema is None:
@@ -137,4 +139,6 @@ def _schema(ctx: Context, table: TableRecord, record: WindowRecord) -> TableSche
             table=table.table,
             window=record.window.key,
         )
+    for version in ctx.store.schema_versions(ctx.source, table.table):
+        schema = knowing(schema, version.schema.segments)
     return ctx.visible(schema)
