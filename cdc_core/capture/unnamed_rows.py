@@ -136,7 +136,7 @@ class KnownSegments:
                 Scn(max(window.scn_low, first - 1)),
                 f"{rows} rows of a segment that is gone may be the table's, and Oracle does not show any more whose it was "
                 f"(scn={first}, object={min(seen)})",
-                f"`redolake table resnapshot {one.table}` takes the table in again; capture more often than partitions go, and "
+                f"`redolake table resnapshot {one.table.argument}` takes the table in again; capture more often than partitions go, and "
                 "GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS, so that it does not happen again.",
                 "unsupported_ddl",
             )
