@@ -19,6 +19,10 @@ from cdc_core.model.patterns import TablePattern
 from cdc_core.model.streams import Trouble
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+HeldAs = Annotated[
+    str,
+    Field(pattern=r"^(text|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\))$"),
+]
 
 
 _SECRET_PARAMETER = re.compile(r"(?i)\b\w*passw(or)?d\s*=|\bpwd\s*=")
@@ -134,6 +138,11 @@ class TableConfig(ConfigModel):
     columns_exclude: tuple[str, ...] = ()
     """Columns that are not captured, for example of types that are not supported. Of a pattern: in every table that has them;
     columns of types that are not supported are left out by themselves."""
+
+    columns_as: dict[str, HeldAs] = Field(default_factory=dict)
+    """What the lake holds columns as, in place of the type mapping: ``text`` for a NUMBER, FLOAT, DATE or TIMESTAMP as exact text;
+    ``decimal(p,s)`` for a NUMBER or FLOAT whose values all fit, others are errors; ``double`` for one that may be rounded. Not for
+    columns of the key. Of a pattern: in every table that has them."""
 
     key: tuple[str, ...] = ()
     """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a

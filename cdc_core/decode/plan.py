@@ -10,7 +10,14 @@ from functools import lru_cache
 import pyarrow as pa
 
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.schema.types import Printed, arrow_type, is_number_text, is_timestamp_text, printed_as
+from cdc_core.schema.types import (
+    NUMBER_TYPES,
+    Printed,
+    arrow_type,
+    is_number_text,
+    is_timestamp_text,
+    printed_as,
+)
 
 NATIONAL_TYPES = frozenset({"NCHAR", "NVARCHAR2", "NCLOB"})
 """Types whose text is in the national character set."""
@@ -43,7 +50,7 @@ class Kind(IntEnum):
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
     """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type; ``charset`` is
-    Oracle's name of the character set of its text."""
+    Oracle's name of the character set of its text, ``is_number`` says that its stored bytes are a NUMBER."""
 
     name: str
     kind: Kind
@@ -51,6 +58,7 @@ class ColumnPlan:
     precision: int
     scale: int
     charset: str = ""
+    is_number: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,7 @@ def plan_column(column: Column, schema: TableSchema | None = None) -> ColumnPlan
         precision=held.precision if is_decimal else 0,
         scale=held.scale if is_decimal else 0,
         charset=_charset(column, schema) if schema else "",
+        is_number=column.data_type in NUMBER_TYPES,
     )
 
 

@@ -55,9 +55,9 @@ def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
     Raises:
         LiteralRefusedError: The bytes are not a value of the column's type, or its character set is not known.
     """
+    if column.is_number:
+        return Bare(number_text(stored))
     match column.kind:
-        case Kind.INT64 | Kind.DECIMAL | Kind.NUMBER:
-            return Bare(number_text(stored))
         case Kind.TEXT | Kind.CLOB:
             return Quoted(_text(stored, column.charset))
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_TEXT:

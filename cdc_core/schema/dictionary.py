@@ -159,8 +159,14 @@ def schema_from_rows(
         _refuse_unknown(
             config, "columns_exclude", config.columns_exclude, [row[0] for row in columns]
         )
-    captured = tuple(column for column in usable if column.name not in config.columns_exclude)
+        _refuse_unknown(config, "columns_as", list(config.columns_as), [row[0] for row in columns])
+    captured = tuple(
+        replace(column, held_as=config.columns_as.get(column.name, ""))
+        for column in usable
+        if column.name not in config.columns_exclude
+    )
     key = _key(config, captured, primary_key, unique_indexes)
+    _refuse_held_keys(config, key)
     excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))
     sets = character_sets or {}
     return TableSchema(
@@ -267,6 +273,17 @@ def _stored(columns: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
 def _default(text: str | None) -> str | None:
     stripped = (text or "").strip()
     return None if stripped.upper() in {"", "NULL"} else stripped
+
+
+def _refuse_held_keys(config: TableConfig, key: Sequence[str]) -> None:
+    named = [name for name in key if name in config.columns_as]
+    if named:
+        raise ConfigError(
+            "columns_as names columns of the key",
+            hint="Leave them out there: keys have the types of the type mapping.",
+            table=config.table,
+            columns=", ".join(named),
+        )
 
 
 def _key(

@@ -18,7 +18,8 @@ class Column:
     """A column as ALL_TAB_COLS has it.
 
     ``data_type`` is Oracle's own text (``NUMBER``, ``VARCHAR2``, ``TIMESTAMP(6)``). ``char_length`` is in characters,
-    ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without one.
+    ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without one. ``held_as`` is what the configuration wants
+    the lake to hold it as (``columns_as``), empty for the type table's own answer.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Column:
     scale: int | None
     nullable: bool
     default: str | None = None
+    held_as: str = ""
 
     @property
     def is_lob(self) -> bool:

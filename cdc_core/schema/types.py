@@ -34,6 +34,9 @@ Arrow in the Gregorian one: the day of the week and the distance to later days d
 client that makes a date of Oracle's fields. A label that the Gregorian calendar lacks (29 February 1500, the years before
 Christ) is a :class:`~cdc_core.errors.DecodeError` on both paths, never another day.
 
+``columns_as`` of a table holds a NUMBER or FLOAT as ``text`` (canonical), ``decimal(p,s)`` or ``double``, and a DATE or TIMESTAMP as
+``text`` ('YYYY-MM-DD HH24:MI:SS.FF9').
+
 Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; the way out is ``columns_exclude``.
 """
 
@@ -54,6 +57,8 @@ MICROSECOND_DIGITS = 6
 TEXT_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB", "ROWID"})
 _TIMESTAMP = re.compile(r"TIMESTAMP\((\d)\)\Z")
 _TIMESTAMP_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9"
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+NUMBER_TYPES = frozenset({"NUMBER", "FLOAT"})
 _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
 
 
@@ -77,6 +82,8 @@ def arrow_type(column: Column) -> pa.DataType:
         UnsupportedTypeError: The type is not captured.
     """
     data_type = column.data_type
+    if column.held_as:
+        return _held_type(column)
     if data_type in TEXT_TYPES:
         return pa.string()
     if data_type == "NUMBER":
@@ -96,6 +103,22 @@ def arrow_type(column: Column) -> pa.DataType:
     if found := _TIMESTAMP.match(data_type):
         return pa.timestamp("us") if int(found[1]) <= MICROSECOND_DIGITS else pa.string()
     raise _unsupported(column, _REASONS.get(data_type, "this type is not captured"))
+
+
+def _held_type(column: Column) -> pa.DataType:
+    """What ``columns_as`` makes of the column."""
+    is_number = column.data_type in NUMBER_TYPES
+    if column.held_as == "text" and (is_number or _is_moment(column)):
+        return pa.string()
+    if column.held_as == "double" and is_number:
+        return pa.float64()
+    if is_number and (found := _DECIMAL.fullmatch(column.held_as)):
+        return pa.decimal128(int(found[1]), int(found[2]))
+    raise _unsupported(column, f"columns_as does not hold this type as {column.held_as}")
+
+
+def _is_moment(column: Column) -> bool:
+    return column.data_type == "DATE" or _TIMESTAMP.match(column.data_type) is not None
 
 
 _REASONS = {
@@ -132,13 +155,18 @@ def _unsupported(column: Column, message: str) -> UnsupportedTypeError:
 
 def is_number_text(column: Column) -> bool:
     """Is the column held as canonical number text (FLOAT, and NUMBER that no decimal of 38 digits holds)?"""
-    if column.data_type == "NUMBER":
-        return bool(_number_type(column) == pa.string())
-    return column.data_type == "FLOAT"
+    return column.data_type in NUMBER_TYPES and bool(arrow_type(column) == pa.string())
+
+
+def is_read_as_bytes(column: Column) -> bool:
+    """Does the snapshot path read the column's numbers in Oracle's own bytes?"""
+    return is_number_text(column) or (column.data_type in NUMBER_TYPES and bool(column.held_as))
 
 
 def is_timestamp_text(column: Column) -> bool:
     """Is the column held as text with nine fractional digits (TIMESTAMP(7) to TIMESTAMP(9))?"""
+    if column.held_as == "text" and _is_moment(column):
+        return True
     found = _TIMESTAMP.match(column.data_type)
     return bool(found) and int(found[1]) > MICROSECOND_DIGITS if found else False
 
@@ -173,14 +201,15 @@ def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeEr
 def select_expression(column: Column) -> str:
     """How the snapshot path selects the column, so that the driver's Arrow fetch loses nothing.
 
-    A NUMBER that is held as text goes as its own bytes (:func:`cdc_core.decode.values.number_text` prints them), since the
+    A NUMBER that is held as text, or by ``columns_as``, goes as its own bytes (:func:`cdc_core.decode.values.number_text` prints them), since the
     driver would make it a double and TO_CHAR may round; TIMESTAMP(7-9) and what else is held as text goes as Oracle prints it.
     """
     name = quote(column.name)
-    if is_number_text(column):
+    if is_read_as_bytes(column):
         return f"SYS.UTL_RAW.CAST_FROM_NUMBER({name}) AS {name}"
     if is_timestamp_text(column):
-        return f"TO_CHAR({name}, '{_TIMESTAMP_TEXT_FORMAT}') AS {name}"
+        moment = f"CAST({name} AS TIMESTAMP(9))" if column.data_type == "DATE" else name
+        return f"TO_CHAR({moment}, '{_TIMESTAMP_TEXT_FORMAT}') AS {name}"
     match printed_as(column):
         case Printed.ZONED:
             return f"TO_CHAR({name}, '{_ZONED_TEXT_FORMAT}') AS {name}"

@@ -12,17 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
+from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession, no_such_day
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import (
     Printed,
     arrow_schema,
     empty_lob_expression,
-    is_number_text,
+    is_read_as_bytes,
     is_timestamp_text,
     printed_as,
     select_expression,
@@ -128,7 +129,7 @@ def _driver_schema(schema: TableSchema, wanted: pa.Schema) -> pa.Schema:
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     fields = [
         field.with_type(
-            pa.large_binary() if is_number_text(column) else large.get(field.type, field.type)
+            pa.large_binary() if is_read_as_bytes(column) else large.get(field.type, field.type)
         )
         for column, field in zip(schema.columns, wanted, strict=True)
     ]
@@ -144,8 +145,8 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.
     for column, array, field in zip(
         schema.columns, batch.columns[: len(schema.columns)], wanted, strict=True
     ):
-        if is_number_text(column):
-            array = _number_text(array)
+        if is_read_as_bytes(column):
+            array = _numbers(_number_text(array), column, field.type)
         elif column.is_lob:
             nothing = b"" if pa.types.is_binary(field.type) else ""
             is_empty = pc.is_valid(next(emptiness))
@@ -171,6 +172,22 @@ def _unsigned_timestamps(printed: pa.Array) -> pa.Array:
         except ValueError as error:
             raise no_such_day() from error
     return pc.utf8_slice_codeunits(printed, 1)
+
+
+def _numbers(text: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
+    """Canonical text as the type that the lake has.
+
+    Raises:
+        DecodeError: A number does not fit.
+    """
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid:
+        raise DecodeError(
+            f"a number does not fit into what columns_as holds its column as, {column.held_as}",
+            hint="Name a larger decimal, text or double there; `redolake table resnapshot` with --fresh begins new Delta tables.",
+            column=column.name,
+        ) from None
 
 
 def _canonical(printed: pa.Array, kind: Printed) -> pa.Array:

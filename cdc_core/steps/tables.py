@@ -256,7 +256,7 @@ def _follow_columns(ctx: Context, config: TableConfig) -> None:
         return
     latest = versions[-1].schema
     if config.key and config.key != latest.key:
-        _stop_for_key(
+        _stop_for_fresh(
             ctx,
             config,
             latest,
@@ -264,7 +264,16 @@ def _follow_columns(ctx: Context, config: TableConfig) -> None:
         )
         return
     if set(config.columns_exclude) & set(latest.key):
-        _stop_for_key(ctx, config, latest, "columns_exclude names columns of the key")
+        _stop_for_fresh(ctx, config, latest, "columns_exclude names columns of the key")
+        return
+    held = [
+        column.name
+        for column in latest.columns
+        if column.held_as != config.columns_as.get(column.name, "")
+    ]
+    if held:
+        reason = f"columns_as names other types than the Delta tables have: {', '.join(held)}"
+        _stop_for_fresh(ctx, config, latest, reason)
         return
     again = _asked_for_again(ctx, config)
     if again and ctx.store.remark(
@@ -304,13 +313,13 @@ def _asked_for_again(ctx: Context, config: TableConfig) -> list[str]:
     return [name for name in now.column_names if name in latest.excluded]
 
 
-def _stop_for_key(ctx: Context, config: TableConfig, latest: TableSchema, reason: str) -> None:
+def _stop_for_fresh(ctx: Context, config: TableConfig, latest: TableSchema, reason: str) -> None:
     last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
     ctx.store.stop_table(
         ctx.source,
         config.table,
         reason=reason,
-        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` puts the table into new Delta tables under another key.",
+        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` puts the table into new Delta tables.",
         scn=last[0].window.scn_high if last else latest.scn_from,
         asked_by="configuration",
     )

@@ -22,6 +22,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "tables[].name": ("table.include.list",),
     "tables[].exclude": ("table.exclude.list",),
     "tables[].columns_exclude": ("column.exclude.list",),
+    "tables[].columns_as": ("decimal.handling.mode", "time.precision.mode"),
     "tables[].key": ("message.key.columns",),
     "policies.on_undecodable": ("event.processing.failure.handling.mode",),
     "capture.type": ("database.connection.adapter",),

@@ -41,8 +41,10 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
 class Paths:
     """Reads one table by both paths; made before the table's rows are written."""
 
-    def __init__(self, oracle: Database, path: Path, table: str) -> None:
-        self.config = oracle.config(path, table)
+    def __init__(self, oracle: Database, path: Path, table: str, **more: Any) -> None:
+        found = oracle.config(path, table)
+        [named] = found.tables
+        self.config = found.model_copy(update={"tables": (named.model_copy(update=more),)})
         self.session = oracle.capture_session(self.config)
         self.start = current_scn(self.session)
 

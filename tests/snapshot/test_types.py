@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from cdc_core.decode.plan import Kind, plan_table
+from cdc_core.errors import DecodeError
 from cdc_core.model.scn import Scn
 from cdc_core.schema import types
 from cdc_core.schema.dictionary import read_table_schema
@@ -149,6 +151,60 @@ def _labels() -> set[str]:
 def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
     with open_backend(request.param) as oracle:
         yield oracle
+
+
+HELD: dict[str, dict[str, tuple[list[str], list[object]]]] = {
+    "text": {
+        "NUMBER(10,2)": (["1.50", "-0.01"], ["1.5", "-0.01"]),
+        "DATE": (["DATE '1999-12-31'"], ["1999-12-31 00:00:00.000000000"]),
+        "TIMESTAMP(6)": (
+            ["TIMESTAMP '2001-02-03 04:05:06.5'"],
+            ["2001-02-03 04:05:06.500000000"],
+        ),
+    },
+    "decimal(20,4)": {
+        "NUMBER": (["1.25", "-9E15"], [Decimal("1.2500"), Decimal("-9000000000000000.0000")]),
+        "FLOAT": (["0.5"], [Decimal("0.5000")]),
+    },
+    "double": {
+        "NUMBER": (
+            ["0.1", "1E125", "-1E-130", "12345678901234567891"],
+            [0.1, 1e125, -1e-130, 12345678901234567891.0],
+        ),
+        "NUMBER(38,10)": (["1.0000000001"], [1.0000000001]),
+    },
+}
+"""What ``columns_as`` makes of columns: literals, and the values in the lake."""
+
+
+@pytest.mark.parametrize(
+    ("held_as", "declaration"), [(held, one) for held, cases in HELD.items() for one in cases]
+)
+def test_a_column_is_held_as_the_configuration_says(
+    oracle: Database, tmp_path: Path, held_as: str, declaration: str
+) -> None:
+    literals, values = HELD[held_as][declaration]
+    table = f"HELD_{list(HELD).index(held_as)}_{list(HELD[held_as]).index(declaration)}"
+    oracle.run(f"CREATE TABLE {table} (ID NUMBER(5) PRIMARY KEY, V {declaration})")
+    paths = Paths(oracle, tmp_path, table, columns_as={"V": held_as})
+    rows = [f"({at}, {literal})" for at, literal in enumerate([*literals, "NULL"])]
+    oracle.run(*(f"INSERT INTO {table} VALUES {row}" for row in rows))
+    snapshot = paths.snapshot()
+    assert [row["V"] for row in snapshot] == [*values, None]
+    assert repr(paths.log()) == repr(snapshot)
+
+
+def test_a_number_that_does_not_fit_the_decimal_is_refused_on_both_paths(
+    oracle: Database, tmp_path: Path
+) -> None:
+    for at, number in enumerate(("1.23456", "1E17")):
+        oracle.run(f"CREATE TABLE UNFIT_{at} (ID NUMBER(5) PRIMARY KEY, V NUMBER)")
+        paths = Paths(oracle, tmp_path, f"UNFIT_{at}", columns_as={"V": "decimal(20,4)"})
+        oracle.run(f"INSERT INTO UNFIT_{at} VALUES (1, {number})")
+        with pytest.raises(DecodeError, match="columns_as"):
+            paths.snapshot()
+        with pytest.raises(DecodeError):
+            paths.log()
 
 
 def test_every_row_of_the_type_table_has_cases() -> None:

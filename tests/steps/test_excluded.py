@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ConfigError, PreflightError
 from oracle_embedded.redo import Wart
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -235,3 +236,26 @@ def test_another_key_asks_for_new_delta_tables(oracle: Oracle, source: Source) -
     source.configure({"name": "T", "columns_exclude": ["ID"]}, "U")
     source.run()
     assert source.record("T").state == "failed"
+
+
+def test_a_column_held_otherwise_needs_fresh_delta_tables(oracle: Oracle, tmp_path: Path) -> None:
+    """A configuration that asks for another type stops the table until it is read into new ones."""
+    oracle.run("CREATE TABLE V (ID NUMBER(9) PRIMARY KEY, N NUMBER)", "INSERT INTO V VALUES (1, 2)")
+    with source_of(oracle, tmp_path, "V") as source:
+        source.run()
+        source.configure({"name": "V", "columns_as": {"N": "decimal(12,2)"}})
+        source.run()
+        assert source.record("V").state == "failed"
+        assert "columns_as" in source.record("V").reason
+        source.pipeline.resnapshot_tables([table_id("V")], fresh=True)
+        oracle.run("INSERT INTO V VALUES (7, 1.5)")
+        source.run()
+        assert source.lake.image(table_id("V")) == [(1, Decimal("2.00")), (7, Decimal("1.50"))]
+
+
+def test_a_column_of_the_key_is_held_as_it_is(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE V (ID NUMBER(9) PRIMARY KEY, N NUMBER)")
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "V", "columns_as": {"ID": "double"}})
+        with pytest.raises(PreflightError, match="columns_as names columns of the key"):
+            source.run()
