@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any, Self
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import SourceConfig
+from cdc_core.errors import CdcError
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
@@ -48,6 +50,8 @@ from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
 from cdc_core.steps.windows.recapture import Recapture
+
+_LOG = logging.getLogger(__name__)
 
 
 class Pipeline:
@@ -363,11 +367,27 @@ class Pipeline:
     def run_once(self) -> Iterator[StepReport]:
         """Everything that there is to do now: the first snapshot, waiting signals, windows to the present; then the tables that
         policies let join again."""
-        yield from self.run_snapshot()
+        yield from self._with_windows(self.run_snapshot())
         self.take_signals()
-        yield from self.run_snapshot()
+        yield from self._with_windows(self.run_snapshot())
         yield from self.run_windows()
         self.follow_policies()
         if any(record.state == "snapshotting" for record in self.records.tables()):
-            yield from self.run_snapshot()
+            yield from self._with_windows(self.run_snapshot())
             yield from self.run_windows()
+
+    def _with_windows(self, chunks: Iterator[StepReport]) -> Iterator[StepReport]:
+        """Carry chunks, and after each one the windows of the tables that are behind their own snapshot: a long snapshot delays
+        nobody else. What stops a window stops no snapshot: it is told when the chunks are done and windows are tried again."""
+        is_stopped = False
+        for report in chunks:
+            yield report
+            if report.kind != "chunk-applied" or is_stopped:
+                continue
+            if all(record.state != "ready" for record in self.records.tables()):
+                continue
+            try:
+                yield from self.run_windows()
+            except CdcError as error:
+                is_stopped = True
+                _LOG.warning("windows wait for the snapshot to end: %s", error)

@@ -36,7 +36,7 @@ def lake(open_lake: Any, source: Source, row: Any) -> Any:
     """Orders 1 to 9 by a first snapshot; the next window begins behind it."""
     tx = source.begin()
     for i in range(1, 10):
-        tx.insert(row(i), row_id=f"ROW{i}")
+        tx.insert(row(i), row_id=f"AAASuZROW{i}")
     tx.commit()
     lake = open_lake()
     source.chunk().apply(lake)
@@ -52,12 +52,12 @@ def refuse(tx: Transaction) -> None:
 def first_window(source: Source, row: Any) -> Window:
     """An insert, an update and a delete go into quarantine; another insert does not."""
     tx = source.begin()
-    tx.insert(row(20), row_id="ROW20")
+    tx.insert(row(20), row_id="AAASuZROW20")
     refuse(tx)
-    tx.insert(row(21), row_id="ROW21")
-    tx.update("ROW4", {"NAME": "lost"})
+    tx.insert(row(21), row_id="AAASuZROW21")
+    tx.update("AAASuZROW4", {"NAME": "lost"})
     refuse(tx)
-    tx.delete("ROW3")
+    tx.delete("AAASuZROW3")
     refuse(tx)
     tx.commit()
     return source.cut()
@@ -66,16 +66,16 @@ def first_window(source: Source, row: Any) -> Window:
 def second_window(source: Source, row: Any) -> Window:
     """Whole changes of the rows in quarantine, partial ones of 4 and of another row, and a key that comes back in one window."""
     tx = source.begin()
-    tx.update("ROW20", {"NAME": "whole", "NOTE": "whole"})
-    tx.insert(row(3, "new"), row_id="ROW3B")
-    tx.update("ROW4", {"AMOUNT": 4})
-    tx.update("ROW5", {"NAME": "partial"})
-    tx.delete("ROW6")
+    tx.update("AAASuZROW20", {"NAME": "whole", "NOTE": "whole"})
+    tx.insert(row(3, "new"), row_id="AAASuZROW3B")
+    tx.update("AAASuZROW4", {"AMOUNT": 4})
+    tx.update("AAASuZROW5", {"NAME": "partial"})
+    tx.delete("AAASuZROW6")
     tx.commit()
     tx = source.begin()
-    tx.insert(row(6, "again"), row_id="ROW6B")
+    tx.insert(row(6, "again"), row_id="AAASuZROW6B")
     refuse(tx)
-    tx.update("ROW6B", {"NAME": "whole", "NOTE": "whole"})
+    tx.update("AAASuZROW6B", {"NAME": "whole", "NOTE": "whole"})
     tx.commit()
     return source.cut()
 

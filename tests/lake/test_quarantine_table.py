@@ -30,7 +30,7 @@ def rows(window: int, *ordinals: int) -> pa.Table:
     found = [
         {
             "_cdc_window": window, "_cdc_ordinal": one, "_cdc_commit_scn": window - 1, "operation": "INSERT",
-            "_cdc_row_id": f"ROW{place}" if place else None, "reason": "unreadable", "sql_redo": "insert …",
+            "_cdc_row_id": f"AAASuZROW{place}" if place else None, "reason": "unreadable", "sql_redo": "insert …",
         }
         for place, one in enumerate(ordinals)
     ]  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 from cdc_core.errors import DecodeError, LakeError, NotYetError, StoreUnavailableError
 from cdc_core.model.identifiers import TableId
+from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -272,6 +273,40 @@ def test_a_table_joins_late_while_windows_go_on(oracle: Oracle, source: Source) 
         if change["_cdc_op"] == "c"
     ]
     assert sorted(change["after"]["ID"] for change in rows) == [4, 10, 11]
+
+
+def test_windows_go_on_between_the_chunks_of_a_table_that_joins(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """A snapshot may last for hours: the other tables stay current all the time."""
+    oracle.run("INSERT INTO LATE SELECT LEVEL + 1, 'first' FROM DUAL CONNECT BY LEVEL <= 350")
+    with source_of(oracle, tmp_path, "ONE", "TWO", snapshot={"chunk_rows": 100}) as source:
+        source.run()
+        source.configure("ONE", "TWO", "LATE")
+        current = []
+        for report in source.pipeline.run_once():
+            if report.kind == "chunk-applied":
+                oracle.run(f"INSERT INTO ONE VALUES ({len(current) + 100}, 'meanwhile')")
+                oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+                current.append(len(source.lake.image(table_id("ONE"))))
+        assert current == list(range(1, len(current) + 1)), (
+            "each chunk finds what came before the last one"
+        )
+        assert len(current) == 4
+        source.run()
+        source.check_current("ONE", "TWO", "LATE")
+
+
+def test_a_window_that_is_stopped_stops_no_snapshot(oracle: Oracle, source: Source) -> None:
+    """It is tried again behind the chunks, and told then."""
+    source.configure("ONE", "TWO", "LATE")
+    oracle.run("INSERT INTO ONE VALUES (2, 'x')")
+    source.lake.fail(table_id("ONE"), StoreUnavailableError("landing is full"), times=9)
+    source.lake.fail(table_id("TWO"), StoreUnavailableError("landing is full"), times=9)
+    with pytest.raises(StoreUnavailableError):
+        source.run()
+    assert source.record("LATE").state == "ready"
+    assert source.lake.image(table_id("LATE")) == [(1, "first")]
 
 
 def test_what_ended_before_the_snapshot_is_not_read_again(oracle: Oracle, source: Source) -> None:
