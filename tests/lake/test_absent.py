@@ -62,6 +62,24 @@ def test_lobs_follow_their_row_through_changes_of_key(
     assert filled.mirror_version_at(source.schema.table, window.scn_high) == version
 
 
+def test_lobs_that_are_written_in_pieces_reach_delta(
+    filled: Any, source: Any, row: Any, mirror: Any
+) -> None:
+    """Of a row in the mirror, of a new one, and of one whose key changes; other columns keep their values."""
+    ids = source.ids
+    tx = source.begin()
+    tx.write_lob(ids[1], "NOTE", "it's long " * 500)
+    tx.update(ids[2], {"ID": 22, "NAME": "moved"})
+    tx.write_lob(ids[2], "NOTE", "ü🔥" * 2000)
+    fresh = tx.insert(row(60, note=None), shown="A" * 18)
+    tx.write_lob(fresh, "NOTE", "new " * 900)
+    tx.update(ids[1], {"NAME": "after the LOB"})
+    tx.commit()
+    window = source.cut()
+    window.apply(filled)
+    assert mirror(source.schema) == source.state(window.scn_high)
+
+
 def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
     filled: Any, source: Any, row: Any, mirror: Any, make_source: Any
 ) -> None:

@@ -20,6 +20,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.rollback import UNKNOWN_ROW_ID
 
 Row = dict[str, Any]
 
@@ -127,6 +128,22 @@ class Transaction:
         scn = self.source.tick()
         self.source.end(self, "rollback", scn)
         return scn
+
+    def write_lob(self, rid: str, column: str, text: str, *, piece: int = 1000) -> None:
+        """Write a LOB through its locator, in blocks as on 23ai, and end it with a trim."""
+        self.touched.add(rid)
+        row = self.source.rows[rid] = {**self.source.rows[rid], column: text}
+        name = self.source.schema.table.sql
+        head = (
+            f'DECLARE \n loc_c CLOB; \nBEGIN\n select "{column}" into loc_c from {name}'
+            f" where {where(self.source.seen(row))} for update;\n"
+        )
+        for at in range(0, len(text), piece):
+            part = text[at : at + piece]
+            call = f" buf_c := {literal(part)}; \n  dbms_lob.write(loc_c, {len(part)}, {at + 1}, buf_c);\n"
+            self._log(Operation.LOB_WRITE, f"{head}{call}END;\n\n", UNKNOWN_ROW_ID, status=2)
+        trim = f"{head}  dbms_lob.trim(loc_c, {len(text)});\nEND;\n\n"
+        self._log(Operation.LOB_TRIM, trim, UNKNOWN_ROW_ID, status=2)
 
     def _log(
         self,
