@@ -1,12 +1,14 @@
-"""Which small edits break a rule, and which test must notice each? Read from ``*.toml`` beside this file.
+"""Which small edits break a rule, and which test must notice each? Read from ``rule_*.toml`` beside this file.
 
 Each entry has ``name`` (what is broken, as a sentence), ``rule`` (its number in ARCHITECTURE.md, section 1), ``file``, ``from``
-(text that the file holds once), ``to``, and ``test`` (a file, or a test's node id).
+(text that the file holds once), ``to``, and ``test`` (a file, or a test's node id). ``bundle.toml`` names those that are made at
+once, which the prover must see.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +33,10 @@ class Mutant:
         Raises:
             ValueError: The file does not hold the text exactly once, so the entry is out of date.
         """
-        text = (tree / self.file).read_text()
+        return self.applied_to_text((tree / self.file).read_text())
+
+    def applied_to_text(self, text: str) -> str:
+        """A text of the file with the edit, as :meth:`applied_to`."""
         if text.count(self.before) != 1:
             raise ValueError(f"{self.file} holds {text.count(self.before)} times: {self.before!r}")
         return text.replace(self.before, self.after)
@@ -48,6 +53,22 @@ def read_mutants(folder: Path = HERE) -> list[Mutant]:
             after=entry["to"],
             test=entry["test"],
         )
-        for path in sorted(folder.glob("*.toml"))
+        for path in sorted(folder.glob("rule_*.toml"))
         for entry in tomllib.loads(path.read_text())["mutant"]
     ]
+
+
+def read_bundle() -> list[Mutant]:
+    """The mutants that are made at once."""
+    by_name = {one.name: one for one in read_mutants()}
+    names = tomllib.loads((HERE / "bundle.toml").read_text())["names"]
+    return [by_name[name] for name in names]
+
+
+def texts_of(bundle: Sequence[Mutant], tree: Path) -> dict[str, str]:
+    """The files of a tree with all edits of a bundle."""
+    texts: dict[str, str] = {}
+    for one in bundle:
+        text = texts.get(one.file) or (tree / one.file).read_text()
+        texts[one.file] = one.applied_to_text(text)
+    return texts

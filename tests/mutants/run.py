@@ -1,11 +1,11 @@
 """``make mutate``: break each rule in many small ways, and show that the test that is named for it notices.
 
-    python -m tests.mutants.run [--rule N …] [--name TEXT] [--resume] [--minutes N] [--list]
+    python -m tests.mutants.run [--rule N …] [--name TEXT] [--resume] [--minutes N] [--list] [--bundle]
 
 Every edit is made in a copy of the tree, one at a time, and its test alone runs there, in a process forked from one that has
 imported the libraries. Before its first mutant each test must pass in the copy. Verdicts are kept in ``.redolake/mutants.jsonl``,
 line by line: ``--resume`` goes on where a run was stopped, and takes from an earlier run what it found of the same edit in the
-same file by the same test. Exits 1 if a mutant survives, if a test does not pass without one, or if an entry does not fit the
+same file by the same test. ``--bundle`` makes many edits at once and shows that the prover sees it. Exits 1 if a mutant survives, if a test does not pass without one, or if an entry does not fit the
 sources any more.
 """
 
@@ -30,13 +30,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.mutants.mutants import ROOT, Mutant, read_mutants
+from tests.mutants.mutants import ROOT, Mutant, read_bundle, read_mutants, texts_of
 
 LIBRARIES = (
     "alembic.command", "deltalake", "hypothesis", "numba", "oracledb", "pandas", "psycopg2", "pyarrow.compute", "pyarrow.dataset",
     "pyarrow.parquet", "pydantic", "pyspark.sql", "pytest", "rich.console", "sqlalchemy", "sqlglot", "tenacity", "typer", "yaml",
 )  # fmt: skip
 TEST_SECONDS_MAX = 200
+BUNDLE_EVENTS = 80
 PASSED, FAILED = 0, 1
 CAUGHT, SURVIVED = "caught", "SURVIVED"
 UNFIT_TEST = "its test does not pass without it"
@@ -108,8 +109,13 @@ def main() -> None:
         "--minutes", type=float, default=math.inf, help="start no test after as many minutes"
     )
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
+    parser.add_argument(
+        "--bundle", action="store_true", help="make the bundle's edits at once and run the prover"
+    )
     given = parser.parse_args()
     console = Console(highlight=False)
+    if given.bundle:
+        sys.exit(0 if prover_sees_bundle(console) else 1)
     chosen = [
         one
         for one in read_mutants()
@@ -128,6 +134,35 @@ def main() -> None:
     known = read_verdicts() if given.resume else {}
     run = Run(console, until=time.monotonic() + 60 * given.minutes, known=known)
     sys.exit(0 if run.all_caught(chosen) else 1)
+
+
+def prover_sees_bundle(console: Console) -> bool:
+    """Does the prover fail in a copy of the tree with all edits of the bundle, and pass in one without?"""
+    bundle = read_bundle()
+    with tempfile.TemporaryDirectory(prefix="redolake-bundle-") as folder:
+        tree = Path(folder)
+        copy_tree(tree)
+        without = _prover_in(tree)
+        for name, text in texts_of(bundle, tree).items():
+            _write_new(tree / name, text)
+        broken = _prover_in(tree)
+    console.print(broken.stdout[-3000:], style="dim", markup=False)
+    console.print(
+        f"{len(bundle)} rules broken at once: the prover exits {broken.returncode}, without them {without.returncode}"
+    )
+    return broken.returncode == 1 and without.returncode == 0
+
+
+def _prover_in(tree: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.invariants.prove", "--events", str(BUNDLE_EVENTS)]
+    return subprocess.run(
+        [*command, "--no-shrink"],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from tests.mutants.mutants import ROOT, Mutant, read_mutants
+from tests.mutants.mutants import ROOT, Mutant, read_bundle, read_mutants, texts_of
 
 MUTANTS = read_mutants()
 RULES = range(1, 13)
+BUNDLE_RULES_MIN = 30
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
@@ -27,3 +28,11 @@ def test_names_are_different() -> None:
 def test_every_rule_has_mutants() -> None:
     rules = Counter(one.rule for one in MUTANTS)
     assert sorted(rules) == list(RULES)
+
+
+def test_the_bundle_breaks_thirty_rules_at_once() -> None:
+    bundle = read_bundle()
+    assert len(set(bundle)) == len(bundle) >= BUNDLE_RULES_MIN
+    for name, text in texts_of(bundle, ROOT).items():
+        assert text != (ROOT / name).read_text()
+        compile(text, name, "exec")
