@@ -1,0 +1,83 @@
+"""The apply rule as MERGE states it, and the order of windows: the conditions themselves, evaluated by SQLite. No Spark; that MERGE
+follows them is shown by tests/lake/test_chunks.py and test_windows.py."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from cdc_core.errors import CdcError, NotYetError, WindowConflictError
+from cdc_core.lake.merge import merge_sql
+from cdc_core.lake.windows import _check_order
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import Column, TableSchema
+
+ID = Column("ID", "NUMBER", 22, 0, 10, 0, False)
+V = Column("V", "VARCHAR2", 40, 10, None, None, True)
+SCHEMA = TableSchema(TableId("HR", "EMP"), Scn(1), (ID, V), ("ID",))  # fmt: skip
+
+
+def clauses(*, covered_scn: int = 0, force: bool = False) -> dict[str, str]:
+    """What MERGE does, and under which condition."""
+    sql = merge_sql("mirror", "source", SCHEMA, covered_scn=covered_scn, force=force)
+    return {
+        action: condition
+        for condition, action in re.findall(r"MATCHED AND (.*) THEN (DELETE|UPDATE|INSERT)", sql)
+    }
+
+
+def holds(condition: str, *, row: tuple[int, int] = (0, 0), source: tuple[int, int], kind: str) -> bool:  # fmt: skip
+    """Does the condition hold for a mirror's row and a source's row at these positions (commit SCN, ordinal)?"""
+    query = f"SELECT {condition} FROM (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal) t, (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal, ? AS _cdc_kind) s"  # fmt: skip
+    with closing(sqlite3.connect(":memory:")) as connection:
+        [(found,)] = connection.execute(query, [*row, *source, kind]).fetchall()
+    return bool(found)
+
+
+@pytest.mark.parametrize(("action", "kind"), [("UPDATE", "row"), ("DELETE", "del")])
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        pytest.param((11, 1), True, id="a-later-commit"),
+        pytest.param((10, 6), True, id="a-later-change-of-the-same-commit"),
+        pytest.param((10, 5), False, id="the-same-change"),
+        pytest.param((10, 4), False, id="an-earlier-change-of-the-same-commit"),
+        pytest.param((9, 9), False, id="an-earlier-commit"),
+    ],
+)
+def test_a_matched_row_changes_only_where_the_change_is_newer(
+    action: str, kind: str, source: tuple[int, int], *, changes: bool
+) -> None:
+    assert holds(clauses()[action], row=(10, 5), source=source, kind=kind) is changes
+    assert holds(clauses(force=True)[action], row=(10, 5), source=source, kind=kind)
+
+
+@pytest.mark.parametrize(("scn", "comes"), [(20, False), (21, True)])
+def test_a_key_that_was_gone_when_the_table_was_read_stays_gone(scn: int, *, comes: bool) -> None:
+    condition = clauses(covered_scn=20)["INSERT"]
+    assert holds(condition, source=(scn, 1), kind="row") is comes
+    assert not holds(condition, source=(21, 1), kind="del")
+
+
+@pytest.mark.parametrize(
+    ("mirror", "position", "error"),
+    [
+        pytest.param(100, 100, None, id="the-next-window"),
+        pytest.param(None, None, None, id="the-first-window"),
+        pytest.param(90, 150, None, id="windows-between-had-nothing"),
+        pytest.param(90, 90, NotYetError, id="a-window-is-missing"),
+        pytest.param(101, 100, WindowConflictError, id="it-overlaps"),
+    ],
+)
+def test_the_lake_takes_windows_in_order(
+    mirror: int | None, position: int | None, error: type[CdcError] | None
+) -> None:
+    if error is None:
+        _check_order({}, mirror, position, 100)
+        return
+    with pytest.raises(error):
+        _check_order({}, mirror, position, 100)
