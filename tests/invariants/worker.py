@@ -74,8 +74,11 @@ class Worker:
         return self.read_chunks()
 
     def read_chunks(self, at_most: int = sys.maxsize) -> int:
-        """Read planned chunks into landing."""
-        planned = self.pipeline._ctx.store.chunks(self.source, states=("planned",))[:at_most]
+        """Read planned chunks into landing, but for those of tables that have stopped."""
+        tables = self.pipeline._ctx.store.tables(self.source)
+        stopped = {one.table for one in tables if one.state == "failed"}
+        chunks = self.pipeline._ctx.store.chunks(self.source, states=("planned",))
+        planned = [one for one in chunks if one.table not in stopped][:at_most]
         for chunk in planned:
             self.pipeline.snapshot_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
         return len(planned)
