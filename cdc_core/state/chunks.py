@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, or_, select, update
+from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
 
 from cdc_core.errors import LandingDamagedError, NotYetError, TerminalError
 from cdc_core.landing.manifest import ChunkManifest
@@ -58,6 +58,15 @@ class ChunkQueries:
                 place = (TableId(owner, name), snapshot_id)
                 found[place] = found.get(place, True) and state == "applied"
         return found
+
+    def chunk_counts(self, source: str) -> dict[tuple[TableId, str], tuple[int, int]]:
+        """Every snapshot by table and id: how many of its chunks are applied, and how many there are."""
+        applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
+        place = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
+        query = select(*place, applied, func.count()).where(CHUNKS.c.source == source)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.group_by(*place)).all()
+        return {(TableId(owner, name), one): (int(done), n) for owner, name, one, done, n in rows}
 
     def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> None:
         """Add planned chunks, all or none. Those that are there already are left as they are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -27,6 +27,26 @@ class SchemaQueries:
         query = select(VERSIONS).where(_is(source, table)).order_by(VERSIONS.c.scn_from)
         with self._database.reading() as connection:
             return [_version_from_row(row) for row in connection.execute(query).mappings()]
+
+    def newest_schemas(self, source: str) -> dict[TableId, TableSchema]:
+        """Every table's newest version."""
+        newest = (
+            select(
+                VERSIONS.c.owner, VERSIONS.c.name, func.max(VERSIONS.c.scn_from).label("scn_from")
+            )
+            .where(VERSIONS.c.source == source)
+            .group_by(VERSIONS.c.owner, VERSIONS.c.name)
+            .subquery()
+        )
+        same = and_(
+            VERSIONS.c.owner == newest.c.owner,
+            VERSIONS.c.name == newest.c.name,
+            VERSIONS.c.scn_from == newest.c.scn_from,
+        )
+        query = select(VERSIONS).join(newest, same).where(VERSIONS.c.source == source)
+        with self._database.reading() as connection:
+            found = [_version_from_row(row).schema for row in connection.execute(query).mappings()]
+        return {schema.table: schema for schema in found}
 
     def schema_at(self, source: str, table: TableId, scn: Scn) -> TableSchema | None:
         """The version valid at an SCN; None if the SCN is before the first one."""

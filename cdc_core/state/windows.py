@@ -120,12 +120,14 @@ class WindowQueries:
             return int(busy) + 1
         return ordinal if first is None else int(first)
 
-    def window_ending_at(self, source: str, scn: int) -> WindowRecord | None:
-        """The window whose upper end is an SCN."""
-        query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.scn_high == scn)
+    def windows_ending_at(self, source: str, scns: Iterable[int]) -> dict[int, WindowRecord]:
+        """The windows whose upper ends are among the SCNs, by that end."""
+        query = select(WINDOWS).where(
+            WINDOWS.c.source == source, WINDOWS.c.scn_high.in_(sorted(set(scns)))
+        )
         with self._database.reading() as connection:
-            row = connection.execute(query).mappings().first()
-            return _window_from_row(row) if row else None
+            found = [_window_from_row(row) for row in connection.execute(query).mappings()]
+        return {record.window.scn_high: record for record in found}
 
     def window(self, source: str, window: ScnWindow) -> WindowRecord | None:
         """One window; None if there is none with exactly these bounds."""

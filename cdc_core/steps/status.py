@@ -24,17 +24,17 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     ledger = [one for one in ledger if one.state != "released"]
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
     records = {record.table: record for record in ctx.store.tables(ctx.source)}
+    positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
+    ends = ctx.store.windows_ending_at(ctx.source, positions)
+    counts_of_chunks = ctx.store.chunk_counts(ctx.source)
     tables = []
     named = [config.table for config in ctx.config.tables]
     for table in [*named, *(table for table in records if table not in named)]:
         record = records.get(table)
-        chunks = (
-            ctx.store.chunks(ctx.source, table, snapshot_id=record.snapshot_id)
-            if record is not None and record.snapshot_id is not None
-            else []
-        )
+        snapshot_id = record.snapshot_id if record else None
+        applied, planned = counts_of_chunks.get((table, snapshot_id or ""), (0, 0))
         position = record.mirror_scn if record else None
-        taken = None if position is None else ctx.store.window_ending_at(ctx.source, position)
+        taken = None if position is None else ends.get(position)
         ahead = (
             record is not None and position is not None and (record.consistent_scn or 0) > position
         )
@@ -48,9 +48,9 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 lag_seconds=(now - (taken.ended or taken.created)).total_seconds()
                 if taken
                 else None,
-                snapshot_id=record.snapshot_id if record else None,
-                chunks_applied=sum(chunk.state == "applied" for chunk in chunks),
-                chunks_planned=len(chunks),
+                snapshot_id=snapshot_id,
+                chunks_applied=applied,
+                chunks_planned=planned,
                 last_window=taken.window.key if taken else None,
                 position_time=taken.ended.isoformat() if taken and taken.ended else None,
                 reason=record.reason if record else None,

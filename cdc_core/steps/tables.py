@@ -234,8 +234,11 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
         ):
             _LOG.info("table is configured again table=%s", record.table)
             ctx.store.readmit_table(ctx.source, record.table)
+    captured = {one.table for one in ctx.store.tables(ctx.source) if one.is_captured}
+    newest = ctx.store.newest_schemas(ctx.source)
     for config in ctx.config.tables:
-        _follow_columns(ctx, config)
+        if config.table in captured and config.table in newest:
+            _follow_columns(ctx, config, newest[config.table])
     gone = [record.table for record in records if record.table not in named]
     ended = {record.table for record in records if record.state == "removed"}
     leaving = [table for table in gone if table not in ended]
@@ -244,17 +247,12 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     return remove_tables(ctx, leaving, asked_by="configuration") if leaving else []
 
 
-def _follow_columns(ctx: Context, config: TableConfig) -> None:
-    """Make a new version of a table whose configuration leaves columns out that it had, or names another key.
+def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> None:
+    """Make a new version of a captured table whose configuration leaves columns out that it had, or names another key.
 
     The version holds from the next window on; what is read or applied before that is seen without the columns all the same
     (:meth:`Context.visible`).
     """
-    record = ctx.store.table(ctx.source, config.table)
-    versions = ctx.store.schema_versions(ctx.source, config.table)
-    if record is None or not record.is_captured or not versions:
-        return
-    latest = versions[-1].schema
     if config.key and config.key != latest.key:
         _stop_for_fresh(
             ctx,
@@ -275,7 +273,7 @@ def _follow_columns(ctx: Context, config: TableConfig) -> None:
         reason = f"columns_as names other types than the Delta tables have: {', '.join(held)}"
         _stop_for_fresh(ctx, config, latest, reason)
         return
-    again = _asked_for_again(ctx, config)
+    again = _asked_for_again(ctx, config, latest)
     if again and ctx.store.remark(
         ctx.source,
         config.table,
@@ -297,13 +295,9 @@ def _follow_columns(ctx: Context, config: TableConfig) -> None:
     _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
 
 
-def _asked_for_again(ctx: Context, config: TableConfig) -> list[str]:
+def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> list[str]:
     """Columns that the table has in Oracle, that its newest version leaves out, and that the configuration does not."""
-    versions = ctx.store.schema_versions(ctx.source, config.table)
-    latest = versions[-1].schema if versions else None
-    if latest is None or not set(latest.stored) & set(latest.excluded) - set(
-        config.columns_exclude
-    ):
+    if not set(latest.stored) & set(latest.excluded) - set(config.columns_exclude):
         return []
     try:
         with ctx.database.session() as session:
