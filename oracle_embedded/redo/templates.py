@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CodeType
 from typing import cast
 
 from oracle_embedded.api import StoredColumn, TableVersion, Value
@@ -142,7 +144,7 @@ class Template:
             sources.append(f"c{len(sources)}")
         body = f"lambda old, new, row_id: b''.join(({', '.join(sources)},))"
         # The source is made of column ids and fixed text only; names and literals are bound, never pasted in.
-        return cast(Render, eval(body, names))  # noqa: S307
+        return cast(Render, eval(_code(body), names))  # noqa: S307
 
     @property
     def target(self) -> bytes:
@@ -157,6 +159,12 @@ class Template:
     def name(self, column: StoredColumn) -> bytes:
         """``"COLUMN"``."""
         return f'"{column.name}"'.encode()
+
+
+@lru_cache(maxsize=4096)
+def _code(body: str) -> CodeType:
+    """The same few expressions come with every pass over the redo, and compiling one takes longer than printing many rows."""
+    return compile(body, "<statement>", "eval")
 
 
 def _join(groups: Iterable[Sequence[Part]], between: bytes) -> list[Part]:

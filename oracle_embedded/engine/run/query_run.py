@@ -6,6 +6,7 @@ import decimal
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from oracle_embedded.api import ColumnMeta, OracleError, OraType, Value
@@ -208,28 +209,25 @@ def fill_virtual(
     params: Parameters,
     scn: int | None,
 ) -> None:
-    """Compute a view's rows into a temporary table, which the end of the SQLite transaction removes."""
+    """Compute the columns that a query reads of a view into a temporary table, which the end of the SQLite transaction removes."""
     filters: list[tuple[str, str, Value]] = []
     for column, op, text in use.filters:
         value = evaluate(connection, text, params)
         filters.append((column, op, value.encode() if isinstance(value, str) else value))
-    count = len(use.view.columns)
-    names = ", ".join(f"c{number}" for number in range(1, count + 1))
+    read = [at for at, meta in enumerate(use.view.columns) if meta.name in use.columns] or [0]
+    names = ", ".join(f"c{at + 1}" for at in read)
     connection.sqlite.execute(f"CREATE TEMP TABLE {use.name} ({names})")
-    texts = [
-        at
-        for at, meta in enumerate(use.view.columns)
-        if meta.type in (OraType.VARCHAR, OraType.CHAR, OraType.CLOB, OraType.LONG)
-    ]
-    places = ["CAST(? AS TEXT)" if at in set(texts) else "?" for at in range(count)]
+    texts = (OraType.VARCHAR, OraType.CHAR, OraType.CLOB, OraType.LONG)
+    places = ["CAST(? AS TEXT)" if use.view.columns[at].type in texts else "?" for at in read]
     statement = f"INSERT INTO {use.name} VALUES ({', '.join(places)})"
     rows: Iterator[Sequence[Value]]
     if use.dictionary:
         rows = session.database.dictionary_rows(use.view.name, session, scn, filters, use.columns)
     else:
         rows = use.view.rows(session, filters, frozenset(use.columns))
+    chosen = map(itemgetter(*read), rows) if len(read) > 1 else ((row[read[0]],) for row in rows)
     try:
-        connection.sqlite.executemany(statement, rows)
+        connection.sqlite.executemany(statement, chosen)
     except sqlite3.Error as error:
         raise translated(error, connection) from error
 
