@@ -19,6 +19,10 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
 
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+"""The JVM's quick compiler alone, in the processes that tests start too: no JVM of a test lives long enough for what its second
+compiler makes to pay for itself, which is about half of the CPU time of Spark's tests. Benchmarks run with both."""
+
 DAGSTER_FOLDERS = ("tests/assets/",)
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
