@@ -71,10 +71,12 @@ def resnapshot_tables(
         ConfigError: A table is not configured.
     """
     wanted = ctx.configured(list(tables))
+    newest = ctx.store.newest_schemas(ctx.source)
     ready = {
         record.table
         for record in _records(ctx, wanted)
-        if record.state == "ready" and not _asked_for_again(ctx, ctx.config.table(record.table))
+        if record.state == "ready"
+        and not _asked_for_again(ctx, ctx.config.table(record.table), newest[record.table])
     }
     joining = [table for table in wanted if fresh or table not in ready]
     keys = _join(ctx, joining, fresh=fresh) if joining else []
