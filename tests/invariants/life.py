@@ -86,6 +86,7 @@ class Life:
         self._states: dict[str, str] = {}
         self._lives: dict[str, tuple[int, int]] = {}
         self._blind_below: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         self._paused: set[str] = set()
         self._noted: set[tuple[int, str]] = set()
         self._compared: set[tuple[int, str]] = set()
@@ -510,9 +511,9 @@ class Life:
     def _note(self) -> None:
         """Note where each table stands, and when its streams begin and end."""
         rows = self._store(
-            "SELECT name, state, generation, first_ordinal, snapshot_scn, stopped_scn, reason FROM tables"
+            "SELECT name, state, generation, first_ordinal, snapshot_scn, stopped_scn, reason, mirror_scn FROM tables"
         )
-        for name, state, generation, ordinal, snapshot_scn, stopped_scn, reason in rows:
+        for name, state, generation, ordinal, snapshot_scn, stopped_scn, reason, mirror_scn in rows:
             self._states[name] = state
             if state == "failed" and name not in STOPPED_BY_DDL:
                 raise WorkerFailedError(f"{name} failed: {reason}")
@@ -525,9 +526,12 @@ class Life:
             streams = self.streams[name]
             if known != (generation, ordinal):
                 self._lives[name] = (generation, ordinal)
+                if streams:  # what its mirror had not taken yet, the new snapshot brings
+                    streams[-1] = Stream(streams[-1].start, self._positions[name])
                 streams.append(Stream(int(snapshot_scn)))
             if stopped_scn is not None:
                 streams[-1] = Stream(streams[-1].start, int(stopped_scn))
+            self._positions[name] = max(int(mirror_scn or 0), streams[-1].start)
         self._noted |= {(int(scn), name) for scn, name in self._store(STANDS)}
 
     def _ready(self, among: Any = WILD_TABLES) -> str | None:
