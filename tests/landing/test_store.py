@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from cdc_core.landing.store_parquet import FileVerifier
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
+from tests.landing.fault_proxy import FaultProxy
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("t", pa.string())])
 FOLDER = "src/windows/a-b"
@@ -276,6 +278,62 @@ def test_an_absent_bucket_is_unavailable(s3_endpoint: str, tmp_path: Path) -> No
     )
     with pytest.raises(StoreUnavailableError, match="bucket's name"):
         store.read(FOLDER, "x")
+
+
+FAULTS: list[Any] = [
+    pytest.param({"refuse": True}, id="refused"),
+    pytest.param({"request": 10}, id="the-request-is-cut"),
+    pytest.param({"answer": 5}, id="the-answer-is-cut"),
+    pytest.param({"answer": 1500}, id="the-content-is-cut"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_s3_that_fails_in_the_middle_is_told_and_loses_nothing(
+    s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    """At each border: whatever was not finished has not landed, no half file is kept, and the same call succeeds later."""
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="faulty")
+    manifest = b"one" * 2000
+    with FaultProxy(s3_endpoint) as proxy:
+        caches = iter(range(9))
+
+        def opened() -> LandingStore:
+            cache = str(tmp_path / f"faulty{next(caches)}")
+            return open_landing(
+                S3LandingConfig(bucket="faulty", endpoint_url=proxy.endpoint, cache=cache)
+            )
+
+        def failing(act: Callable[[], Any]) -> Any:
+            """The call fails, or asks for so little that it does not; then it is healed, and made again."""
+            proxy.fail(**fault)
+            with suppress(StoreUnavailableError):
+                act()
+                assert fault.get("answer", 0) > 20, "it was not noticed"
+            proxy.heal()
+            return act
+
+        store = opened()
+        failing(lambda: land(store, count=20_000))
+        assert not store.exists(FOLDER, MANIFEST_NAME)
+        landed = land(store, count=20_000)
+        failing(lambda: store.write_manifest(FOLDER, manifest))()
+        other = opened()
+        proxy.fail(**fault)
+        with pytest.raises(StoreUnavailableError):
+            other.local_paths(FOLDER, [landed])
+        with pytest.raises(StoreUnavailableError):
+            other.read(FOLDER, MANIFEST_NAME)
+        proxy.heal()
+        assert [one for one in tmp_path.glob("faulty1/**/*") if one.is_file()] == []
+        assert other.read(FOLDER, MANIFEST_NAME) == manifest
+        [path] = other.local_paths(FOLDER, [landed])
+        assert pq.read_table(path).num_rows == 20_000
+        assert failing(lambda: other.list_folders("src/windows"))() == [FOLDER]
+        failing(lambda: other.remove(FOLDER))()
+        assert other.list_folders("src/windows") == []
+        boto3.client("s3", endpoint_url=s3_endpoint).delete_bucket(Bucket="faulty")
 
 
 def test_the_highest_revision_of_a_table_counts_and_the_others_go(store: LandingStore) -> None:

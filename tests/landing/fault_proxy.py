@@ -1,0 +1,73 @@
+"""A door to an S3 endpoint that fails in the middle: it refuses connections, or cuts requests or answers after some bytes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Self
+from urllib.parse import urlsplit
+
+_NO_LIMIT = 2**63
+
+
+class FaultProxy:
+    """Listens on loopback and passes bytes on. What is set holds for connections that exist as well."""
+
+    def __init__(self, endpoint: str) -> None:
+        there = urlsplit(endpoint)
+        self._target = (there.hostname or "", there.port or 80)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.heal()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def heal(self) -> None:
+        """Pass everything on."""
+        self.fail()
+
+    def fail(
+        self, *, refuse: bool = False, request: int = _NO_LIMIT, answer: int = _NO_LIMIT
+    ) -> None:
+        """Refuse connections, or cut each after so many bytes of what goes there, or of what comes back, from now on."""
+        self._is_refusing, self._request, self._answer = refuse, request, answer
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._target)
+                both = (client, server)
+                threading.Thread(target=self._pass, args=(client, server, both, True), daemon=True).start()  # fmt: skip
+                threading.Thread(target=self._pass, args=(server, client, both, False), daemon=True).start()  # fmt: skip
+
+    def _pass(
+        self,
+        there: socket.socket,
+        here: socket.socket,
+        both: tuple[socket.socket, socket.socket],
+        is_request: bool,
+    ) -> None:
+        passed = 0
+        with suppress(OSError):
+            while data := there.recv(4096):
+                limit = self._request if is_request else self._answer
+                if limit == _NO_LIMIT:
+                    passed = 0
+                data = data[: limit - passed]
+                passed += len(data)
+                if self._is_refusing or not data:
+                    break
+                here.sendall(data)
+                if passed >= limit:
+                    break
+        for one in both:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
