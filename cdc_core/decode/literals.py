@@ -113,8 +113,7 @@ def _typed(literal: Quoted | Bare | Call | Concat, column: ColumnPlan) -> Value:
         case Kind.TIMESTAMP | Kind.DATE:
             return _timestamp(literal, column.kind)
         case Kind.TIMESTAMP_TEXT:
-            moment, fraction = _moment(literal)
-            return f"{moment.isoformat(sep=' ')}.{fraction}"
+            return _moment_text_of(literal)
         case Kind.RAW:
             return _raw(literal)
         case Kind.BLOB:
@@ -330,6 +329,25 @@ def _moment(literal: Quoted | Bare | Call | Concat) -> tuple[datetime, str]:
     except ValueError:
         raise LiteralRefusedError("a date has a field that is out of range") from None
     return moment, (found[8] or "").ljust(9, "0")
+
+
+def _moment_text_of(literal: Quoted | Bare | Call | Concat) -> str:
+    """The moment as text, which holds every day of Oracle's calendar: Julian before 15 October 1582, years from -4712 on."""
+    text, signed, fractional = _moment_text(literal)
+    found = _MOMENT.fullmatch(text)
+    if not found or (found[1] == " " and not signed) or (found[8] is not None and not fractional):
+        raise LiteralRefusedError("a date is not in the mining session's format", _HINT_NLS)
+    year, month, day = map(int, found.group(2, 3, 4))
+    is_julian = (year, month, day) < (1582, 10, 5) or found[1] == "-"
+    # Any leap year stands for a day that only the Julian calendar has.
+    known = 2000 if is_julian and (month, day) == (2, 29) else max(year, 1)
+    try:
+        if not 1 <= year <= 9999:
+            raise ValueError(year)
+        datetime(known, month, day, *map(int, found.group(5, 6, 7)))
+    except ValueError:
+        raise LiteralRefusedError("a date has a field that is out of range") from None
+    return f"{text.lstrip(' ').partition('.')[0]}.{(found[8] or '').ljust(9, '0')}"
 
 
 def _moment_text(literal: Quoted | Bare | Call | Concat) -> tuple[str, bool, bool]:

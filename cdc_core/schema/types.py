@@ -32,7 +32,7 @@ TO SECOND, as far as microseconds go: Delta has no type that holds the offset, a
 A DATE or TIMESTAMP keeps its year, month and day. Oracle counts days before 15 October 1582 in the Julian calendar, Delta and
 Arrow in the Gregorian one: the day of the week and the distance to later days differ there, the label does not, as with every
 client that makes a date of Oracle's fields. A label that the Gregorian calendar lacks (29 February 1500, the years before
-Christ) is a :class:`~cdc_core.errors.DecodeError` on both paths, never another day.
+Christ) is a :class:`~cdc_core.errors.DecodeError` on both paths, never another day; a DATE or TIMESTAMP that is held as text holds it.
 
 ``columns_as`` of a table holds a NUMBER or FLOAT as ``text`` (canonical), ``decimal(p,s)`` or ``double``, and a DATE or TIMESTAMP as
 ``text`` ('YYYY-MM-DD HH24:MI:SS.FF9').

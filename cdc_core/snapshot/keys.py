@@ -37,7 +37,9 @@ def _text(value: Any, column: Column) -> str:
         return f" {moment[:19]}" if column.data_type == "DATE" else f" {moment}000"
     if isinstance(value, bytes | bytearray):
         return value.hex().upper()
-    return f" {value}" if column.data_type.startswith("TIMESTAMP") else str(value)
+    if column.data_type.startswith("TIMESTAMP"):
+        return value if value.startswith("-") else f" {value}"
+    return str(value)
 
 
 def _value(text: str, column: Column) -> Any:

@@ -92,7 +92,11 @@ CASES: dict[str, dict[str, list[str]]] = {
     "TIMESTAMP(7-9)": {
         "TIMESTAMP(7)": ["TIMESTAMP '2001-02-03 04:05:06.1234567'"],
         "TIMESTAMP(8)": ["TIMESTAMP '2001-02-03 04:05:06'"],
-        "TIMESTAMP(9)": ["TIMESTAMP '2001-02-03 04:05:06.000000001'"],
+        "TIMESTAMP(9)": [
+            "TIMESTAMP '2001-02-03 04:05:06.000000001'",
+            "DATE '-4712-01-01'",
+            "DATE '1500-02-29'",
+        ],
     },
     "TIMESTAMP WITH TIME ZONE": {
         "TIMESTAMP WITH TIME ZONE": [
