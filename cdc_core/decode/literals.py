@@ -344,7 +344,8 @@ def _moment_text_of(literal: Quoted | Bare | Call | Concat) -> str:
     try:
         if not 1 <= year <= 9999:
             raise ValueError(year)
-        datetime(known, month, day, *map(int, found.group(5, 6, 7)))
+        hour, minute, second = map(int, found.group(5, 6, 7))
+        datetime(known, month, day, hour, minute, second)
     except ValueError:
         raise LiteralRefusedError("a date has a field that is out of range") from None
     return f"{text.lstrip(' ').partition('.')[0]}.{(found[8] or '').ljust(9, '0')}"
