@@ -1,0 +1,59 @@
+"""A partitioned and an index-organized table, from chunks by ROWID to Delta tables, through DDL of partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cdc_core.steps import Pipeline
+from tests.invariants.compare import Verdict, compare
+from tests.oracle.embedded import running_oracle
+from tests.steps.test_state_rebuild import comparable
+
+
+@pytest.mark.spark
+def test_partitioned_and_index_organized_tables_reach_delta(
+    tmp_path: Path, spark_process: None
+) -> None:
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE P (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(30)) PARTITION BY RANGE (ID) INTERVAL (50)"
+            " (PARTITION P0 VALUES LESS THAN (50)) ENABLE ROW MOVEMENT",
+            "CREATE TABLE I (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(30)) ORGANIZATION INDEX",
+            *(f"INSERT INTO P VALUES ({number}, 'n')" for number in range(200)),
+            *(f"INSERT INTO I VALUES ({number}, 'n')" for number in range(50)),
+        )
+        config = oracle.config(
+            tmp_path, "P", "I", snapshot={"chunk_rows": 100, "chunk_by": "rowid"},
+            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+        )  # fmt: skip
+        with Pipeline(config) as pipeline:
+            list(pipeline.run_once())
+            oracle.run(
+                "INSERT INTO P VALUES (20000, 'far')",
+                "UPDATE P SET ID = ID + 1000, V = 'moved' WHERE ID < 10",
+                "UPDATE I SET ID = ID + 1",
+                "DELETE FROM I WHERE ID = 5",
+            )
+            oracle.run(
+                "ALTER TABLE P SPLIT PARTITION P0 AT (30) INTO (PARTITION P0, PARTITION P0B)"
+            )
+            oracle.run("UPDATE P SET V = 'later' WHERE ID BETWEEN 20 AND 40")
+            oracle.run("ALTER TABLE P MERGE PARTITIONS P0, P0B INTO PARTITION P0")
+            list(pipeline.run_once())
+            found = pipeline.reconcile()
+            assert [one.differences for one in found.tables] == [0, 0]
+            kept = comparable(pipeline._ctx.store.image("src"))
+        with oracle.owner() as connection:
+            mirrors = tmp_path / "lake" / "src" / "mirror"
+            for name, rows in (("P", 201), ("I", 49)):
+                verdict = compare(
+                    connection, name, ("ID",), mirrors / f"demo.{name.lower()}", found.scn
+                )
+                assert verdict == Verdict(rows, rows, 0, 0, 0, 0)
+        for file in tmp_path.glob("state.db*"):
+            file.unlink()
+        with Pipeline(config) as pipeline:
+            assert pipeline.rebuild_state().remarks == ()
+            assert comparable(pipeline._ctx.store.image("src")) == kept
