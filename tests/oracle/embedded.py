@@ -6,13 +6,16 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import oracledb
 
 from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
+from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.redo import LobRows, RedoSettings, Wart
 from oracle_embedded.server import EmbeddedServer
@@ -136,8 +139,20 @@ def running_oracle(
         database.close()
 
 
+@cache
+def _empty_store() -> bytes:
+    """A metadata store that its migrations have just made: running them takes longer than many a window."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "state.db"
+        Store.open(f"sqlite:///{path}").close()
+        return path.read_bytes()
+
+
 def source_config(path: Path, *tables: str, **more: Any) -> SourceConfig:
-    """A source named ``src`` with local folders below ``path``; ``more`` are further attributes."""
+    """A source named ``src`` with local folders below ``path``, and an empty store; ``more`` are further attributes."""
+    store = path / "state.db"
+    if path.is_dir() and not store.exists():
+        store.write_bytes(_empty_store())
     return SourceConfig.model_validate(
         {
             "name": "src",
