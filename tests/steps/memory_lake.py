@@ -509,7 +509,7 @@ def _take(
     if new is not None and after is not None:
         found.touched[new] = max(found.touched.get(new, -1), place[0])
         values, scn, ordinal = found.rows.get(new, ({}, -1, -1))
-        if (place > (scn, ordinal)) and (scn >= 0 or place[0] > covered_scn or old is not None):
+        if (place > (scn, ordinal)) and (scn >= 0 or place[0] > covered_scn):
             if old is not None and change["_cdc_absent"] and not (values or known):
                 raise LakeError(
                     "a change does not carry all columns, and the mirror does not have its row"

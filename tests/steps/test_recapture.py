@@ -20,6 +20,7 @@ from cdc_core.errors import (
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -331,3 +332,19 @@ def test_what_has_landed_stays_where_the_redo_is_gone(
     with pytest.raises(RedoUnavailableError):
         list(source.pipeline.recapture(first=window))
     assert (folder(source, window) / "manifest.json").read_bytes() == before
+
+
+def test_a_lost_window_that_every_table_has_and_that_is_not_finished_is_read_again(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ended between the last table and the window's record: the steps that finish it look at its files."""
+    source.run()
+    window = change(source, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "record_applied", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            source.pipeline.apply_window(window)
+    shutil.rmtree(folder(source, window))
+    assert len(list(source.pipeline.recapture())) >= 1
+    change(source, 11)
+    check(source)

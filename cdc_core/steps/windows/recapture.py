@@ -160,11 +160,15 @@ def _has_landed_anew(ctx: Context, record: WindowRecord) -> bool:
 
 
 def _first_needed(ctx: Context, records: Sequence[WindowRecord], lost: set[int]) -> int:
-    """The ordinal from which on windows are needed: the first that a table wants, or in which a transaction has rows that may
-    commit in such a window."""
+    """The ordinal from which on windows are needed: the first that is not finished or that a table wants, or in which a transaction
+    has rows that may commit in such a window."""
     tables = ctx.store.tables(ctx.source)
     wanted = next(
-        (at for at, record in enumerate(records) if any(_wants(one, record) for one in tables)),
+        (
+            at
+            for at, record in enumerate(records)
+            if record.state == "captured" or any(_wants(one, record) for one in tables)
+        ),
         len(records),
     )
     if wanted == len(records):
