@@ -36,14 +36,16 @@ def row() -> Callable[..., Row]:
     return order
 
 
-@pytest.fixture
-def columns() -> Any:
+class Columns:
     """Builders of columns."""
 
-    class Columns:
-        number = staticmethod(number)
-        varchar = staticmethod(varchar)
+    number = staticmethod(number)
+    varchar = staticmethod(varchar)
 
+
+@pytest.fixture
+def columns() -> type[Columns]:
+    """Builders of columns."""
     return Columns
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdc_core.errors import DecodeError, LakeError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from tests.stage.landed import Row, Source
+
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def filled(open_lake: Any, source: Any, row: Any) -> Any:
+def filled(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Lake:
     """Orders 1 to 9 by a first snapshot; the next window begins behind it."""
     tx = source.begin()
     source.ids = {i: tx.insert(row(i, f"name {i}", note=f"note {i}")) for i in range(1, 10)}
@@ -24,7 +30,7 @@ def filled(open_lake: Any, source: Any, row: Any) -> Any:
 
 
 def test_lobs_follow_their_row_through_changes_of_key(
-    filled: Any, source: Any, row: Any, mirror: Any
+    filled: Lake, source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]]
 ) -> None:
     """A chain of keys, a LOB set before, between and after, keys that rows share until the statement ends, swaps."""
     ids = source.ids
@@ -63,7 +69,7 @@ def test_lobs_follow_their_row_through_changes_of_key(
 
 
 def test_lobs_that_are_written_in_pieces_reach_delta(
-    filled: Any, source: Any, row: Any, mirror: Any
+    filled: Lake, source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]]
 ) -> None:
     """Of a row in the mirror, of a new one, and of one whose key changes; other columns keep their values."""
     ids = source.ids
@@ -81,7 +87,11 @@ def test_lobs_that_are_written_in_pieces_reach_delta(
 
 
 def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
-    filled: Any, source: Any, row: Any, mirror: Any, make_source: Any
+    filled: Lake,
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    make_source: Callable[..., Source],
 ) -> None:
     """An update without its LOB needs the row in the mirror; a change of key without it needs the old row there."""
     before = mirror(source.schema, hidden=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -15,11 +15,23 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from tests.lake.conftest import Columns
+    from tests.stage.landed import Row, Source
+
 pytestmark = pytest.mark.spark
 
 
 def test_chunks_and_windows_join_in_any_order(
-    open_lake: Any, source: Any, row: Any, mirror: Any, delta_version: Any, changelog: Any
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    delta_version: Callable[[TableSchema], int],
+    changelog: Callable[[TableSchema], list[Row]],
 ) -> None:
     lake = open_lake()
     tx = source.begin()
@@ -90,7 +102,7 @@ def test_chunks_and_windows_join_in_any_order(
 
 
 @pytest.fixture
-def filled(open_lake: Any, source: Any, row: Any) -> Any:
+def filled(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Lake:
     """A first snapshot of orders 1 to 6; the next window begins behind it."""
     lake = open_lake()
     tx = source.begin()
@@ -101,7 +113,9 @@ def filled(open_lake: Any, source: Any, row: Any) -> Any:
     return lake
 
 
-def test_a_second_first_snapshot_doubles_nothing(filled: Any, source: Any, mirror: Any) -> None:
+def test_a_second_first_snapshot_doubles_nothing(
+    filled: Lake, source: Source, mirror: Callable[..., list[Row]]
+) -> None:
     """The metadata store was lost before the first window: a new first snapshot meets the mirror of the old one."""
     tx = source.begin()
     tx.delete(source.ids[2])
@@ -117,7 +131,10 @@ def test_a_second_first_snapshot_doubles_nothing(filled: Any, source: Any, mirro
 
 
 def test_chunks_of_two_snapshots_may_be_mixed(
-    open_lake: Any, source: Any, row: Any, mirror: Any
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
 ) -> None:
     """An ad hoc chunk that is applied while the first snapshot is under way doubles nothing."""
     lake = open_lake()
@@ -139,7 +156,7 @@ def test_chunks_of_two_snapshots_may_be_mixed(
 
 
 def test_a_snapshot_heals_rows_that_are_double(
-    filled: Any, source: Any, mirror: Any, tmp_path: Path
+    filled: Lake, source: Source, mirror: Callable[..., list[Row]], tmp_path: Path
 ) -> None:
     damaged = DeltaTable(str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path))
     twice = QueryBuilder().register("t", damaged).execute("select * from t").read_all()
@@ -153,7 +170,12 @@ def test_a_snapshot_heals_rows_that_are_double(
 
 @pytest.mark.parametrize(("precision", "scale"), [(None, None), (38, 10)], ids=["NUMBER", "38-10"])
 def test_rows_that_are_gone_go_whatever_the_keys_type_is(
-    open_lake: Any, make_source: Any, columns: Any, mirror: Any, precision: Any, scale: Any
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    columns: type[Columns],
+    mirror: Callable[..., list[Row]],
+    precision: Any,
+    scale: Any,
 ) -> None:
     """Three chunks, read as of different SCNs; a row that changes between them belongs to the windows."""
     kind = columns.number("ID", precision, scale)
@@ -189,7 +211,9 @@ def test_rows_that_are_gone_go_whatever_the_keys_type_is(
     assert mirror(source.schema) == source.state(window.scn_high)
 
 
-def test_keys_that_were_asked_for_and_are_gone_go(filled: Any, source: Any, mirror: Any) -> None:
+def test_keys_that_were_asked_for_and_are_gone_go(
+    filled: Lake, source: Source, mirror: Callable[..., list[Row]]
+) -> None:
     tx = source.begin()
     tx.update(source.ids[5], {"NAME": "later"})
     tx.commit()
@@ -209,7 +233,10 @@ def test_keys_that_were_asked_for_and_are_gone_go(filled: Any, source: Any, mirr
 
 
 def test_two_rows_with_one_key_stop_the_chunk(
-    open_lake: Any, make_source: Any, columns: Any, changelog: Any
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    columns: type[Columns],
+    changelog: Callable[[TableSchema], list[Row]],
 ) -> None:
     schema = TableSchema(
         TableId("SHOP", "PLAIN"), Scn(1), (columns.number("G", 9, 0), columns.varchar("N")), ("G",)
@@ -229,9 +256,9 @@ def test_two_rows_with_one_key_stop_the_chunk(
 
 @pytest.mark.parametrize("in_hand", [100, 1], ids=["without Spark", "with Spark"])
 def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(
-    open_lake: Any,
-    make_source: Any,
-    columns: Any,
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    columns: type[Columns],
     monkeypatch: pytest.MonkeyPatch,
     in_hand: int,
 ) -> None:
@@ -255,7 +282,7 @@ def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(
 
 
 def test_the_version_of_an_scn_is_right_after_a_late_chunk(
-    filled: Any, source: Any, mirror: Any
+    filled: Lake, source: Source, mirror: Callable[..., list[Row]]
 ) -> None:
     """A chunk from before two windows is applied after them: it does not make its version an old one."""
     late = source.chunk(snapshot="s9")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,12 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from tests.stage.landed import Row, Source
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +91,10 @@ class _Chunk:
 
 
 def test_equal_tables_have_equal_digests_and_differences_are_named(
-    open_lake: Any, make_source: Any, tmp_path: Path, mirror: Any
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    tmp_path: Path,
+    mirror: Callable[..., list[Row]],
 ) -> None:
     lake = open_lake()
     chunk = make_source(SCHEMA).chunk(scn=100)
@@ -115,7 +124,7 @@ def test_equal_tables_have_equal_digests_and_differences_are_named(
 
 
 def test_rows_that_are_double_are_seen_on_either_side(
-    open_lake: Any, make_source: Any, tmp_path: Path
+    open_lake: Callable[..., Lake], make_source: Callable[..., Source], tmp_path: Path
 ) -> None:
     """Counts, digests and double keys are those of each side by itself, whatever the other one has."""
     lake = open_lake()

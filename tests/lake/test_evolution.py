@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdc_core.errors import ConfigError, SchemaMismatchError
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.schema.table import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from cdc_core.schema.table import TableSchema
+    from tests.lake.conftest import Columns
+    from tests.stage.landed import Row, Source
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +28,12 @@ def _with(schema: Any, *columns: Any) -> Any:
 
 
 def test_added_columns_are_followed(
-    open_lake: Any, source: Any, row: Any, mirror: Any, columns: Any, delta_version: Any
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    columns: type[Columns],
+    delta_version: Callable[[TableSchema], int],
 ) -> None:
     """One column with a default and one without; rows from before, changes around the DDL, a crash in the middle."""
     lake = open_lake()
@@ -101,14 +114,21 @@ def test_added_columns_are_followed(
         assert caught.value.hint
 
 
-def test_nothing_is_prepared_before_the_first_snapshot(open_lake: Any, source: Any) -> None:
+def test_nothing_is_prepared_before_the_first_snapshot(
+    open_lake: Callable[..., Lake], source: Source
+) -> None:
     lake = open_lake()
     lake.prepare_schema(source.schema)
     assert lake.position(source.schema.table).mirror_scn is None
 
 
 def test_a_column_that_is_left_out_later_is_null_from_then_on(
-    open_lake: Any, source: Any, row: Any, mirror: Any, columns: Any, changelog: Any
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    columns: type[Columns],
+    changelog: Callable[[TableSchema], list[Row]],
 ) -> None:
     """It stays in both tables; redo that landed with it, chunks that landed with it, and later columns go on."""
     lake = open_lake()
@@ -148,7 +168,11 @@ def test_a_column_that_is_left_out_later_is_null_from_then_on(
 
 
 def test_a_newer_generation_moves_the_older_tables_aside(
-    open_lake: Any, source: Any, row: Any, mirror: Any, tmp_path: Any
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    tmp_path: Any,
 ) -> None:
     """A crash between the two leaves one table of each; the next attempt goes on."""
     lake = open_lake()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -18,12 +18,15 @@ from cdc_core.lake.changes import change_facts
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.reduce import reduced_sql
 
+if TYPE_CHECKING:
+    from tests.stage.landed import Row, Source
+
 pytestmark = pytest.mark.spark
 READ_AT = 100
 
 
 @pytest.fixture
-def landed(open_lake: Any, source: Any, row: Any) -> Any:
+def landed(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Any:
     """A lake that took two windows, and the third, which brings a transaction of the second."""
     lake = open_lake()
     tx = source.begin()
@@ -65,7 +68,7 @@ def rows(folder: Path, schema: Any) -> list[dict[str, Any]]:
 
 
 def test_a_commit_that_comes_late_is_applied_where_it_belongs(
-    landed: Any, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    landed: Any, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second, third = landed
     true = source.state(third.scn_high)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdc_core.errors import DecodeError
 from cdc_core.stage.quarantine import FOLLOWS, LEFT_OUT
 from tests.stage.landed import Source, Transaction, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from tests.stage.landed import Row
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +38,7 @@ class KillAt:
 
 
 @pytest.fixture
-def lake(open_lake: Any, source: Source, row: Any) -> Any:
+def lake(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Any:
     """Orders 1 to 9 by a first snapshot; the next window begins behind it."""
     tx = source.begin()
     for i in range(1, 10):
@@ -49,7 +55,7 @@ def refuse(tx: Transaction) -> None:
     tx.source.pending[-1]["status"] = 2
 
 
-def first_window(source: Source, row: Any) -> Window:
+def first_window(source: Source, row: Callable[..., Row]) -> Window:
     """An insert, an update and a delete go into quarantine; another insert does not."""
     tx = source.begin()
     tx.insert(row(20), row_id="AAASuZROW20")
@@ -63,7 +69,7 @@ def first_window(source: Source, row: Any) -> Window:
     return source.cut()
 
 
-def second_window(source: Source, row: Any) -> Window:
+def second_window(source: Source, row: Callable[..., Row]) -> Window:
     """Whole changes of the rows in quarantine, partial ones of 4 and of another row, and a key that comes back in one window."""
     tx = source.begin()
     tx.update("AAASuZROW20", {"NAME": "whole", "NOTE": "whole"})
@@ -89,7 +95,11 @@ def quarantine(path: Path, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
-    lake: Any, source: Source, row: Any, mirror: Any, tmp_path: Path
+    lake: Any,
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    tmp_path: Path,
 ) -> None:
     one = first_window(source, row)
     with pytest.raises(DecodeError, match="could not translate"):
@@ -122,7 +132,7 @@ def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
 
 
 def test_the_quarantine_table_comes_back_from_landing(
-    lake: Any, source: Source, row: Any, tmp_path: Path
+    lake: Any, source: Source, row: Callable[..., Row], tmp_path: Path
 ) -> None:
     one, two = first_window(source, row), second_window(source, row)
     for window in (one, two):

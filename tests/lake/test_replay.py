@@ -5,17 +5,26 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
 
 from cdc_core.errors import LandingDamagedError, NotYetError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from cdc_core.schema.table import TableSchema
+    from tests.stage.landed import Row, Source
+
 pytestmark = pytest.mark.spark
 
 
-def _random_work(source: Any, row: Any, rng: random.Random, transactions: int) -> None:
+def _random_work(
+    source: Source, row: Callable[..., Row], rng: random.Random, transactions: int
+) -> None:
     """Interleaved transactions of inserts, updates, deletes, re-inserts, changes of key and savepoints, each on own keys."""
     for _ in range(transactions):
         tx = source.begin()
@@ -53,7 +62,12 @@ def _random_work(source: Any, row: Any, rng: random.Random, transactions: int) -
 
 
 def test_random_load_replays_crashes_and_damage(
-    open_lake: Any, source: Any, row: Any, mirror: Any, delta_version: Any, tmp_path: Path
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    delta_version: Callable[[TableSchema], int],
+    tmp_path: Path,
 ) -> None:
     rng = random.Random(7)
     lake = open_lake()
@@ -99,7 +113,7 @@ def test_random_load_replays_crashes_and_damage(
 
 
 def test_a_window_that_was_not_applied_is_not_replayed(
-    open_lake: Any, source: Any, row: Any
+    open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
 ) -> None:
     tx = source.begin()
     tx.insert(row(1))
@@ -108,7 +122,9 @@ def test_a_window_that_was_not_applied_is_not_replayed(
         source.cut().replay(open_lake())
 
 
-def test_a_damaged_landing_file_stops_the_window(open_lake: Any, source: Any, row: Any) -> None:
+def test_a_damaged_landing_file_stops_the_window(
+    open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
+) -> None:
     tx = source.begin()
     tx.insert(row(1))
     tx.commit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,16 +13,22 @@ from cdc_core.errors import LakeError, WindowConflictError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 
+if TYPE_CHECKING:
+    from cdc_core.lake.lake import Lake
+    from cdc_core.schema.table import TableSchema
+    from tests.lake.conftest import Columns
+    from tests.stage.landed import Row, Source
+
 pytestmark = pytest.mark.spark
 
 
 def test_tables_are_merged_side_by_side(
-    open_lake: Any,
-    make_source: Callable[..., Any],
-    source: Any,
-    row: Any,
-    mirror: Any,
-    changelog: Any,
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    changelog: Callable[[TableSchema], list[Row]],
 ) -> None:
     """Identifiers and metadata are settings of a session: threads must not see each other's."""
     lake = open_lake()
@@ -65,7 +71,11 @@ def test_tables_are_merged_side_by_side(
 
 
 def test_names_that_delta_cannot_hold_are_refused(
-    open_lake: Any, make_source: Callable[..., Any], columns: Any, source: Any, tmp_path: Path
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    columns: type[Columns],
+    source: Source,
+    tmp_path: Path,
 ) -> None:
     from cdc_core.errors import SchemaMismatchError
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdc_core.errors import SparkUnavailableError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from tests.stage.landed import Row, Source
+
 pytestmark = pytest.mark.spark
 
 
 def test_another_jvm_takes_the_place_of_one_that_ended(
-    open_lake: Any, source: Any, row: Any, mirror: Any, capfd: pytest.CaptureFixture[str]
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     from pyspark import SparkContext
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +11,22 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_core.lake.lake import Lake
+    from tests.lake.conftest import Columns
+    from tests.stage.landed import Row, Source
+
 pytestmark = pytest.mark.spark
 
 
 def test_windows_leave_the_mirror_as_the_table_was(
-    open_lake: Any, source: Any, row: Any, mirror: Any, changelog: Any
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    changelog: Callable[[TableSchema], list[Row]],
 ) -> None:
     """Inserts, updates, deletes, a delete with re-insert, a partial rollback, a transaction over three windows."""
     lake = open_lake()
@@ -68,7 +79,7 @@ def test_windows_leave_the_mirror_as_the_table_was(
 
 
 def test_a_window_that_does_not_follow_the_last_is_refused(
-    open_lake: Any, source: Any, row: Any
+    open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
 ) -> None:
     lake = open_lake()
     tx = source.begin()
@@ -80,7 +91,10 @@ def test_a_window_that_does_not_follow_the_last_is_refused(
 
 
 def test_a_new_row_may_take_a_key_before_its_old_row_goes(
-    open_lake: Any, make_source: Any, columns: Any, mirror: Any
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    columns: type[Columns],
+    mirror: Callable[..., list[Row]],
 ) -> None:
     """With a DEFERRABLE key, or where a row moves, LogMiner shows the insert before the delete."""
     ids = (columns.number("ID", 9, 0), columns.varchar("NAME"))
@@ -103,7 +117,10 @@ def test_a_new_row_may_take_a_key_before_its_old_row_goes(
 
 
 def test_an_insert_that_meets_a_row_of_its_key_stops_the_window(
-    open_lake: Any, make_source: Any, columns: Any, mirror: Any
+    open_lake: Callable[..., Lake],
+    make_source: Callable[..., Source],
+    columns: type[Columns],
+    mirror: Callable[..., list[Row]],
 ) -> None:
     """A key that was unique at the snapshot and is so no more; no row is overwritten, and no value told."""
     kinds = (columns.number("G", 9, 0), columns.varchar("N"))

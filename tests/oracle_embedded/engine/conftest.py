@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -93,6 +93,10 @@ class Client:
         return int(self.one("select dbms_flashback.get_system_change_number from dual"))
 
 
+Connect = Callable[..., Client]
+"""Opens a session of a user, DEMO if none is named."""
+
+
 @pytest.fixture
 def database() -> Iterator[OpenDatabase]:
     opened = open_database()
@@ -101,7 +105,7 @@ def database() -> Iterator[OpenDatabase]:
 
 
 @pytest.fixture
-def connect(database: OpenDatabase) -> Any:
+def connect(database: OpenDatabase) -> Connect:
     def open_client(user: str = "DEMO") -> Client:
         return Client(database.engine.open_session(user, program="pytest", machine="localhost"))
 
@@ -109,7 +113,7 @@ def connect(database: OpenDatabase) -> Any:
 
 
 @pytest.fixture
-def sql(connect: Any) -> Client:
+def sql(connect: Connect) -> Client:
     return connect()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -16,6 +16,9 @@ from oracle_embedded.days import (
     month_days,
     number_of_day,
 )
+
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client
 
 _PRINT = "to_char({}, 'SYYYY-MM-DD')"
 
@@ -53,7 +56,7 @@ _PRINT = "to_char({}, 'SYYYY-MM-DD')"
         ),
     ],
 )  # fmt: skip
-def test_the_calendar(shared: Any, expression: str, text: str) -> None:
+def test_the_calendar(shared: Client, expression: str, text: str) -> None:
     assert shared.one(f"select {expression} from dual") == text
 
 
@@ -68,7 +71,7 @@ def test_the_calendar(shared: Any, expression: str, text: str) -> None:
         pytest.param("to_date(0, 'J')", 1854, id="julian-day-0"),
     ],
 )
-def test_days_that_are_none_are_refused(shared: Any, expression: str, code: int) -> None:
+def test_days_that_are_none_are_refused(shared: Client, expression: str, code: int) -> None:
     with pytest.raises(OracleError) as raised:
         shared.one(f"select to_char({expression}, 'J') from dual")
     assert raised.value.code == code
@@ -103,5 +106,5 @@ def test_every_day_follows_the_one_before() -> None:
         ("-BINARY_FLOAT_INFINITY", "-Inf"),
     ],
 )
-def test_floats_have_names_for_what_no_digits_say(shared: Any, name: str, text: str) -> None:
+def test_floats_have_names_for_what_no_digits_say(shared: Client, name: str, text: str) -> None:
     assert shared.one(f"select to_char({name}) from dual") == text

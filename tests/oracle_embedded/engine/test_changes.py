@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from oracle_embedded.api import BindMeta, OracleError, OraType, RowOp
 
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client
+
 
 @pytest.fixture
-def parts(sql: Any) -> Any:
+def parts(sql: Client) -> Client:
     sql("create table parent (id number(4) primary key, name varchar2(5) not null)")
     sql(
         "create table child (id number primary key, parent number(4) references parent on delete cascade,"
@@ -46,7 +49,7 @@ def parts(sql: Any) -> Any:
         ("update parent set id = 1, id = 2", 957),
     ],
 )
-def test_a_refused_change_leaves_nothing_behind(parts: Any, statement: str, code: int) -> None:
+def test_a_refused_change_leaves_nothing_behind(parts: Client, statement: str, code: int) -> None:
     before = parts("select * from parent order by 1"), parts("select * from child")
     with pytest.raises(OracleError) as raised:
         parts(statement)
@@ -54,39 +57,39 @@ def test_a_refused_change_leaves_nothing_behind(parts: Any, statement: str, code
     assert (parts("select * from parent order by 1"), parts("select * from child")) == before
 
 
-def test_error_texts_name_what_is_wrong(parts: Any) -> None:
+def test_error_texts_name_what_is_wrong(parts: Client) -> None:
     with pytest.raises(OracleError, match=r'"DEMO"."PARENT"."NAME" \(actual: 7, maximum: 5\)'):
         parts("insert into parent values (3, 'toolong')")
     with pytest.raises(OracleError, match=r"unique constraint \(DEMO.CHILD_U\) violated"):
         parts("insert into child (id, parent) values (11, 1)")
 
 
-def test_keys_may_move_over_each_other_within_a_statement(sql: Any) -> None:
+def test_keys_may_move_over_each_other_within_a_statement(sql: Client) -> None:
     sql("create table t (id number primary key)")
     sql.many("insert into t values (:1)", [(n,) for n in range(5)])
     assert sql("update t set id = id + 1") == 5
     assert sql("select min(id), max(id) from t") == [("1", "5")]
 
 
-def test_a_parent_takes_its_children_along(parts: Any) -> None:
+def test_a_parent_takes_its_children_along(parts: Client) -> None:
     assert parts("delete from parent where id = 1") == 1
     assert parts("select count(*) from child") == [("0",)]
 
 
-def test_defaults_come_when_nothing_is_given(parts: Any) -> None:
+def test_defaults_come_when_nothing_is_given(parts: Client) -> None:
     parts("insert into child (id, qty) values (11, default)")
     assert parts.one("select qty from child where id = 11") == "1"
     parts("insert into child (id, qty) values (12, null)")
     assert parts.one("select qty from child where id = 12") is None
 
 
-def test_insert_from_a_query_and_update_from_a_subquery(parts: Any) -> None:
+def test_insert_from_a_query_and_update_from_a_subquery(parts: Client) -> None:
     assert parts("insert into parent select id + 10, name from parent") == 2
     parts("update parent p set (name) = (select max(name) from parent) where id > 10")
     assert parts("select name from parent where id > 10") == [("two",), ("two",)]
 
 
-def test_merge_updates_inserts_and_deletes(parts: Any) -> None:
+def test_merge_updates_inserts_and_deletes(parts: Client) -> None:
     changed = parts(
         "merge into parent p using (select 1 id, 'uno' n from dual union all select 5, 'five' from dual"
         " union all select 2, 'out' from dual) s on (p.id = s.id)"
@@ -102,7 +105,7 @@ def test_merge_updates_inserts_and_deletes(parts: Any) -> None:
         )
 
 
-def test_array_dml_counts_each_execution_and_keeps_what_came_before_an_error(parts: Any) -> None:
+def test_array_dml_counts_each_execution_and_keeps_what_came_before_an_error(parts: Client) -> None:
     outcome = parts.many(
         "update parent set name = :1 where id <= :2", [("a", 1), ("b", 2), ("c", 0)]
     )
@@ -113,7 +116,7 @@ def test_array_dml_counts_each_execution_and_keeps_what_came_before_an_error(par
     assert parts.one("select count(*) from parent") == "3"
 
 
-def test_batch_errors_are_collected(parts: Any) -> None:
+def test_batch_errors_are_collected(parts: Client) -> None:
     statement = parts.session.parse("insert into parent (id, name) values (:1, 'x')")
     rows = [[b"8"], [b"8"], [b"9"]]
     outcome = parts.session.execute(
@@ -123,7 +126,7 @@ def test_batch_errors_are_collected(parts: Any) -> None:
     assert [(index, error.code) for index, error in outcome.batch_errors] == [(1, 1)]
 
 
-def test_returning_gives_the_new_values(parts: Any) -> None:
+def test_returning_gives_the_new_values(parts: Client) -> None:
     statement = parts.session.parse(
         "update parent set name = name || '!' returning id, name into :a, :b"
     )
@@ -133,7 +136,7 @@ def test_returning_gives_the_new_values(parts: Any) -> None:
     assert outcome.last_rowid is not None
 
 
-def test_values_are_kept_as_the_column_says(sql: Any) -> None:
+def test_values_are_kept_as_the_column_says(sql: Client) -> None:
     sql(
         "create table t (n number(5,2), m number(5,-2), f float(10), c char(3), d date, t timestamp(2), v nvarchar2(3))"
     )
@@ -153,7 +156,7 @@ def test_values_are_kept_as_the_column_says(sql: Any) -> None:
     ]
 
 
-def test_identity_columns_count(sql: Any) -> None:
+def test_identity_columns_count(sql: Client) -> None:
     sql("create table t (id number generated always as identity, v varchar2(5))")
     sql("insert into t (v) values ('a')")
     sql("insert into t (v) values ('b')")
@@ -162,7 +165,7 @@ def test_identity_columns_count(sql: Any) -> None:
         sql("insert into t (id) values (5)")
 
 
-def test_sequences_count_per_session(sql: Any) -> None:
+def test_sequences_count_per_session(sql: Client) -> None:
     sql("create sequence s start with 5 increment by 5")
     with pytest.raises(OracleError, match="ORA-08002"):
         sql("select s.currval from dual")
@@ -222,7 +225,7 @@ class Recorder:
         """Nothing is held back."""
 
 
-def test_the_redo_is_told_of_changes_and_of_their_undoing(parts: Any, database: Any) -> None:
+def test_the_redo_is_told_of_changes_and_of_their_undoing(parts: Client, database: Any) -> None:
     database.engine.store.sink = sink = Recorder()
     parts("update parent set name = 'uno' where id = 1")
     parts("savepoint s")
@@ -249,7 +252,7 @@ def test_the_redo_is_told_of_changes_and_of_their_undoing(parts: Any, database: 
     assert scns == sorted(set(scns))
 
 
-def test_a_whole_rollback_undoes_in_reverse(parts: Any, database: Any) -> None:
+def test_a_whole_rollback_undoes_in_reverse(parts: Client, database: Any) -> None:
     database.engine.store.sink = sink = Recorder()
     parts("insert into parent values (7, 'x')")
     parts("update parent set name = 'y' where id = 7")

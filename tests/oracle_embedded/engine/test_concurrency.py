@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from oracle_embedded.api import OracleError
+
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client, Connect
 
 ROWS = 30
 TOTAL = ROWS * 100
@@ -43,7 +46,7 @@ def transfer(client: Any, seed: int) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_every_snapshot_is_consistent_and_repeatable(sql: Any, connect: Any) -> None:
+def test_every_snapshot_is_consistent_and_repeatable(sql: Client, connect: Connect) -> None:
     sql("create table t (id number primary key, amount number not null)")
     sql.many("insert into t values (:1, 100)", [(n,) for n in range(ROWS)])
     sql.session.commit()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from oracle_embedded.api import OracleError
+
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client, Connect
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,9 @@ from oracle_embedded.api import OracleError
         ("comment on table nope is 'x'", 942),
     ],
 )
-def test_what_oracle_refuses_is_refused_with_its_code(sql: Any, statement: str, code: int) -> None:
+def test_what_oracle_refuses_is_refused_with_its_code(
+    sql: Client, statement: str, code: int
+) -> None:
     sql("create table old (id number primary key, v varchar2(10))")
     sql("insert into old values (1, 'value')")
     sql.session.commit()
@@ -61,7 +66,7 @@ def test_what_oracle_refuses_is_refused_with_its_code(sql: Any, statement: str, 
     assert sql("select id, v from old") == [("1", "value")]
 
 
-def test_ddl_commits_what_was_open(sql: Any, connect: Any) -> None:
+def test_ddl_commits_what_was_open(sql: Client, connect: Connect) -> None:
     sql("create table t (id number)")
     sql("insert into t values (1)")
     sql("create table u (id number)")
@@ -69,7 +74,7 @@ def test_ddl_commits_what_was_open(sql: Any, connect: Any) -> None:
     assert connect()("select id from t") == [("1",)]
 
 
-def test_ddl_does_not_wait_for_others(sql: Any, connect: Any) -> None:
+def test_ddl_does_not_wait_for_others(sql: Client, connect: Connect) -> None:
     sql("create table t (id number)")
     other = connect()
     other("insert into t values (1)")
@@ -77,7 +82,7 @@ def test_ddl_does_not_wait_for_others(sql: Any, connect: Any) -> None:
         sql("alter table t add (x number)")
 
 
-def test_columns_come_change_and_go(sql: Any) -> None:
+def test_columns_come_change_and_go(sql: Client) -> None:
     sql("create table t (id number(3), v varchar2(5))")
     sql("insert into t values (1, 'a')")
     sql("alter table t add (n number default 7 not null, d varchar2(3))")
@@ -94,7 +99,7 @@ def test_columns_come_change_and_go(sql: Any) -> None:
     assert sql.one("select count(*) from t2") == "2"
 
 
-def test_create_table_as_select_takes_rows_and_types(sql: Any) -> None:
+def test_create_table_as_select_takes_rows_and_types(sql: Client) -> None:
     sql("create table t as select 1 id, cast('x' as varchar2(7)) v, sysdate d from dual")
     assert sql("select id, v from t") == [("1", "x")]
     assert sql("select column_name, data_type, data_length from user_tab_columns order by column_id") == [
@@ -102,7 +107,7 @@ def test_create_table_as_select_takes_rows_and_types(sql: Any) -> None:
     ]  # fmt: skip
 
 
-def test_truncate_gives_a_new_data_object(sql: Any) -> None:
+def test_truncate_gives_a_new_data_object(sql: Client) -> None:
     sql("create table t (id number)")
     sql("insert into t values (1)")
     ((object_id, before),) = sql(
@@ -116,7 +121,7 @@ def test_truncate_gives_a_new_data_object(sql: Any) -> None:
     assert sql.one("select count(*) from t") == "0"
 
 
-def test_the_dictionary_describes_tables(sql: Any) -> None:
+def test_the_dictionary_describes_tables(sql: Client) -> None:
     sql(
         "create table t (id number(10) constraint t_pk primary key, name varchar2(20 char) not null, amount number(12,2) default 0,"
         " n number, c char(2), ts timestamp(3) with time zone, raw_col raw(16), big clob, f float, w nvarchar2(5))"
@@ -153,7 +158,7 @@ def test_the_dictionary_describes_tables(sql: Any) -> None:
     assert sql.one("select data_default from user_tab_columns where column_name = 'AMOUNT'") == "0"
 
 
-def test_the_dictionary_can_be_read_as_of_an_scn(sql: Any) -> None:
+def test_the_dictionary_can_be_read_as_of_an_scn(sql: Client) -> None:
     sql("create table t (id number)")
     scn = sql.scn()
     sql("alter table t add (later varchar2(3))")
@@ -162,7 +167,7 @@ def test_the_dictionary_can_be_read_as_of_an_scn(sql: Any) -> None:
     assert sql(query.format(f" as of scn {scn}")) == [("ID",)]
 
 
-def test_log_groups_are_shown(sql: Any) -> None:
+def test_log_groups_are_shown(sql: Client) -> None:
     sql("create table t (id number primary key, v number)")
     sql("alter table t add supplemental log data (primary key, unique) columns")
     sql("alter table t add supplemental log data (all) columns")
@@ -184,7 +189,7 @@ def test_log_groups_are_shown(sql: Any) -> None:
 # --- rights ----------------------------------------------------------------------------------------------------------
 
 
-def test_tables_of_others_need_a_grant(sql: Any, connect: Any) -> None:
+def test_tables_of_others_need_a_grant(sql: Client, connect: Connect) -> None:
     sql("create table t (id number)")
     admin, capture = connect("REDOLAKE_ADMIN"), connect("C##REDOLAKE")
     admin("create user reader identified by secret")
@@ -206,7 +211,7 @@ def test_tables_of_others_need_a_grant(sql: Any, connect: Any) -> None:
         reader("select * from demo.t")
 
 
-def test_catalog_views_need_the_catalog_role(sql: Any, connect: Any) -> None:
+def test_catalog_views_need_the_catalog_role(sql: Client, connect: Connect) -> None:
     with pytest.raises(OracleError, match="ORA-00942"):
         sql("select * from dba_tables")
     with pytest.raises(OracleError, match="ORA-00942"):
@@ -214,7 +219,7 @@ def test_catalog_views_need_the_catalog_role(sql: Any, connect: Any) -> None:
     assert int(connect("C##REDOLAKE").one("select current_scn from v$database")) > 0
 
 
-def test_a_common_user_changes_the_container(sql: Any, connect: Any) -> None:
+def test_a_common_user_changes_the_container(sql: Client, connect: Connect) -> None:
     sql("create table t (id number)")
     capture = connect("C##REDOLAKE")
     assert capture("select * from demo.t") == []
@@ -228,7 +233,7 @@ def test_a_common_user_changes_the_container(sql: Any, connect: Any) -> None:
         capture("alter session set container = nope")
 
 
-def test_synonyms_and_current_schema_lead_to_objects(sql: Any, connect: Any) -> None:
+def test_synonyms_and_current_schema_lead_to_objects(sql: Client, connect: Connect) -> None:
     sql("create table t (id number)")
     admin = connect("REDOLAKE_ADMIN")
     admin("create public synonym everybodys for demo.t")
@@ -237,7 +242,7 @@ def test_synonyms_and_current_schema_lead_to_objects(sql: Any, connect: Any) -> 
     assert admin("select * from t") == []
 
 
-def test_session_formats_rule_conversions(sql: Any) -> None:
+def test_session_formats_rule_conversions(sql: Client) -> None:
     sql(
         "alter session set nls_date_format = 'YYYY-MM-DD' nls_numeric_characters = ',.' time_zone = '+02:00'"
     )
@@ -251,14 +256,14 @@ def test_session_formats_rule_conversions(sql: Any) -> None:
     )
 
 
-def _state(sql: Any, name: str) -> Any:
+def _state(sql: Client, name: str) -> Any:
     return sql(
         "select status, validated, deferrable from user_constraints where constraint_name = :1",
         name,
     )[0]
 
 
-def test_constraints_change_their_state(sql: Any) -> None:
+def test_constraints_change_their_state(sql: Client) -> None:
     sql("create table t (a number(9) constraint t_pk primary key, b number(9))")
     sql("alter table t add constraint t_b check (b > 0)")
     for statement, name, state in [
@@ -276,7 +281,7 @@ def test_constraints_change_their_state(sql: Any) -> None:
         sql("alter table t disable constraint no_such")
 
 
-def test_a_novalidate_key_leaves_double_rows_and_refuses_new_ones(sql: Any) -> None:
+def test_a_novalidate_key_leaves_double_rows_and_refuses_new_ones(sql: Client) -> None:
     sql("create table t (a number(9), b number(9))")
     sql("insert into t select 1, level from dual connect by level <= 2")
     with pytest.raises(OracleError, match="ORA-02437"):
@@ -290,7 +295,7 @@ def test_a_novalidate_key_leaves_double_rows_and_refuses_new_ones(sql: Any) -> N
         sql("alter table t modify constraint t_pk validate")
 
 
-def test_a_bitmap_index_is_an_index(sql: Any) -> None:
+def test_a_bitmap_index_is_an_index(sql: Client) -> None:
     sql("create table t (a number(9), b number(9))")
     sql("create bitmap index t_b on t (b)")
     assert sql("select column_name from user_ind_columns where index_name = 'T_B'") == [("B",)]

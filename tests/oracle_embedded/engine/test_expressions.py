@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from oracle_embedded.api import OracleError
+
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client
 
 
 @pytest.mark.parametrize(
@@ -104,7 +107,7 @@ from oracle_embedded.api import OracleError
         ("(select max(level) from dual connect by level <= 5)", "5"),
     ],
 )
-def test_an_expression_has_oracles_value(shared: Any, expression: str, value: object) -> None:
+def test_an_expression_has_oracles_value(shared: Client, expression: str, value: object) -> None:
     assert shared.one(f"select {expression} from dual") == value
 
 
@@ -148,25 +151,25 @@ def test_an_expression_has_oracles_value(shared: Any, expression: str, value: ob
     ],
 )
 def test_what_oracle_refuses_is_refused_with_its_code(
-    shared: Any, statement: str, code: int
+    shared: Client, statement: str, code: int
 ) -> None:
     with pytest.raises(OracleError) as raised:
         shared(statement)
     assert raised.value.code == code
 
 
-def test_an_error_tells_where_it_is(shared: Any) -> None:
+def test_an_error_tells_where_it_is(shared: Client) -> None:
     with pytest.raises(OracleError) as raised:
         shared("select dummy,\n nope from dual")
     assert raised.value.offset == 15
 
 
-def test_binds_have_the_types_that_the_client_declares(shared: Any) -> None:
+def test_binds_have_the_types_that_the_client_declares(shared: Client) -> None:
     assert shared.one("select :a || :b from dual", 1, "x") == "1x"
     assert shared.one("select :a + 1 from dual", "41") == "42"
 
 
-def test_describe_shows_types_precisely(shared: Any) -> None:
+def test_describe_shows_types_precisely(shared: Client) -> None:
     columns = shared.session.parse(
         "select cast(1 as number(10,2)) a, 'abc' b, sysdate c, count(*) d, cast(null as timestamp(3)) e from dual"
     ).columns

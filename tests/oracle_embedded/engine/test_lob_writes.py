@@ -11,7 +11,7 @@ _NOT_LOCKED = "ORA-22920"
 
 
 @pytest.fixture
-def cursor(driver: Any) -> Any:
+def cursor(driver: oracledb.Connection) -> oracledb.Cursor:
     cursor = driver.cursor()
     cursor.execute("create table t (id number(9) primary key, c clob, n nclob, b blob)")
     cursor.execute("insert into t values (1, 'some text', n'n\u00e9', hextoraw('00010203'))")
@@ -24,7 +24,9 @@ def contents(cursor: Any) -> Any:
     return [tuple(lob and lob.read() for lob in row) for row in cursor.fetchall()]
 
 
-def test_a_locked_rows_lobs_are_written_and_trimmed(cursor: Any, driver: Any) -> None:
+def test_a_locked_rows_lobs_are_written_and_trimmed(
+    cursor: oracledb.Cursor, driver: oracledb.Connection
+) -> None:
     cursor.execute("select c, n, b from t where id = 1 for update")
     clob, nclob, blob = cursor.fetchone()
     clob.write("SOME", 1)
@@ -37,7 +39,9 @@ def test_a_locked_rows_lobs_are_written_and_trimmed(cursor: Any, driver: Any) ->
     assert contents(cursor) == [("some text", "n\u00e9", b"\x00\x01\x02\x03")]
 
 
-def test_a_new_rows_lob_is_written_through_its_returned_locator(cursor: Any, driver: Any) -> None:
+def test_a_new_rows_lob_is_written_through_its_returned_locator(
+    cursor: oracledb.Cursor, driver: oracledb.Connection
+) -> None:
     clob, blob = cursor.var(oracledb.DB_TYPE_CLOB), cursor.var(oracledb.DB_TYPE_BLOB)
     cursor.execute(
         "insert into t values (2, empty_clob(), null, empty_blob()) returning c, b into :1, :2",
@@ -49,7 +53,9 @@ def test_a_new_rows_lob_is_written_through_its_returned_locator(cursor: Any, dri
     assert contents(cursor)[1] == ("written later", None, b"\x09")
 
 
-def test_a_row_that_is_not_locked_refuses(cursor: Any, driver: Any) -> None:
+def test_a_row_that_is_not_locked_refuses(
+    cursor: oracledb.Cursor, driver: oracledb.Connection
+) -> None:
     cursor.execute("select c from t where id = 1")
     (clob,) = cursor.fetchone()
     with pytest.raises(oracledb.DatabaseError, match=_NOT_LOCKED):

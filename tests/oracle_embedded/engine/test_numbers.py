@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
-from typing import Any
 
+import oracledb
 import pytest
 
 _EDGES = [
@@ -23,7 +23,9 @@ _EDGES = [
 
 @pytest.mark.parametrize("text", _EDGES)
 @pytest.mark.parametrize("sign", ["", "-"], ids=["positive", "negative"])
-def test_signs_and_texts_keep_every_digit(driver: Any, sign: str, text: str) -> None:
+def test_signs_and_texts_keep_every_digit(
+    driver: oracledb.Connection, sign: str, text: str
+) -> None:
     with localcontext(prec=60):
         value = Decimal(sign + text)
         cursor = driver.cursor()
@@ -71,7 +73,9 @@ def test_signs_and_texts_keep_every_digit(driver: Any, sign: str, text: str) -> 
         pytest.param("to_char(1E41)", "1." + "0" * 34 + "E+41", id="without-format"),
     ],
 )  # fmt: skip
-def test_formats_print_as_documented(driver: Any, expression: str, text: str) -> None:
+def test_formats_print_as_documented(
+    driver: oracledb.Connection, expression: str, text: str
+) -> None:
     cursor = driver.cursor()
     cursor.execute(f"select {expression} from dual")
     assert cursor.fetchone() == (text,)
@@ -84,7 +88,9 @@ def test_formats_print_as_documented(driver: Any, expression: str, text: str) ->
         pytest.param("median(n)", Decimal("1" + "0" * 37 + ".5"), id="median"),
     ],
 )
-def test_aggregates_keep_forty_digits(driver: Any, expression: str, value: Decimal) -> None:
+def test_aggregates_keep_forty_digits(
+    driver: oracledb.Connection, expression: str, value: Decimal
+) -> None:
     with localcontext(prec=60):
         cursor = driver.cursor()
         cursor.execute(

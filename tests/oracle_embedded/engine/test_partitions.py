@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.database import open_database
 from tests.oracle_embedded.engine.conftest import Client
+
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Connect
 
 RANGE = "create table t (id number primary key, v varchar2(10)) partition by range (id) (partition p1 values less than (10), partition p2 values less than (20), partition p3 values less than (maxvalue))"
 LIST = "create table t (id number primary key, v varchar2(10)) partition by list (v) (partition p1 values ('a', 'b'), partition p2 values (null), partition p3 values (default))"
@@ -20,25 +23,25 @@ COMPOSITE = "create table t (id number primary key, v varchar2(10)) partition by
 IOT = "create table t (id number primary key, v varchar2(10)) organization index including id overflow"
 
 
-def names(sql: Any) -> list[str]:
+def names(sql: Client) -> list[str]:
     return [
         row[0]
         for row in sql("select partition_name from user_tab_partitions order by partition_position")
     ]
 
 
-def ids(sql: Any, partition: str) -> list[int]:
+def ids(sql: Client, partition: str) -> list[int]:
     return [int(row[0]) for row in sql(f"select id from t partition ({partition}) order by id")]
 
 
-def numbers(sql: Any) -> dict[str, tuple[int, int]]:
+def numbers(sql: Client) -> dict[str, tuple[int, int]]:
     rows = sql(
         "select subobject_name, object_id, data_object_id from user_objects where object_type = 'TABLE PARTITION'"
     )
     return {name: (int(number), int(data)) for name, number, data in rows}
 
 
-def insert(sql: Any, *rows: tuple[int, str | None]) -> None:
+def insert(sql: Client, *rows: tuple[int, str | None]) -> None:
     for row in rows:
         sql("insert into t values (:1, :2)", *row)
     sql.session.commit()
@@ -54,7 +57,7 @@ def insert(sql: Any, *rows: tuple[int, str | None]) -> None:
     ],
 )  # fmt: skip
 def test_a_row_goes_into_its_partition(
-    sql: Any, create: str, rows: list[tuple[int, str | None]], found: list[list[int]]
+    sql: Client, create: str, rows: list[tuple[int, str | None]], found: list[list[int]]
 ) -> None:
     sql(create)
     insert(sql, *rows)
@@ -62,7 +65,7 @@ def test_a_row_goes_into_its_partition(
     assert sorted(int(row[0]) for row in sql("select id from t")) == sorted(row[0] for row in rows)
 
 
-def test_hash_partitions_share_the_rows(sql: Any) -> None:
+def test_hash_partitions_share_the_rows(sql: Client) -> None:
     sql(HASH)
     insert(sql, *((number, "x") for number in range(60)))
     found = [ids(sql, name) for name in names(sql)]
@@ -90,7 +93,7 @@ def test_hash_partitions_share_the_rows(sql: Any) -> None:
         ),
     ],
 )  # fmt: skip
-def test_rows_are_where_ddl_puts_them(sql: Any, ddl: str, shown: dict[str, list[int]]) -> None:
+def test_rows_are_where_ddl_puts_them(sql: Client, ddl: str, shown: dict[str, list[int]]) -> None:
     sql(RANGE.replace("(maxvalue)", "(30)"))
     sql("create table s (id number primary key, v varchar2(10))")
     sql("insert into s values (2, 'y')")
@@ -118,7 +121,7 @@ def test_rows_are_where_ddl_puts_them(sql: Any, ddl: str, shown: dict[str, list[
     ],
 )  # fmt: skip
 def test_segments_keep_their_numbers_or_get_new_ones(
-    sql: Any, ddl: str, keep_object: bool, keep_data: bool
+    sql: Client, ddl: str, keep_object: bool, keep_data: bool
 ) -> None:
     sql(RANGE)
     sql("create table s (id number primary key, v varchar2(10))")
@@ -128,7 +131,7 @@ def test_segments_keep_their_numbers_or_get_new_ones(
     assert (before[0] == after[0], before[1] == after[1]) == (keep_object, keep_data)
 
 
-def test_hash_partitions_are_added_and_coalesced(sql: Any) -> None:
+def test_hash_partitions_are_added_and_coalesced(sql: Client) -> None:
     sql(HASH)
     insert(sql, *((number, "x") for number in range(60)))
     before = {name: ids(sql, name) for name in names(sql)}
@@ -159,7 +162,7 @@ def test_hash_partitions_are_added_and_coalesced(sql: Any) -> None:
         ("alter table t move", 14511),
     ],
 )
-def test_what_oracle_refuses_is_refused(sql: Any, statement: str, code: int) -> None:
+def test_what_oracle_refuses_is_refused(sql: Client, statement: str, code: int) -> None:
     sql(RANGE.replace("(maxvalue)", "(30)"))
     sql("create table s (id number primary key, v varchar2(10))")
     sql("create table other (id number primary key)")
@@ -171,7 +174,7 @@ def test_what_oracle_refuses_is_refused(sql: Any, statement: str, code: int) -> 
     assert {name: ids(sql, name) for name in names(sql)} == {"P1": [1], "P2": [], "P3": [25]}
 
 
-def test_row_movement_takes_a_row_to_another_partition_and_back(sql: Any) -> None:
+def test_row_movement_takes_a_row_to_another_partition_and_back(sql: Client) -> None:
     sql(f"{RANGE} enable row movement")
     insert(sql, (1, "x"), (2, "y"))
     sql("update t set id = id + 10, v = 'm' where id = 1")
@@ -183,7 +186,7 @@ def test_row_movement_takes_a_row_to_another_partition_and_back(sql: Any) -> Non
         sql("update t set id = 12 where id = 1")
 
 
-def test_ddl_needs_only_its_own_partitions_for_itself(sql: Any, connect: Any) -> None:
+def test_ddl_needs_only_its_own_partitions_for_itself(sql: Client, connect: Connect) -> None:
     other = connect()
     sql(RANGE)
     insert(sql, (1, "x"), (15, "x"))
@@ -196,7 +199,7 @@ def test_ddl_needs_only_its_own_partitions_for_itself(sql: Any, connect: Any) ->
     assert [ids(sql, name) for name in names(sql)] == [[1], [15], []]
 
 
-def test_the_past_is_gone_after_rows_were_moved(sql: Any) -> None:
+def test_the_past_is_gone_after_rows_were_moved(sql: Client) -> None:
     sql(RANGE)
     insert(sql, (1, "x"))
     scn = sql.scn()
@@ -208,7 +211,7 @@ def test_the_past_is_gone_after_rows_were_moved(sql: Any) -> None:
     assert raised.value.code == 1466
 
 
-def test_rowids_name_the_data_object_of_the_partition(sql: Any) -> None:
+def test_rowids_name_the_data_object_of_the_partition(sql: Client) -> None:
     sql(RANGE)
     insert(sql, (1, "x"), (15, "x"))
     rows = sql("select rowid, id from t")
@@ -220,7 +223,7 @@ def test_rowids_name_the_data_object_of_the_partition(sql: Any) -> None:
     ) == [("2",)]
 
 
-def test_the_dictionary_shows_partitions(sql: Any) -> None:
+def test_the_dictionary_shows_partitions(sql: Client) -> None:
     sql(COMPOSITE)
     insert(sql, (1, "x"), (15, "y"))
     assert sql("select partitioned, tablespace_name from user_tables") == [("YES", None)]
@@ -239,7 +242,7 @@ def test_the_dictionary_shows_partitions(sql: Any) -> None:
     assert sql("select count(*) from user_tab_subpartitions") == [("4",)]
 
 
-def test_an_index_organized_table_lives_in_its_top_index(sql: Any) -> None:
+def test_an_index_organized_table_lives_in_its_top_index(sql: Client) -> None:
     sql(IOT)
     insert(sql, (1, "x"), (2, "y"))
     [(number,)] = sql("select object_id from user_objects where object_type = 'TABLE'")
@@ -259,7 +262,7 @@ def test_an_index_organized_table_lives_in_its_top_index(sql: Any) -> None:
     assert raised.value.code == 25175
 
 
-def test_move_gives_a_table_new_addresses(sql: Any) -> None:
+def test_move_gives_a_table_new_addresses(sql: Client) -> None:
     sql("create table t (id number primary key, v varchar2(10))")
     insert(sql, (1, "x"))
     before = sql("select rowid from t")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from oracle_embedded.api import BindMeta, OracleError, OraType
 from oracle_embedded.values import number_from_decimal, text_from_number
 
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client
+
 NUMBER = BindMeta(OraType.NUMBER, 22)
 
 
-def run(sql: Any, block: str, *values: int | None) -> dict[int, str | None]:
+def run(sql: Client, block: str, *values: int | None) -> dict[int, str | None]:
     encoded = [None if value is None else number_from_decimal(value) for value in values]
     outcome = sql.session.run(block, encoded, [NUMBER] * len(values))
     return {
@@ -41,7 +44,7 @@ def run(sql: Any, block: str, *values: int | None) -> dict[int, str | None]:
     ],
 )  # fmt: skip
 def test_a_block_runs(
-    sql: Any, block: str, values: tuple[int | None, ...], result: dict[int, str]
+    sql: Client, block: str, values: tuple[int | None, ...], result: dict[int, str]
 ) -> None:
     sql("create table t (id number, v varchar2(10))")
     sql("insert into t values (1, 'a')")
@@ -67,14 +70,14 @@ def test_a_block_runs(
         ("begin sys.dbms_logmnr.end_logmnr; end;", 6550, "PLS-00201"),
     ],
 )  # fmt: skip
-def test_a_wrong_block_is_refused(sql: Any, block: str, code: int, words: str) -> None:
+def test_a_wrong_block_is_refused(sql: Client, block: str, code: int, words: str) -> None:
     with pytest.raises(OracleError) as raised:
         sql(block)
     assert raised.value.code == code
     assert words in raised.value.text
 
 
-def test_a_failed_block_leaves_nothing_behind(sql: Any) -> None:
+def test_a_failed_block_leaves_nothing_behind(sql: Client) -> None:
     sql("create table t (id number)")
     sql("insert into t values (1)")
     with pytest.raises(OracleError, match="ORA-20001"):
@@ -84,7 +87,7 @@ def test_a_failed_block_leaves_nothing_behind(sql: Any) -> None:
     assert sql("select id from t") == [("1",)]
 
 
-def test_execute_immediate_runs_ddl(sql: Any) -> None:
+def test_execute_immediate_runs_ddl(sql: Client) -> None:
     sql(
         "begin execute immediate 'create table made (id number)'; insert into made values (1); commit; end;"
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from oracle_embedded.api import OracleError
 
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client
+
 
 @pytest.fixture
-def staff(sql: Any) -> Any:
+def staff(sql: Client) -> Client:
     sql("create table dept (id number primary key, name varchar2(20))")
     sql(
         "create table emp (id number primary key, name varchar2(20), dept number, pay number(8,2), boss number, code char(4))"
@@ -72,23 +75,23 @@ def staff(sql: Any) -> Any:
         ("select dept, id from emp e join (select 1 dept from dual) using (dept) order by id", [("1", "1"), ("1", "2")]),
     ],
 )  # fmt: skip
-def test_a_query_gives_its_rows(staff: Any, query: str, rows: list[tuple[object, ...]]) -> None:
+def test_a_query_gives_its_rows(staff: Client, query: str, rows: list[tuple[object, ...]]) -> None:
     assert staff(query) == rows
 
 
-def test_a_view_is_its_query(staff: Any) -> None:
+def test_a_view_is_its_query(staff: Client) -> None:
     staff("create view rich as select name, pay * 12 yearly from emp where pay > 100")
     assert staff("select name, yearly from rich order by 1") == [("bob", "2400"), ("cy", "3600")]
     staff("create or replace view rich (who) as select name from emp where id = 4")
     assert staff("select who from rich") == [("dee",)]
 
 
-def test_char_is_padded_against_text_but_not_against_varchar2(staff: Any) -> None:
+def test_char_is_padded_against_text_but_not_against_varchar2(staff: Client) -> None:
     assert staff("select id from emp where code = 'a'") == [("1",)]
     assert staff("select id from emp where code = :1", "a") == []
 
 
-def test_rowid_ranges_cover_the_table(staff: Any) -> None:
+def test_rowid_ranges_cover_the_table(staff: Client) -> None:
     staff.many(
         "insert into emp (id, name) values (:1, :2)", [(n, f"name {n}") for n in range(10, 2000)]
     )
@@ -113,13 +116,13 @@ def test_rowid_ranges_cover_the_table(staff: Any) -> None:
     assert min(counts) > 0
 
 
-def test_rowid_finds_its_row(staff: Any) -> None:
+def test_rowid_finds_its_row(staff: Client) -> None:
     rowid = staff.one("select rowid from emp where id = 3")
     assert len(rowid) == 18
     assert staff("select name from emp where rowid = :1", rowid) == [("cy",)]
 
 
-def test_a_lob_column_gives_a_handle(sql: Any) -> None:
+def test_a_lob_column_gives_a_handle(sql: Client) -> None:
     sql("create table t (l clob, b blob)")
     sql("insert into t values ('some text', hextoraw('00ff'))")
     ((clob, blob),) = sql("select l, b from t")
@@ -129,21 +132,21 @@ def test_a_lob_column_gives_a_handle(sql: Any) -> None:
         sql.session.read_lob(b"no such handle")
 
 
-def test_hundreds_of_set_operators_go_from_left_to_right(sql: Any) -> None:
+def test_hundreds_of_set_operators_go_from_left_to_right(sql: Client) -> None:
     rows = " union all ".join(f"select {number} n from dual" for number in range(300))
     assert sql(f"select count(*), sum(n) from ({rows})") == [("300", "44850")]
     mixed = "select 1 from dual union all select 1 from dual minus select 2 from dual union all select 1.5 from dual"
     assert sorted(sql(mixed)) == [("1",), ("1.5",)]
 
 
-def test_what_is_too_deep_is_refused_and_the_session_goes_on(sql: Any) -> None:
+def test_what_is_too_deep_is_refused_and_the_session_goes_on(sql: Client) -> None:
     with pytest.raises(OracleError, match="so many operators"):
         sql(f"select {' + '.join(['1'] * 300)} from dual")
     assert sql("select 1 from dual") == [("1",)]
 
 
 @pytest.mark.parametrize("word", ["log", "sample", "return"])
-def test_words_of_later_clauses_are_aliases_too(sql: Any, word: str) -> None:
+def test_words_of_later_clauses_are_aliases_too(sql: Client, word: str) -> None:
     sql("create table t (id number(9), v number(9))")
     sql("insert into t values (1, 5)")
     assert sql(f"select {word}.v {word} from t {word} where {word}.id = 1") == [("5",)]

@@ -20,7 +20,7 @@ _VALUES = (
 
 
 @pytest.fixture
-def cursor(driver: Any) -> Any:
+def cursor(driver: oracledb.Connection) -> oracledb.Cursor:
     cursor = driver.cursor()
     cursor.execute(_TABLE)
     cursor.execute("alter session set nls_date_format = 'YYYY-MM-DD'")
@@ -48,7 +48,7 @@ def cursor(driver: Any) -> Any:
     ],
 )  # fmt: skip
 def test_a_returned_value_becomes_the_binds_type(
-    cursor: Any, column: str, kind: Any, value: Any
+    cursor: oracledb.Cursor, column: str, kind: Any, value: Any
 ) -> None:
     out = cursor.var(kind)
     cursor.execute(f"{_VALUES} returning {column} into :out", out=out)
@@ -57,7 +57,7 @@ def test_a_returned_value_becomes_the_binds_type(
     assert out.getvalue() == [value]
 
 
-def test_a_rowid_comes_as_text_in_any_bind(cursor: Any) -> None:
+def test_a_rowid_comes_as_text_in_any_bind(cursor: oracledb.Cursor) -> None:
     row, text = cursor.var(oracledb.DB_TYPE_ROWID), cursor.var(str)
     cursor.execute(f"{_VALUES} returning rowid, rowid into :1, :2", [row, text])
     assert row.getvalue() == text.getvalue() == [cursor.lastrowid]
@@ -72,7 +72,7 @@ def test_a_rowid_comes_as_text_in_any_bind(cursor: Any) -> None:
     ],
 )
 def test_what_cannot_become_the_binds_type_fails_the_statement(
-    cursor: Any, column: str, kind: Any, code: str
+    cursor: oracledb.Cursor, column: str, kind: Any, code: str
 ) -> None:
     with pytest.raises(oracledb.DatabaseError, match=code):
         cursor.execute(f"{_VALUES} returning {column} into :out", out=cursor.var(kind))
@@ -80,12 +80,12 @@ def test_what_cannot_become_the_binds_type_fails_the_statement(
     assert cursor.fetchone() == (0,)
 
 
-def test_the_driver_tells_of_a_bind_that_is_too_short(cursor: Any) -> None:
+def test_the_driver_tells_of_a_bind_that_is_too_short(cursor: oracledb.Cursor) -> None:
     with pytest.raises(oracledb.DatabaseError, match="DPY-4002"):
         cursor.execute(f"{_VALUES} returning rpad(v, 20, 'x') into :out", out=cursor.var(str, 2))
 
 
-def test_a_block_returns_in_its_binds_types(cursor: Any) -> None:
+def test_a_block_returns_in_its_binds_types(cursor: oracledb.Cursor) -> None:
     key, number = cursor.var(str), cursor.var(int)
     cursor.execute(f"begin {_VALUES} returning id, v into :1, :2; end;", [key, number])
     assert (key.getvalue(), number.getvalue()) == ("1", 12)

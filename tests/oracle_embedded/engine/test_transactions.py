@@ -5,16 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.database import open_database
 
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client, Connect
+
 
 @pytest.fixture
-def table(sql: Any) -> Any:
+def table(sql: Client) -> Client:
     sql("create table t (id number primary key, v varchar2(10))")
     sql.many("insert into t values (:1, :2)", [(n, f"v{n}") for n in range(5)])
     sql.session.commit()
@@ -26,7 +29,9 @@ def rows(client: Any) -> list[tuple[str, str]]:
     return found
 
 
-def test_a_session_that_changed_nothing_ends_without_waiting(table: Any, connect: Any) -> None:
+def test_a_session_that_changed_nothing_ends_without_waiting(
+    table: Client, connect: Connect
+) -> None:
     other = connect()
     with table.session.database.store.lock:
         ending = threading.Thread(target=other.session.close, daemon=True)
@@ -35,7 +40,9 @@ def test_a_session_that_changed_nothing_ends_without_waiting(table: Any, connect
     assert other.session.closed
 
 
-def test_uncommitted_changes_are_seen_by_their_session_only(table: Any, connect: Any) -> None:
+def test_uncommitted_changes_are_seen_by_their_session_only(
+    table: Client, connect: Connect
+) -> None:
     other = connect()
     before = rows(table)
     table("update t set v = 'new' where id = 1")
@@ -49,7 +56,7 @@ def test_uncommitted_changes_are_seen_by_their_session_only(table: Any, connect:
     assert rows(other) == rows(table)
 
 
-def test_a_query_sees_the_moment_it_began(table: Any, connect: Any) -> None:
+def test_a_query_sees_the_moment_it_began(table: Client, connect: Connect) -> None:
     outcome = table.session.run("select v from t order by id")
     first = outcome.rows.fetch(1)
     other = connect()
@@ -64,7 +71,7 @@ def test_a_query_sees_the_moment_it_began(table: Any, connect: Any) -> None:
     ]
 
 
-def test_a_read_only_transaction_stays_at_its_start(table: Any, connect: Any) -> None:
+def test_a_read_only_transaction_stays_at_its_start(table: Client, connect: Connect) -> None:
     table("set transaction read only")
     before = rows(table)
     other = connect()
@@ -77,7 +84,7 @@ def test_a_read_only_transaction_stays_at_its_start(table: Any, connect: Any) ->
     assert rows(table) == []
 
 
-def test_savepoints_take_back_what_follows_them(table: Any) -> None:
+def test_savepoints_take_back_what_follows_them(table: Client) -> None:
     table("update t set v = 'a' where id = 1")
     table("savepoint one")
     table("update t set v = 'b' where id = 1")
@@ -116,7 +123,7 @@ def waits(client: Any) -> bool:
     return transaction is not None and transaction.waits_for is not None
 
 
-def test_a_locked_row_is_waited_for_and_then_read_anew(table: Any, connect: Any) -> None:
+def test_a_locked_row_is_waited_for_and_then_read_anew(table: Client, connect: Connect) -> None:
     other = connect()
     table("update t set v = 'first' where id = 1")
     thread, results = in_thread(lambda: other("update t set v = v || '+' where id = 1"))
@@ -127,7 +134,7 @@ def test_a_locked_row_is_waited_for_and_then_read_anew(table: Any, connect: Any)
     assert other.one("select v from t where id = 1") == "first+"
 
 
-def test_an_insert_waits_for_the_key_of_another(table: Any, connect: Any) -> None:
+def test_an_insert_waits_for_the_key_of_another(table: Client, connect: Connect) -> None:
     other = connect()
     table("delete from t where id = 1")
     thread, results = in_thread(lambda: other("insert into t values (1, 'again')"))
@@ -137,7 +144,7 @@ def test_an_insert_waits_for_the_key_of_another(table: Any, connect: Any) -> Non
     assert results[0].code == 1
 
 
-def test_nowait_and_skip_locked_do_not_wait(table: Any, connect: Any) -> None:
+def test_nowait_and_skip_locked_do_not_wait(table: Client, connect: Connect) -> None:
     other = connect()
     assert table("select v from t where id = 1 for update") == [("v1",)]
     with pytest.raises(OracleError, match="ORA-00054"):
@@ -149,7 +156,7 @@ def test_nowait_and_skip_locked_do_not_wait(table: Any, connect: Any) -> None:
     assert other("select id from t where id = 1 for update nowait") == [("1",)]
 
 
-def test_a_circle_of_waiters_is_a_deadlock(table: Any, connect: Any) -> None:
+def test_a_circle_of_waiters_is_a_deadlock(table: Client, connect: Connect) -> None:
     other = connect()
     table("update t set v = 'x' where id = 1")
     other("update t set v = 'y' where id = 2")
@@ -162,7 +169,7 @@ def test_a_circle_of_waiters_is_a_deadlock(table: Any, connect: Any) -> None:
     assert results == [1]
 
 
-def test_a_waiting_statement_can_be_cancelled(table: Any, connect: Any) -> None:
+def test_a_waiting_statement_can_be_cancelled(table: Client, connect: Connect) -> None:
     other = connect()
     table("delete from t where id = 1")
     thread, results = in_thread(lambda: other("delete from t where id = 1"))
@@ -172,7 +179,7 @@ def test_a_waiting_statement_can_be_cancelled(table: Any, connect: Any) -> None:
     assert results[0].code == 1013
 
 
-def test_a_running_query_can_be_cancelled(shared: Any) -> None:
+def test_a_running_query_can_be_cancelled(shared: Client) -> None:
     query = "select count(*) from (select level l from dual connect by level < 3000000) where mod(l, 7) = 3"
     thread, results = in_thread(lambda: shared(query))
     wait_until(lambda: shared.session._running is not None)
@@ -185,7 +192,7 @@ def test_a_running_query_can_be_cancelled(shared: Any) -> None:
 # --- the past --------------------------------------------------------------------------------------------------------
 
 
-def test_as_of_scn_shows_the_table_as_it_was(table: Any) -> None:
+def test_as_of_scn_shows_the_table_as_it_was(table: Client) -> None:
     states = []
     for number in range(4):
         table("update t set v = :1 where id = :2", f"s{number}", number)
@@ -202,7 +209,7 @@ def test_as_of_scn_shows_the_table_as_it_was(table: Any) -> None:
     ) == [("s0", "mine")]
 
 
-def test_an_scn_must_be_valid(table: Any) -> None:
+def test_an_scn_must_be_valid(table: Client) -> None:
     for scn in (table.scn() + 1000, 1):
         with pytest.raises(OracleError, match="ORA-08181"):
             table("select * from t as of scn :1", scn)
@@ -217,7 +224,7 @@ def test_an_scn_must_be_valid(table: Any) -> None:
         "alter table t rename column v to w",
     ],
 )
-def test_the_past_ends_at_a_change_of_the_table(table: Any, ddl: str) -> None:
+def test_the_past_ends_at_a_change_of_the_table(table: Client, ddl: str) -> None:
     scn = table.scn()
     table(ddl)
     with pytest.raises(OracleError, match="ORA-01466"):
@@ -225,7 +232,7 @@ def test_the_past_ends_at_a_change_of_the_table(table: Any, ddl: str) -> None:
     assert len(table("select * from t as of scn :1", table.scn())) in (0, 5)
 
 
-def test_supplemental_logging_leaves_the_past_alone(table: Any) -> None:
+def test_supplemental_logging_leaves_the_past_alone(table: Client) -> None:
     scn = table.scn()
     table("alter table t add supplemental log data (all) columns")
     assert len(table("select * from t as of scn :1", scn)) == 5
@@ -282,13 +289,15 @@ def test_as_of_timestamp_finds_the_scn_of_a_time() -> None:
         opened.close()
 
 
-def test_current_scn_grows_even_when_idle(table: Any) -> None:
+def test_current_scn_grows_even_when_idle(table: Client) -> None:
     first = table.scn()
     assert table.scn() > first
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["idle", "waiting-for-a-row"])
-def test_a_killed_session_is_rolled_back_and_does_nothing_more(connect: Any, waits: bool) -> None:
+def test_a_killed_session_is_rolled_back_and_does_nothing_more(
+    connect: Connect, waits: bool
+) -> None:
     holder, victim, admin = connect(), connect(), connect("REDOLAKE_ADMIN")
     holder("create table t (id number(9), v number(9))")
     holder("insert into t select level, 0 from dual connect by level <= 2")
