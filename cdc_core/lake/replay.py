@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cdc_core.errors import LakeError, NotYetError
+from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import change_facts, ordinals_of, window_sql
 from cdc_core.lake.deriving import derived_sql, rederived_sql
 from cdc_core.lake.evolution import settle_schema
 from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import quote_name
 from cdc_core.lake.work import TableWork
@@ -58,9 +59,10 @@ def replay_window(
     with translated("deriving a window's keys", **work.facts()):
         # It is looked at twice, and derived once.
         different = session.sql(sql).localCheckpoint()
-        same = different.isEmpty()
+        facts = work.facts(window=manifest.window.key)
+        sent = Sent.of_frame(different, schema, None, facts, are_different=True)
     seconds = time.monotonic() - started
-    if same:
+    if not sent.rows + sent.gone:
         return TableApplied(table=work.table, changes=count, seconds=seconds, skipped=True)
     counts = merged(
         work,
@@ -71,6 +73,7 @@ def replay_window(
         absent=missing,
         force=True,
     )
+    sent.check(counts)
     return merge_report(work.table, counts, count, started)
 
 
@@ -124,8 +127,17 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
         columns = [quote_name(column) for column in (*schema.column_names, COMMIT_SCN, ORDINAL)]
         rows = derived.where("_cdc_kind = 'row'").select(*columns)
         counts = derived.selectExpr(
-            "COUNT_IF(_cdc_kind = 'row') AS n", "COUNT_IF(SIZE(_cdc_missing) > 0) AS missing"
+            "COUNT_IF(_cdc_kind = 'row') AS n",
+            "COUNT_IF(SIZE(_cdc_missing) > 0) AS missing",
+            "COUNT(*) AS reduced",
+            f"COUNT(DISTINCT STRUCT({', '.join(map(quote_name, schema.key))})) AS keys",
         ).collect()[0]
+    if counts["keys"] != counts["reduced"]:
+        raise RowCountError(
+            "reducing the change log left more than one row of a key; the mirror was not changed",
+            hint=REPORT_HINT,
+            **work.facts(rows=counts["reduced"], keys=counts["keys"]),
+        )
     if counts["missing"]:
         raise LakeError(
             "the change log does not hold the beginning of all rows",

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import REPORT_HINT, RowCountError
+from cdc_core.lake.tables import quote_name
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import COMMIT_SCN
 
@@ -21,7 +22,7 @@ class Sent:
     """The source of one MERGE, counted while it is handed over.
 
     ``rows`` are keys that have a row afterwards, ``gone`` those that have none. ``surely`` of the rows are newer than all that the
-    mirror can have: MERGE inserts or updates each of them. A row that a chunk read ahead of the window may be newer than the window's.
+    mirror can have: MERGE inserts or updates each of them, and deletes the ``surely_gone``. A row that a chunk read ahead of the window may be newer than the window's.
 
     Args:
         schema: The table.
@@ -33,7 +34,47 @@ class Sent:
         self, schema: TableSchema, read_scn: int | None, facts: Mapping[str, object]
     ) -> None:
         self._key, self._read_scn, self._facts = list(schema.key), read_scn, facts
-        self.rows = self.gone = self.surely = 0
+        self.rows = self.gone = self.surely = self.surely_gone = 0
+
+    @classmethod
+    def of_frame(
+        cls,
+        frame: Any,
+        schema: TableSchema,
+        read_scn: int | None,
+        facts: Mapping[str, object],
+        *,
+        are_different: bool = False,
+    ) -> Sent:
+        """The source that a DataFrame holds, which is computed already.
+
+        Args:
+            are_different: The mirror has none of these rows and all of these deleted keys, and MERGE takes the source as the truth.
+
+        Raises:
+            RowCountError: A key is there twice.
+        """
+        is_newer = "FALSE" if read_scn is None else f"{COMMIT_SCN} > {read_scn}"
+        [counts] = frame.selectExpr(
+            "COUNT_IF(_cdc_kind = 'row') AS rows_sent",
+            "COUNT_IF(_cdc_kind <> 'row') AS keys_gone",
+            f"COUNT_IF(_cdc_kind = 'row' AND {is_newer}) AS rows_newer",
+            f"COUNT(DISTINCT STRUCT({', '.join(map(quote_name, schema.key))})) AS keys",
+        ).collect()
+        found = cls(schema, read_scn, facts)
+        found.take(counts.asDict(), are_different=are_different)
+        return found
+
+    def take(self, counts: Mapping[str, int], *, are_different: bool) -> None:
+        """Learn what a DataFrame holds: ``rows_sent``, ``keys_gone``, ``rows_newer`` (of the rows) and ``keys``.
+
+        Raises:
+            RowCountError: A key is there twice.
+        """
+        self.rows, self.gone = counts["rows_sent"], counts["keys_gone"]
+        self._check_keys(counts["keys"], self.rows + self.gone)
+        self.surely = self.rows if are_different else counts["rows_newer"]
+        self.surely_gone = self.gone if are_different else 0
 
     def counting(self, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The same parts, in the columns of ``stage.reducing.merge_source``.
@@ -43,14 +84,7 @@ class Sent:
         """
         for part in parts:
             keys = part.select(self._key).group_by(self._key).aggregate([]).num_rows
-            if keys != part.num_rows:
-                raise RowCountError(
-                    "reducing a window left more than one row of a key; the mirror was not changed",
-                    hint=REPORT_HINT,
-                    **self._facts,
-                    rows=part.num_rows,
-                    keys=keys,
-                )
+            self._check_keys(keys, part.num_rows)
             is_row = pc.equal(part["_cdc_kind"], "row")
             rows = pc.sum(is_row).as_py() or 0
             self.rows += rows
@@ -71,7 +105,8 @@ class Sent:
         [row] = counts
         written = row["num_inserted_rows"] + row["num_updated_rows"]
         deleted = row["num_deleted_rows"]
-        if not self.surely <= written <= self.rows or deleted > self.gone:
+        took_rows = self.surely <= written <= self.rows
+        if not (took_rows and self.surely_gone <= deleted <= self.gone):
             raise RowCountError(
                 "MERGE did not do what it was told: its own counts are not those of the rows that were sent",
                 hint="`redolake table rebuild OWNER.TABLE` writes the mirror anew from its change log. " + REPORT_HINT,
@@ -82,3 +117,13 @@ class Sent:
                 gone=self.gone,
                 deleted=deleted,
             )  # fmt: skip
+
+    def _check_keys(self, keys: int, rows: int) -> None:
+        if keys != rows:
+            raise RowCountError(
+                "reducing changes left more than one row of a key; the mirror was not changed",
+                hint=REPORT_HINT,
+                **self._facts,
+                rows=rows,
+                keys=keys,
+            )

@@ -216,7 +216,16 @@ class _Merging:
         with translated("reducing a window", **work.facts()):
             # MERGE looks at its source several times; it shall plan and compute the reduction once.
             frame = session.sql(sql).localCheckpoint()
-        return merged(work, frame, schema, absent=absent, **commit)
+            sent = Sent.of_frame(
+                frame,
+                schema,
+                self.read_scn,
+                work.facts(window=self.window.key),
+                are_different=self.is_late,
+            )
+        counts = merged(work, frame, schema, absent=absent, **commit)
+        sent.check(counts)
+        return counts
 
     def _carried_sql(self, absent: Sequence[str]) -> str:
         """One row per key, in which changes of key carry the columns that can be proved."""

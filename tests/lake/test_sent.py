@@ -65,6 +65,38 @@ def test_two_rows_of_one_key_are_never_sent() -> None:
         sent(part((1, "row", 101), (1, "del", 102)))
 
 
+COUNTED = {"rows_sent": 3, "keys_gone": 1, "rows_newer": 2, "keys": 4}
+"""What Spark counts of a source that it derived: three rows, one of which a chunk may have read newer, and a key that is gone."""
+
+
+@pytest.mark.parametrize(
+    ("are_different", "found", "fits"),
+    [
+        pytest.param(False, counts(1, 1, 0), True, id="one-was-read-by-a-chunk-later"),
+        pytest.param(False, counts(1, 0, 0), False, id="a-row-is-lost"),
+        pytest.param(False, counts(2, 2, 0), False, id="a-row-is-there-twice"),
+        pytest.param(True, counts(1, 2, 1), True, id="different: all-of-them"),
+        pytest.param(True, counts(1, 1, 1), False, id="different: a-row-is-lost"),
+        pytest.param(True, counts(1, 2, 0), False, id="different: a-row-stays"),
+    ],
+)
+def test_a_source_that_spark_derived_is_counted_too(
+    found: list[Any], *, are_different: bool, fits: bool
+) -> None:
+    source = Sent(orders_schema(), READ, {})
+    source.take(COUNTED, are_different=are_different)
+    if fits:
+        source.check(found)
+        return
+    with pytest.raises(RowCountError, match="MERGE did not do what it was told"):
+        source.check(found)
+
+
+def test_two_rows_of_one_key_are_not_sent_by_spark_either() -> None:
+    with pytest.raises(RowCountError, match="more than one row of a key"):
+        Sent(orders_schema(), READ, {}).take({**COUNTED, "keys": 3}, are_different=False)
+
+
 @pytest.mark.parametrize("appended", [2, 4])
 def test_the_change_log_gives_back_what_was_written(appended: int) -> None:
     _check_appended({}, 3, 3)

@@ -81,7 +81,9 @@ def test_what_leaves_the_definition_alone_or_is_followed_stops_nothing(
 
 def test_all_tables_are_asked_for_at_once(oracle: Oracle, tmp_path: Path) -> None:
     """A window costs as many statements for many tables as for one."""
-    oracle.clock.ahead += 60  # the tables' own DDL lies before every window, however slow the machine is
+    oracle.clock.ahead += (
+        60  # the tables' own DDL lies before every window, however slow the machine is
+    )
     counts = []
     for number, names in enumerate((("ONE",), ("ONE", "TWO"))):
         sent: list[str] = []
