@@ -36,13 +36,20 @@ def merged(
     txn: tuple[str, int] | None = None,
     absent: Sequence[str] = (),
     covered_scn: int = 0,
+    read_scn: int | None = None,
     force: bool = False,
 ) -> list[Any]:
     """Merge a DataFrame into the mirror by :func:`merge_sql`, in one commit; returns MERGE's own counts, none if Delta skipped a
     repeated transaction."""
     source.createOrReplaceTempView(_SOURCE)
     sql = merge_sql(
-        work.mirror, _SOURCE, schema, absent=absent, covered_scn=covered_scn, force=force
+        work.mirror,
+        _SOURCE,
+        schema,
+        absent=absent,
+        covered_scn=covered_scn,
+        read_scn=read_scn,
+        force=force,
     )
     with work.commit(source.sparkSession, doing, metadata, txn):
         return list(source.sparkSession.sql(sql).collect())
@@ -87,6 +94,7 @@ def merge_sql(
     *,
     absent: Sequence[str] = (),
     covered_scn: int = 0,
+    read_scn: int | None = None,
     force: bool = False,
 ) -> str:
     """MERGE of ``source`` (columns as ``stage.reducing.merge_source`` gives them) into the Delta table at ``mirror``.
@@ -98,6 +106,8 @@ def merge_sql(
         absent: Columns that may be named in ``_cdc_missing``.
         covered_scn: Keys that are not in the mirror are known to be gone as of this SCN, so older changes do not bring
             them back.
+        read_scn: Highest SCN as of which a chunk of the mirror was read. A change up to it that lacks columns and finds no row is one of a row
+            that a chunk saw gone: its deletion comes with a later window, and nothing is inserted. A later one is an error.
         force: Take the source as the truth whatever the positions say (repair from the whole change log).
     """
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
@@ -110,11 +120,14 @@ def merge_sql(
     )
     names = ", ".join(quote_name(column) for column in columns)
     values = ", ".join(_inserted_value(column, schema, absent) for column in columns)
+    comes = f"s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn}"
+    if absent and read_scn is not None:
+        comes += f" AND (SIZE(s._cdc_missing) = 0 OR s.{COMMIT_SCN} > {read_scn})"
     return f"""
 MERGE INTO {delta(mirror)} t USING {source} s ON {on}
 WHEN MATCHED AND {newer} AND s._cdc_kind = 'del' THEN DELETE
 WHEN MATCHED AND {newer} AND s._cdc_kind = 'row' THEN UPDATE SET {updates}
-WHEN NOT MATCHED AND s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn} THEN INSERT ({names}) VALUES ({values})
+WHEN NOT MATCHED AND {comes} THEN INSERT ({names}) VALUES ({values})
 """
 
 

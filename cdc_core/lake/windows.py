@@ -195,6 +195,7 @@ class _Merging:
             "metadata": _metadata(work, self.window, changes=facts.changes),
             "txn": (work.window_app, scn_high),
             "covered_scn": self.covered_scn,
+            "read_scn": None if self.is_late else self.read_scn,
             "force": self.is_late,
         }
         if self.is_late:

@@ -21,20 +21,25 @@ V = Column("V", "VARCHAR2", 40, 10, None, None, True)
 SCHEMA = TableSchema(TableId("HR", "EMP"), Scn(1), (ID, V), ("ID",))  # fmt: skip
 
 
-def clauses(*, covered_scn: int = 0, force: bool = False) -> dict[str, str]:
+def clauses(
+    *, covered_scn: int = 0, force: bool = False, read_scn: int | None = None
+) -> dict[str, str]:
     """What MERGE does, and under which condition."""
-    sql = merge_sql("mirror", "source", SCHEMA, covered_scn=covered_scn, force=force)
+    sql = merge_sql(
+        "mirror", "source", SCHEMA, absent=["V"], covered_scn=covered_scn, read_scn=read_scn, force=force
+    )  # fmt: skip
     return {
         action: condition
         for condition, action in re.findall(r"MATCHED AND (.*) THEN (DELETE|UPDATE|INSERT)", sql)
     }
 
 
-def holds(condition: str, *, row: tuple[int, int] = (0, 0), source: tuple[int, int], kind: str) -> bool:  # fmt: skip
+def holds(condition: str, *, row: tuple[int, int] = (0, 0), source: tuple[int, int], kind: str, missing: str = "") -> bool:  # fmt: skip
     """Does the condition hold for a mirror's row and a source's row at these positions (commit SCN, ordinal)?"""
-    query = f"SELECT {condition} FROM (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal) t, (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal, ? AS _cdc_kind) s"  # fmt: skip
+    query = f"SELECT {condition} FROM (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal) t, (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal, ? AS _cdc_kind, ? AS _cdc_missing) s"  # fmt: skip
     with closing(sqlite3.connect(":memory:")) as connection:
-        [(found,)] = connection.execute(query, [*row, *source, kind]).fetchall()
+        connection.create_function("SIZE", 1, len)
+        [(found,)] = connection.execute(query, [*row, *source, kind, missing]).fetchall()
     return bool(found)
 
 
@@ -61,6 +66,22 @@ def test_a_key_that_was_gone_when_the_table_was_read_stays_gone(scn: int, *, com
     condition = clauses(covered_scn=20)["INSERT"]
     assert holds(condition, source=(scn, 1), kind="row") is comes
     assert not holds(condition, source=(21, 1), kind="del")
+
+
+@pytest.mark.parametrize(
+    ("scn", "missing", "comes"),
+    [
+        pytest.param(150, "V", False, id="a-chunk-saw-the-row-gone"),
+        pytest.param(201, "V", True, id="no-chunk-can-have-seen-it: an error"),
+        pytest.param(150, "", True, id="all-columns-are-there"),
+    ],
+)
+def test_a_part_of_a_row_that_a_later_chunk_saw_gone_is_no_row(
+    scn: int, missing: str, *, comes: bool
+) -> None:
+    """Chunks were read as of 100 and of 200; the row was changed at 150, and deleted before 200."""
+    condition = clauses(covered_scn=100, read_scn=200)["INSERT"]
+    assert holds(condition, source=(scn, 1), kind="row", missing=missing) is comes
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ class MemoryLake:
             found.changes.append(change)
             found.history.append(change)
             if not is_late:
-                _take(found, schema, change, covered_scn)
+                _take(found, schema, change, covered_scn, read_scn or -1)
         found.transactions[app] = window.scn_high
         found.brought[window.scn_high] = TableApplied(
             table=table,
@@ -487,11 +487,15 @@ def _derive(found: MemoryTable, schema: TableSchema, changes: list[dict[str, Any
     found.touched.clear()
     history = [*found.history, *changes]
     for change in sorted(history, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"])):
-        _take(found, schema, change, -1)
+        _take(found, schema, change, -1, -1)
 
 
 def _take(
-    found: MemoryTable, schema: TableSchema, change: dict[str, Any], covered_scn: int
+    found: MemoryTable,
+    schema: TableSchema,
+    change: dict[str, Any],
+    covered_scn: int,
+    read_scn: int,
 ) -> None:
     place = (change["_cdc_commit_scn"], change["_cdc_ordinal"])
     before, after = change["before"], change["after"]
@@ -511,6 +515,8 @@ def _take(
         values, scn, ordinal = found.rows.get(new, ({}, -1, -1))
         if (place > (scn, ordinal)) and (scn >= 0 or place[0] > covered_scn):
             if old is not None and change["_cdc_absent"] and not (values or known):
+                if place[0] <= read_scn:
+                    return  # a chunk saw the row gone; a later window deletes it
                 raise LakeError(
                     "a change does not carry all columns, and the mirror does not have its row"
                 )
