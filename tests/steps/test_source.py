@@ -169,6 +169,7 @@ def test_a_source_that_is_not_logminer_carries_changes_into_the_mirrors(tmp_path
         "window 0 with 1 tables",
         "window 1 with 1 tables",
         "window 2 with 1 tables",
+        f"windows from +{3 * SPAN}, redo from {3 * SPAN}, until None",
     ]
     of_redo = ("LOGMNR", "V$LOG", "V$ARCHIVE", "V$THREAD", "SUPPLEMENTAL", "CDB$ROOT")
     assert [sql for sql in statements if any(word in sql for word in of_redo)] == []
