@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands import data, host, init_source, inspect, listings, state, tables
+from pipelines.commands import (
+    data,
+    explain,
+    host,
+    init_source,
+    inspect,
+    listings,
+    state,
+    tables,
+)
 from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
 
 app = typer.Typer(
@@ -82,6 +91,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     listings.signals: "List signals and what became of them.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
     data.repair: "Read again what differs from Oracle.",
+    explain.explain: "Say what the redo in an export means.",
     data.replay: "Replay windows that were already applied.",
 }
 for command, short_help in SHORT_HELP.items():

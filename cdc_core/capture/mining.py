@@ -18,7 +18,7 @@ from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.shown_names import ShownNames
 from cdc_core.config import LogsBy
 from cdc_core.errors import CdcError, OracleError
-from cdc_core.model.operations import CONTROL, ENDS, Operation
+from cdc_core.model.operations import CONTROL, ENDS, IGNORED, Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
 from cdc_core.schema.segments import in_lists
@@ -148,7 +148,7 @@ def mined_batches(
     sql = _QUERY.format(
         unread=unread,
         container=container,
-        ignored=_codes(Operation.INTERNAL, Operation.SELECT_FOR_UPDATE),
+        ignored=_codes(*IGNORED),
         control=_codes(*CONTROL, Operation.MISSING_SCN),
         tables="".join(terms),
         objects=objects,

@@ -39,6 +39,9 @@ class Operation(IntEnum):
 CONTROL = (Operation.START, Operation.COMMIT, Operation.ROLLBACK)
 """Rows that begin or end a transaction."""
 
+IGNORED = (Operation.INTERNAL, Operation.SELECT_FOR_UPDATE)
+"""Rows that change nothing which is captured: capture does not ask for them."""
+
 ENDS = (Operation.COMMIT, Operation.ROLLBACK)
 """Rows that end a transaction."""
 

@@ -36,6 +36,7 @@ COMMANDS = [
     "windows",
     "signals",
     "reconcile",
+    "explain",
     "repair",
     "replay",
     "signal execute-snapshot",

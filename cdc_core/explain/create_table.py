@@ -1,0 +1,412 @@
+"""Which tables does a script of CREATE TABLE statements describe?
+
+The script is read by its words, as sqlglot's tokens of Oracle's dialect: what stands behind the columns (storage, partitions,
+tablespaces) is passed over, so that DBMS_METADATA.GET_DDL's text is taken as it is. ``ALTER TABLE … ADD PRIMARY KEY | UNIQUE`` and
+``CREATE UNIQUE INDEX`` add keys; other statements are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from sqlglot.dialects.oracle import Oracle
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from cdc_core.errors import ConfigError
+from cdc_core.model.identifiers import TableId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedColumn:
+    """What decoding needs of a column, as ALL_TAB_COLS has it; ``place`` is its number among the stored ones, None for a virtual column."""
+
+    name: str
+    data_type: str
+    precision: int | None = None
+    scale: int | None = None
+    is_nullable: bool = True
+    is_virtual: bool = False
+    is_hidden: bool = False
+    place: int | None = None
+
+
+@dataclass(slots=True)
+class DescribedTable:
+    """A table: its columns in order, and the columns of its primary key and of unique indexes. ``owner`` is None where nothing
+    names it."""
+
+    owner: str | None
+    name: str
+    columns: list[DescribedColumn] = field(default_factory=list)
+    primary_key: tuple[str, ...] = ()
+    unique: list[tuple[str, ...]] = field(default_factory=list)
+
+    def id(self, owner: str | None) -> TableId:
+        """The table, in the schema ``owner`` where the description names none.
+
+        Raises:
+            ConfigError: Nothing names the owner.
+        """
+        found = self.owner or owner
+        if found is None:
+            raise ConfigError(
+                "the description does not name the owner of a table",
+                hint="Give it with --owner.",
+                table=self.name,
+            )
+        return TableId(found, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """``kind`` is ``name`` for what stands in double quotes, ``text`` for what stands in single ones, ``word`` for all else."""
+
+    text: str
+    kind: str
+    line: int
+
+
+_END = _Word("", "end", 0)
+_OUT_OF_LINE = {"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"}
+_OUT_OF_LINE_PAIRS = {("SUPPLEMENTAL", "LOG"), ("PERIOD", "FOR"), ("REF", "(")}
+
+
+def tables_in(script: str) -> list[DescribedTable]:
+    """The tables that a script creates.
+
+    Raises:
+        ConfigError: A CREATE TABLE is not understood; says where, never what it holds.
+    """
+    reader = _Script(list(_words(script)))
+    return reader.tables()
+
+
+def _words(script: str) -> Iterator[_Word]:
+    try:
+        tokens = Oracle().tokenize(script)
+    except (SqlglotError, RecursionError, ValueError) as error:
+        raise ConfigError(
+            "the table description is not SQL: a text or a comment has no end, perhaps",
+            hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
+        ) from error
+    for token in tokens:
+        if token.token_type is TokenType.IDENTIFIER:
+            yield _Word(token.text, "name", token.line)
+        elif token.token_type in (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING):  # fmt: skip
+            yield _Word(token.text, "text", token.line)
+        else:  # sqlglot makes one token of some pairs of words
+            for word in token.text.upper().split():
+                yield _Word(word, "word", token.line)
+
+
+class _Script:
+    """A cursor over the words."""
+
+    def __init__(self, words: Sequence[_Word]) -> None:
+        self._words = words
+        self._at = 0
+        self._found: dict[tuple[str | None, str], DescribedTable] = {}
+
+    def tables(self) -> list[DescribedTable]:
+        while self._here is not _END:
+            if self._take("CREATE"):
+                self._create()
+            elif self._take("ALTER"):
+                self._alter()
+            else:
+                self._at += 1
+        return list(self._found.values())
+
+    # -- statements ------------------------------------------------------------------------------------------------------
+
+    def _create(self) -> None:
+        is_unique = self._take("UNIQUE")
+        if is_unique and self._take("INDEX"):
+            self._name()
+            if self._take("ON"):
+                self._add_unique(self._table(), self._names())
+            return
+        while self._here.kind == "word" and self._here.text.isalpha() and not self._is("TABLE"):
+            if self._is("CREATE", "ALTER", "AS", "IS", "ON"):
+                return
+            self._at += 1
+        if not self._take("TABLE"):
+            return
+        if self._take("IF"):
+            self._need("NOT")
+            self._need("EXISTS")
+        owner, name = self._table()
+        while not self._is("(") and self._here is not _END and not self._is(";"):
+            self._at += 1  # SHARING = …, OF a type
+        table = DescribedTable(owner, name)
+        self._need("(")
+        while True:
+            self._item(table)
+            if not self._take(","):
+                break
+        self._need(")")
+        if not table.columns:
+            self._refuse("a CREATE TABLE has no columns with types")
+        self._found[owner, name] = table
+
+    def _alter(self) -> None:
+        if not self._take("TABLE"):
+            return
+        table = self._table()
+        while self._here is not _END and not self._is(";", "CREATE", "ALTER"):
+            if self._take("PRIMARY"):
+                self._need("KEY")
+                if (known := self._known(table)) and self._is("("):
+                    _set_key(known, self._names())
+            elif self._take("UNIQUE"):
+                if self._is("("):
+                    self._add_unique(table, self._names())
+            else:
+                self._at += 1
+
+    def _known(self, table: tuple[str | None, str]) -> DescribedTable | None:
+        """The table of that name; a name without an owner may mean one that has it."""
+        owner, name = table
+        for (other, known_name), found in self._found.items():
+            if name == known_name and (owner == other or None in (owner, other)):
+                return found
+        return None
+
+    def _add_unique(self, table: tuple[str | None, str], names: tuple[str, ...]) -> None:
+        if (known := self._known(table)) and names:
+            known.unique.append(names)
+
+    # -- columns and constraints -----------------------------------------------------------------------------------------
+
+    def _item(self, table: DescribedTable) -> None:
+        words = [self._here.text, self._after.text]
+        is_word = self._here.kind == "word"
+        if is_word and (words[0] in _OUT_OF_LINE or tuple(words) in _OUT_OF_LINE_PAIRS):
+            self._constraint(table)
+        else:
+            self._column(table)
+
+    def _constraint(self, table: DescribedTable) -> None:
+        if self._take("CONSTRAINT"):
+            self._name()
+        if self._take("PRIMARY"):
+            self._need("KEY")
+            _set_key(table, self._names())
+        elif self._take("UNIQUE"):
+            table.unique.append(self._names())
+        self._pass_over()
+
+    def _column(self, table: DescribedTable) -> None:
+        name = self._name()
+        is_typed = not self._is(
+            "AS", "GENERATED", ",", ")", "NOT", "DEFAULT", "PRIMARY", "INVISIBLE"
+        )
+        column = self._type(name) if is_typed else DescribedColumn(name=name, data_type="")
+        facts: dict[str, Any] = {"is_nullable": True, "is_virtual": False, "is_hidden": False}
+        while not self._is(",", ")") and self._here is not _END:
+            if self._take("NOT"):
+                facts["is_nullable"] &= not self._take("NULL")
+            elif self._take("PRIMARY"):
+                self._need("KEY")
+                table.primary_key = (name,)
+                facts["is_nullable"] = False
+            elif self._take("UNIQUE"):
+                table.unique.append((name,))
+            elif self._take("INVISIBLE"):
+                facts["is_hidden"] = True
+            elif self._take("AS"):
+                facts["is_virtual"] |= self._is("(")
+            elif self._is("("):
+                self._pass_over_parentheses()
+            else:
+                self._at += 1
+        if not column.data_type and not facts["is_virtual"]:
+            self._refuse("a column has no type")
+        stored = sum(one.place is not None for one in table.columns)
+        place = None if facts["is_virtual"] else stored + 1
+        table.columns.append(replace(column, place=place, **facts))
+
+    def _type(self, name: str) -> DescribedColumn:
+        base = self._part().text
+        while self._take("."):
+            base = self._part().text
+        if base in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"):
+            return self._timestamp(name, base)
+        if base == "INTERVAL":
+            return self._interval(name)
+        if base == "LONG" and self._take("RAW"):
+            return DescribedColumn(name=name, data_type="LONG RAW")
+        if base == "DOUBLE" and self._take("PRECISION"):
+            base = "FLOAT"
+        if base in ("CHARACTER", "CHAR", "NCHAR", "NATIONAL"):
+            base = self._character(base)
+        given = self._numbers()
+        return _type_of(name, base, given)
+
+    def _timestamp(self, name: str, base: str) -> DescribedColumn:
+        digits = self._digits(6)
+        zone = {"TIMESTAMPTZ": " WITH TIME ZONE", "TIMESTAMPLTZ": " WITH LOCAL TIME ZONE"}.get(
+            base, ""
+        )
+        if self._take("WITH"):
+            zone = " WITH LOCAL TIME ZONE" if self._take("LOCAL") else " WITH TIME ZONE"
+            self._need("TIME")
+            self._need("ZONE")
+        return DescribedColumn(name=name, data_type=f"TIMESTAMP({digits}){zone}", scale=digits)
+
+    def _interval(self, name: str) -> DescribedColumn:
+        if self._take("YEAR"):
+            years = self._digits(2)
+            self._need("TO")
+            self._need("MONTH")
+            return DescribedColumn(
+                name=name, data_type=f"INTERVAL YEAR({years}) TO MONTH", precision=years
+            )
+        self._need("DAY")
+        days = self._digits(2)
+        self._need("TO")
+        self._need("SECOND")
+        digits = self._digits(6)
+        text = f"INTERVAL DAY({days}) TO SECOND({digits})"
+        return DescribedColumn(name=name, data_type=text, precision=days, scale=digits)
+
+    def _digits(self, default: int) -> int:
+        given = self._numbers()
+        return default if not given or given[0] is None else given[0]
+
+    def _character(self, base: str) -> str:
+        """``NATIONAL CHARACTER VARYING`` and the like, by Oracle's own names."""
+        national = base in ("NCHAR", "NATIONAL")
+        if base == "NATIONAL":
+            self._part()
+        varying = self._take("VARYING")
+        return f"{'N' if national else ''}{'VARCHAR2' if varying else 'CHAR'}"
+
+    def _numbers(self) -> list[int | None]:
+        """What stands in parentheses behind a type; None for ``*``."""
+        if not self._take("("):
+            return []
+        found: list[int | None] = []
+        while not self._take(")"):
+            sign = -1 if self._take("-") else 1
+            word = self._part().text
+            if word == "*":
+                found.append(None)
+            elif word.isascii() and word.isdigit() and len(word) < 10:
+                found.append(sign * int(word))
+            elif word not in (",", "CHAR", "BYTE"):
+                self._refuse("a column has a type that is not understood")
+        return found
+
+    # -- words -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def _here(self) -> _Word:
+        return self._words[self._at] if self._at < len(self._words) else _END
+
+    @property
+    def _after(self) -> _Word:
+        return self._words[self._at + 1] if self._at + 1 < len(self._words) else _END
+
+    def _is(self, *texts: str) -> bool:
+        return self._here.kind == "word" and self._here.text in texts
+
+    def _take(self, text: str) -> bool:
+        is_here = self._is(text)
+        self._at += is_here
+        return is_here
+
+    def _need(self, text: str) -> None:
+        if not self._take(text):
+            self._refuse(f"{text} is missing in a statement")
+
+    def _part(self) -> _Word:
+        word = self._here
+        if word is _END:
+            self._refuse("the script ends in the middle of a statement")
+        self._at += 1
+        return word
+
+    def _name(self) -> str:
+        word = self._part()
+        if word.kind == "text" or (word.kind == "word" and not (word.text[:1].isalpha())):
+            self._refuse("a name is missing in a statement")
+        return word.text
+
+    def _table(self) -> tuple[str | None, str]:
+        first = self._name()
+        return (first, self._name()) if self._take(".") else (None, first)
+
+    def _names(self) -> tuple[str, ...]:
+        """Names in parentheses; none where one of them is an expression."""
+        self._need("(")
+        names = [self._name()]
+        while self._take(","):
+            names.append(self._name())
+        if not self._take(")"):
+            self._pass_over()
+            return ()
+        return tuple(names)
+
+    def _pass_over(self) -> None:
+        """To the end of this item."""
+        while not self._is(",", ")") and self._here is not _END:
+            if self._is("("):
+                self._pass_over_parentheses()
+            else:
+                self._at += 1
+
+    def _pass_over_parentheses(self) -> None:
+        depth = 0
+        while True:
+            word = self._part()
+            if word.kind == "word":
+                depth += (word.text == "(") - (word.text == ")")
+            if depth == 0:
+                return
+
+    def _refuse(self, what: str) -> NoReturn:
+        line = self._here.line or (self._words[-1].line if self._words else 1)
+        raise ConfigError(
+            f"the table description is not understood: {what}",
+            hint="Give the text of DBMS_METADATA.GET_DDL, or a .csv or .json export of ALL_TAB_COLUMNS.",
+            line=line,
+        )
+
+
+def _set_key(table: DescribedTable, names: tuple[str, ...]) -> None:
+    table.primary_key = names
+    table.columns = [
+        replace(one, is_nullable=False) if one.name in names else one for one in table.columns
+    ]
+
+
+_ALIASES = {
+    "VARCHAR": "VARCHAR2",
+    "NUMERIC": "NUMBER",
+    "DECIMAL": "NUMBER",
+    "DEC": "NUMBER",
+    "BOOL": "BOOLEAN",
+}
+_DECIMALS = {"NUMERIC", "DECIMAL", "DEC"}
+_WHOLE = {"INTEGER", "INT", "SMALLINT"}
+_FLOAT_BITS = {"FLOAT": 126, "REAL": 63}
+
+
+def _type_of(name: str, base: str, given: list[int | None]) -> DescribedColumn:
+    """A column of a type with what stands in its parentheses."""
+    if base in _WHOLE:
+        return DescribedColumn(name=name, data_type="NUMBER", scale=0)
+    if base in _FLOAT_BITS:
+        bits = given[0] if given else _FLOAT_BITS[base]
+        return DescribedColumn(name=name, data_type="FLOAT", precision=bits)
+    is_decimal = base in _DECIMALS
+    base = _ALIASES.get(base, base)
+    if base == "NUMBER":
+        precision = given[0] if given else None
+        scale = given[1] if len(given) > 1 else 0 if is_decimal or precision is not None else None
+        return DescribedColumn(name=name, data_type="NUMBER", precision=precision, scale=scale)  # fmt: skip
+    return DescribedColumn(name=name, data_type=base)

@@ -1,0 +1,332 @@
+"""What does the pipeline make of the redo rows of an export?
+
+The rows go through capture's own reader and ledger, land in files of a temporary folder, and are read from there by the functions that
+apply windows: which transactions committed, what they took back themselves, which LOBs are whole, what each statement means. Nothing
+of that is decided here; this module follows what became of each row.
+
+Memory: a batch of rows, the open transactions, and what :mod:`cdc_core.stage` says of itself. Disk: some times the export's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_core.capture.excluding import ExcludedValues
+from cdc_core.capture.ledger import TransactionLedger
+from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.rows import NO_TABLE, MinedBatch, RowReader
+from cdc_core.errors import CdcError
+from cdc_core.explain.export import COLUMNS, Export
+from cdc_core.explain.files import open_rows
+from cdc_core.explain.images import image_texts
+from cdc_core.explain.outcomes import Decision, Finding, Outcome, Outcomes, TransactionState
+from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
+from cdc_core.landing.ledger import ledger_batch
+from cdc_core.model.operations import LOB_OPERATIONS, Operation
+from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.committed import read_committed
+from cdc_core.stage.decoding import ChangeDecoder, operation_name
+from cdc_core.stage.lobs import PIECES
+from cdc_core.stage.window import decodable_rows, surviving_rows
+
+_ENDED: Sequence[TransactionState] = ("committed",)
+_WAITING: Sequence[TransactionState] = ("open", "evicted")
+_EVERYTHING = ScnWindow(Scn(0), Scn(SCN_MAX))
+_DECODED_ROWS = 500
+"""So few rows are decoded at once that one which cannot be costs little."""
+_STATES: dict[str, TransactionState] = {
+    "commit": "committed",
+    "rollback": "rolled back",
+    "evicted": "evicted",
+}
+_CONTROL = {
+    Operation.START: Outcome.BEGINS,
+    Operation.COMMIT: Outcome.COMMITS,
+    Operation.ROLLBACK: Outcome.ENDS,
+}
+_TEXT_KEPT = 32_768
+"""So many characters of an undecodable row's statement are kept."""
+
+
+@contextmanager
+def explained(path: Path, tables: Sequence[TableSchema]) -> Iterator[Outcomes]:
+    """Explain an export by the definitions of its tables; the outcomes live as long as the block.
+
+    Raises:
+        ConfigError: The file is no export of V$LOGMNR_CONTENTS, or cannot be read at all.
+    """
+    with TemporaryDirectory(prefix="redolake-explain-") as name:
+        folder = Path(name)
+        with Outcomes(folder) as outcomes:
+            export = Export(
+                open_rows(path, COLUMNS), [one.table for one in tables], outcomes.report
+            )
+            landed = _Landed(folder, tables, outcomes)
+            landed.land(export)
+            for table in tables:
+                _explain_table(table, landed, outcomes)
+            outcomes.settle()
+            yield outcomes
+
+
+class _Landed:
+    """The rows of described tables and the transactions, as capture lands them, in files of ``folder``.
+
+    ``committed`` has the transactions that ended with COMMIT; ``waiting`` those of which the export has no end, as if they
+    committed with its last row.
+    """
+
+    def __init__(self, folder: Path, tables: Sequence[TableSchema], outcomes: Outcomes) -> None:
+        self.redo = str(folder / "redo.parquet")
+        self.committed = str(folder / "committed.parquet")
+        self.waiting = str(folder / "waiting.parquet")
+        self._tables = tables
+        self._names = [None, *(str(one.table) for one in tables)]
+        self._outcomes = outcomes
+
+    def land(self, export: Export) -> None:
+        """Read the export to its end."""
+        first, batches = _first_scn(export.batches())
+        reader = RowReader(0, self._tables, Reading(-1, None, {}))
+        excluded = ExcludedValues(self._tables)
+        names = [str(one.table) for one in self._tables]
+        ledger = TransactionLedger([], _EVERYTHING, names, snapshot_scn=0, mined_from=first - 1)
+        scn = first
+        with (
+            pq.ParquetWriter(self.redo, REDO_SCHEMA) as redo,
+            pq.ParquetWriter(self.committed, TRANSACTION_SCHEMA) as committed,
+            pq.ParquetWriter(self.waiting, TRANSACTION_SCHEMA) as waiting,
+        ):
+            for batch in reader.read(batches):
+                spans = export.take_spans(batch.rows.num_rows)
+                scn = int(batch.rows.column("scn")[-1].as_py())
+                kept = excluded.remove_from(batch)
+                self._note_dropped(batch, kept, spans, excluded)
+                taken = ledger.take(kept)
+                self._note(taken, kept, spans[taken.ordinals - batch.ordinals[0]])
+                if (rows := reader.landing_rows(taken)) is not None:
+                    redo.write_batch(rows)
+                for state, rows in _by_state(ledger.drain()):
+                    self._note_transactions(rows, _STATES[state])
+                    if state == "evicted":
+                        rows = _as_ended(rows.to_pylist(), scn)
+                    (waiting if state == "evicted" else committed).write_batch(rows)
+            opened = ledger_batch(ledger.open_transactions())
+            self._note_transactions(opened, "open")
+            waiting.write_batch(_as_ended(opened.to_pylist(), scn))
+        for one in ledger.incomplete:
+            doubt = f"{one.reason}; capture ends the streams of its tables before it"
+            self._outcomes.doubt(one.xid, one.commit_scn, doubt)
+        self._report_unnamed(reader)
+
+    def _note_dropped(
+        self,
+        batch: MinedBatch,
+        kept: MinedBatch,
+        spans: npt.NDArray[np.int64],
+        excluded: ExcludedValues,
+    ) -> None:
+        """Keep the rows that do not land since they hold values that are left out."""
+        if len(kept.ordinals) == len(batch.ordinals):
+            return
+        gone = ~np.isin(batch.ordinals, kept.ordinals)
+        dropped = batch.filter(gone)
+        is_lob = np.isin(dropped.operations, LOB_OPERATIONS).tolist()
+        rows = self._basic_rows(dropped, spans[gone])
+        for row, writes in zip(rows, is_lob, strict=True):
+            row["outcome"] = Outcome.LEFT_OUT if writes else Outcome.UNDECODABLE
+            row["why"] = "it writes a LOB that is left out" if writes else excluded.ends[-1].reason
+        self._outcomes.add_rows(rows)
+
+    def _note(self, batch: MinedBatch, before: MinedBatch, spans: npt.NDArray[np.int64]) -> None:
+        """Keep the rows, with what is known of them before they are decoded."""
+        rows = self._basic_rows(batch, spans)
+        facts = zip(
+            batch.operations.tolist(), batch.tables.tolist(), before.tables.tolist(), strict=True
+        )
+        for row, (code, table, had) in zip(rows, facts, strict=True):
+            row["outcome"] = Outcome.PENDING
+            row["why"] = None
+            if table == NO_TABLE:
+                row["outcome"] = _CONTROL.get(code, Outcome.OTHER)
+                if had != NO_TABLE:
+                    row["outcome"] = Outcome.LEFT_OUT
+                    row["why"] = "it takes back a row from before the export"
+            elif code == Operation.DDL:
+                row["outcome"] = Outcome.DDL
+                row["why"] = (
+                    "rows before and after it are read by the one definition that was given"
+                )
+        texts = batch.rows.column("sql_redo")
+        for at in batch.ddl.tolist():
+            rows[at]["sql_redo"] = (texts[at].as_py() or "")[:_TEXT_KEPT]
+        self._outcomes.add_rows(rows)
+
+    def _basic_rows(self, batch: MinedBatch, spans: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+        columns = batch.rows.select(["scn", "xid", "rollback"]).to_pydict()
+        return [
+            {
+                "first_row": first, "last_row": last, "ordinal": ordinal, "scn": scn, "xid": xid, "is_undo": undo,
+                "operation": operation_name(code), "tbl": self._names[table + 1], "sql_redo": None,
+            }
+            for (first, last), ordinal, scn, xid, undo, code, table in zip(
+                spans.tolist(), batch.ordinals.tolist(), columns["scn"], columns["xid"], columns["rollback"],
+                batch.operations.tolist(), batch.tables.tolist(), strict=True,
+            )
+        ]  # fmt: skip
+
+    def _note_transactions(self, batch: pa.RecordBatch, state: TransactionState) -> None:
+        self._outcomes.add_transactions(
+            [
+                {
+                    "xid": row["xid"], "first_ordinal": row["first_ordinal"], "end_ordinal": row["commit_ordinal"],
+                    "state": state, "start_scn": row["start_scn"], "end_scn": row["commit_scn"],
+                    "end_timestamp": row["commit_timestamp"] and row["commit_timestamp"].isoformat(),
+                    "username": row["username"], "row_count": row["rows"], "why": _WHY.get(row["state"]),
+                }
+                for row in batch.to_pylist()
+                if row["rows"]
+            ]
+        )  # fmt: skip
+
+    def _report_unnamed(self, reader: RowReader) -> None:
+        unnamed = sum(one.rows for one in reader.unnamed.values())
+        if unnamed:
+            numbers = ", ".join(map(str, sorted(reader.unnamed)[:10]))
+            self._outcomes.report(
+                Finding(
+                    f"{unnamed} rows have no table name: LogMiner's dictionary did not know the objects {numbers}",
+                    hint="They are of a table or partition that was dropped since. Capture asks the dictionary whose they were.",
+                )
+            )
+
+
+_WHY = {
+    "evicted": "another transaction began in its undo slot: it has ended, and the export does not have its end",
+    "open": "the export has no COMMIT and no ROLLBACK of it",
+    "undone": "it took back all its changes, and the export has no end of it",
+}
+
+
+def _by_state(ended: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    for state in pc.unique(ended["state"]).to_pylist():
+        yield state, ended.filter(pc.equal(ended["state"], state))
+
+
+def _first_scn(batches: Iterator[pa.RecordBatch]) -> tuple[int, Iterator[pa.RecordBatch]]:
+    """The lowest SCN of the first rows: redo was read from there on."""
+    first = next(batches, None)
+    if first is None:
+        return 1, iter(())
+    low = int(np.min(first.column("scn").to_numpy()))
+
+    def all_of_them() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from batches
+
+    return low, all_of_them()
+
+
+def _as_ended(rows: list[dict[str, Any]], scn: int) -> pa.RecordBatch:
+    """Transactions without an end, as if they had committed."""
+    ends = {"state": "commit", "commit_scn": max(scn, 1)}
+    ended = [row | ends | {"commit_ordinal": row["commit_ordinal"] or SCN_MAX} for row in rows]
+    return pa.RecordBatch.from_pylist(ended, schema=TRANSACTION_SCHEMA)
+
+
+def _explain_table(table: TableSchema, landed: _Landed, outcomes: Outcomes) -> None:
+    """What becomes of a table's rows."""
+    for path, states, outcome in (
+        (landed.committed, _ENDED, Outcome.CHANGE),
+        (landed.waiting, _WAITING, Outcome.WAITS),
+    ):
+        committed = read_committed([path], table.table, _EVERYTHING)
+        if not committed.count:
+            continue
+        given = committed, table.table, _EVERYTHING, [landed.redo]
+        decoder = ChangeDecoder(table, SCN_MAX)
+        pieces = np.empty(0, np.int64)
+        if any(column.is_lob for column in table.columns):
+            pieces = np.concatenate([pieces, *map(_lob_pieces, surviving_rows(*given))])
+        whole = [pieces[:0]]
+        for rows in decodable_rows(*given, decoder):
+            whole.append(np.intersect1d(rows["ordinal"].to_numpy(), pieces))
+            for start in range(0, rows.num_rows, _DECODED_ROWS):
+                outcomes.decide(_decided(rows.slice(start, _DECODED_ROWS), decoder, outcome))
+        made = np.concatenate(whole)
+        outcomes.join(np.setdiff1d(pieces, made).tolist(), made.tolist())
+        outcomes.take_back(str(table.table), states)
+
+
+def _lob_pieces(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """The ordinals of the rows that write a part of a LOB."""
+    found: npt.NDArray[np.int64] = rows["ordinal"].to_numpy()
+    return found[np.isin(rows["operation_code"].to_numpy(), PIECES)]
+
+
+def _decided(rows: pa.Table, decoder: ChangeDecoder, outcome: Outcome) -> Iterator[Decision]:
+    """What each row means; one that cannot be decoded is set apart, and the others go on."""
+    waiting = [rows]
+    while waiting:
+        part = waiting.pop()
+        if part.num_rows == 0:
+            continue
+        try:
+            changes = decoder(part)
+        except CdcError as error:
+            at = _place(error, part)
+            if at is None:  # about no row in particular
+                half = part.num_rows // 2
+                waiting += [part.slice(half), part.slice(0, half)]
+            else:
+                yield _undecodable(error, part, at)
+                waiting += [part.slice(at + 1), part.slice(0, at)]
+            continue
+        yield from _changes(changes, outcome)
+
+
+def _changes(changes: pa.RecordBatch, outcome: Outcome) -> Iterator[Decision]:
+    columns = zip(
+        changes["_cdc_ordinal"].to_pylist(),
+        changes["_cdc_op"].to_pylist(),
+        image_texts(changes["before"], changes["_cdc_before_absent"]),
+        image_texts(changes["after"], changes["_cdc_absent"]),
+        strict=True,
+    )
+    why = "it becomes a change with the COMMIT of its transaction"
+    for ordinal, op, before, after in columns:
+        waits = why if outcome is Outcome.WAITS else None
+        yield Decision(ordinal, outcome, why=waits, op=op, before=before, after=after)
+
+
+def _place(error: CdcError, rows: pa.Table) -> int | None:
+    """Which row the error is about; None if it does not say so, and there are several."""
+    if rows.num_rows == 1:
+        return 0
+    ordinal = error.facts.get("ordinal")
+    at: int = pc.index(rows["ordinal"], ordinal).as_py() if isinstance(ordinal, int) else -1
+    return at if at >= 0 else None
+
+
+def _undecodable(error: CdcError, rows: pa.Table, at: int) -> Decision:
+    column = error.facts.get("column")
+    why = error.message if column is None else f"{error.message} (column {column})"
+    text = rows["sql_redo"][at].as_py()
+    return Decision(
+        rows["ordinal"][at].as_py(),
+        Outcome.UNDECODABLE,
+        why=why,
+        way_out=error.hint or None,
+        sql_redo=text and text[:_TEXT_KEPT],
+    )

@@ -1,0 +1,215 @@
+"""Which tables does a description speak of: a script of CREATE TABLE, or rows like those of ALL_TAB_COLUMNS?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cdc_core.config import TableConfig
+from cdc_core.errors import ConfigError, PreflightError, UnsupportedTypeError
+from cdc_core.explain.create_table import DescribedColumn, DescribedTable, tables_in
+from cdc_core.explain.files import DamagedRow, Values, open_rows
+from cdc_core.explain.outcomes import Finding
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.schema.dictionary import schema_from_rows
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_type
+
+SCRIPT_BYTES_MAX = 16 * 2**20
+"""A longer description is another file."""
+
+_ROWS = {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet"}
+_NEEDED = ("TABLE_NAME", "COLUMN_NAME", "DATA_TYPE")
+_COLUMNS = (
+    *_NEEDED, "OWNER", "DATA_PRECISION", "DATA_SCALE", "NULLABLE", "COLUMN_ID", "SEGMENT_COLUMN_ID",
+    "HIDDEN_COLUMN", "VIRTUAL_COLUMN", "KEY_POSITION",
+)  # fmt: skip
+_CHARACTER_SETS = {"NLS_CHARACTERSET": "AL32UTF8", "NLS_NCHAR_CHARACTERSET": "AL16UTF16"}
+
+
+def read_tables(
+    path: Path,
+    *,
+    owner: str | None = None,
+    keys: Mapping[TableId, Sequence[str]] | None = None,
+    report: Callable[[Finding], None],
+) -> list[TableSchema]:
+    """The definitions of the described tables.
+
+    Args:
+        path: ``.csv``, ``.json``, ``.jsonl`` or ``.parquet`` for rows of the dictionary, anything else is a script.
+        owner: The schema of tables whose owner nothing names.
+        keys: The columns that identify a row, of tables whose description does not say so.
+        report: Takes the columns that are left out since their types are not captured.
+
+    Raises:
+        ConfigError: The file cannot be read, describes no table, or a table has no key.
+    """
+    if not path.is_file():
+        raise ConfigError("there is no such file", hint="Give the path of a file.", file=path.name)
+    described = _from_rows(path) if path.suffix.lower() in _ROWS else _from_script(path)
+    if not described:
+        raise ConfigError(
+            "the file describes no table",
+            hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
+            file=path.name,
+        )
+    keys = dict(keys or {})
+    found = [_schema(one, one.id(owner), keys, report) for one in described]
+    unknown = sorted(str(table) for table in keys if table not in {one.table for one in found})
+    if unknown:
+        raise ConfigError("--key names a table that is not described", tables=", ".join(unknown))
+    return found
+
+
+def _from_script(path: Path) -> list[DescribedTable]:
+    text = path.read_bytes()[: SCRIPT_BYTES_MAX + 1]
+    try:
+        if len(text) <= SCRIPT_BYTES_MAX:
+            return tables_in(text.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        pass
+    raise ConfigError(
+        f"the file is not a script in UTF-8 of at most {SCRIPT_BYTES_MAX:,} bytes",
+        hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
+        file=path.name,
+    )
+
+
+def _from_rows(path: Path) -> list[DescribedTable]:
+    file = open_rows(path, _COLUMNS)
+    lacking = [name for name in _NEEDED if name not in file.columns]
+    if lacking:
+        raise ConfigError(
+            "the file is no export of ALL_TAB_COLUMNS, or lacks columns of it",
+            hint="Export OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_PRECISION, DATA_SCALE, NULLABLE and "
+            "COLUMN_ID.",
+            file=path.name,
+            columns=", ".join(lacking),
+        )
+    rows: dict[tuple[str | None, str], list[tuple[int, Values]]] = {}
+    for number, row in file.rows:
+        if isinstance(row, DamagedRow) or not all(isinstance(row.get(one), str) for one in _NEEDED):
+            raise _damaged(path, number)
+        rows.setdefault((row.get("OWNER"), row["TABLE_NAME"]), []).append((number, row))
+    return [_from_rows_of(path, *name, found) for name, found in rows.items()]
+
+
+def _from_rows_of(
+    path: Path, owner: Any, name: str, rows: list[tuple[int, Values]]
+) -> DescribedTable:
+    if owner is not None and not isinstance(owner, str):
+        raise _damaged(path, rows[0][0])
+    numbered = [(number, row, _integers(path, number, row)) for number, row in rows]
+    numbered.sort(key=lambda one: (one[2]["COLUMN_ID"] is None, one[2]["COLUMN_ID"] or 0, one[0]))
+    table = DescribedTable(owner, name)
+    key: list[tuple[int, str]] = []
+    for _, row, integers in numbered:
+        column = _column(row, integers, len([one for one in table.columns if one.place]) + 1)
+        table.columns.append(column)
+        if integers["KEY_POSITION"]:
+            key.append((integers["KEY_POSITION"], column.name))
+    table.primary_key = tuple(column for _, column in sorted(key))
+    return table
+
+
+_INTEGERS = (
+    "DATA_PRECISION", "DATA_SCALE", "COLUMN_ID", "SEGMENT_COLUMN_ID", "KEY_POSITION",
+)  # fmt: skip
+
+
+def _integers(path: Path, number: int, row: Values) -> dict[str, int | None]:
+    try:
+        return {
+            name: None if row.get(name) is None else int(str(row[name]).removesuffix(".0"))
+            for name in _INTEGERS
+        }
+    except ValueError:
+        raise _damaged(path, number) from None
+
+
+def _column(row: Values, integers: dict[str, int | None], place: int) -> DescribedColumn:
+    is_virtual = row.get("VIRTUAL_COLUMN") == "YES"
+    return DescribedColumn(
+        name=row["COLUMN_NAME"],
+        data_type=row["DATA_TYPE"],
+        precision=integers["DATA_PRECISION"],
+        scale=integers["DATA_SCALE"],
+        is_nullable=row.get("NULLABLE") != "N",
+        is_virtual=is_virtual,
+        is_hidden=row.get("HIDDEN_COLUMN") == "YES",
+        place=None if is_virtual else integers["SEGMENT_COLUMN_ID"] or place,
+    )
+
+
+def _damaged(path: Path, number: int) -> ConfigError:
+    return ConfigError(
+        "a row of the table description cannot be read",
+        hint="Export OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_PRECISION, DATA_SCALE, NULLABLE and "
+        "COLUMN_ID.",
+        file=path.name,
+        row=number,
+    )
+
+
+def _schema(
+    described: DescribedTable,
+    table: TableId,
+    keys: Mapping[TableId, Sequence[str]],
+    report: Callable[[Finding], None],
+) -> TableSchema:
+    key = tuple(keys.get(table, ())) or described.primary_key
+    unknown = sorted(set(key) - {column.name for column in described.columns})
+    if unknown:
+        raise ConfigError(
+            "the key of a table names columns that it does not have",
+            hint="Write names as the dictionary has them.",
+            table=table,
+            columns=", ".join(unknown),
+        )
+    rows = [_row(column, is_key=column.name in key) for column in described.columns]
+    config = TableConfig(name=str(table), columns_exclude=_not_captured(described, table, report))
+    sets = _CHARACTER_SETS
+    try:
+        return schema_from_rows(
+            config, rows, key, described.unique, object_id=0, scn=Scn(0), character_sets=sets
+        )
+    except PreflightError as error:
+        raise ConfigError(
+            "the description of a table names no key",
+            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN",
+            table=table,
+        ) from error
+
+
+def _row(column: DescribedColumn, *, is_key: bool) -> tuple[Any, ...]:
+    """As :func:`schema_from_rows` takes it. Lengths decide nothing here."""
+    return (
+        column.name, column.data_type, 0, 0, column.precision, column.scale,
+        "N" if is_key or not column.is_nullable else "Y", None, "YES" if column.is_hidden else "NO",
+        "YES" if column.is_virtual else "NO", column.place,
+    )  # fmt: skip
+
+
+def _not_captured(
+    described: DescribedTable, table: TableId, report: Callable[[Finding], None]
+) -> tuple[str, ...]:
+    """The columns of types that are not captured; each is reported."""
+    found = []
+    for one in described.columns:
+        if one.is_virtual or one.is_hidden:
+            continue
+        column = Column(one.name, one.data_type, 0, 0, one.precision, one.scale, nullable=True)  # fmt: skip
+        try:
+            arrow_type(column)
+        except UnsupportedTypeError as error:
+            found.append(one.name)
+            report(
+                Finding(
+                    f"column {one.name} of {table} is left out: {one.data_type} is not captured ({error.message})",
+                    hint="A source names it under columns_exclude.",
+                )
+            )
+    return tuple(found)
