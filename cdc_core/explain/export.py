@@ -6,6 +6,7 @@ out here, and rows that capture would stop at, or that are damaged, become findi
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -304,8 +305,8 @@ def _number(values: Values, column: str, default: int | None = None) -> int | No
         if len(value) <= _DIGITS_SURE and value.isascii() and value.isdigit():
             return int(value)
         value = _number_of_text(value.strip(), column)
-    if isinstance(value, float | Decimal) and value == value and abs(value) <= _INT64_MAX:
-        value = int(value) if value == int(value) else value
+    if isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
+        value = int(value)
     largest = _INT64_MAX if _INT64[column] else _INT32_MAX
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= largest:
         raise _UnreadableError(f"{column} is not a whole number")

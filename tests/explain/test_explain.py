@@ -182,6 +182,18 @@ def test_a_transaction_without_its_beginning_or_end(
     assert found.counts[Outcome.WAITS] >= 4
 
 
+def test_a_transaction_that_began_before_the_export(
+    redo: Rows, script: Path, tmp_path: Path
+) -> None:
+    """START_SCN says when it began, although the export has no START row of it."""
+    insert = number_of(redo, "insert into", '"ORDERS"', "10.5")
+    rest = Rows(redo.columns, redo.rows[insert + 1 :])
+    found = Found(rest.write(tmp_path / "rest.csv"), script)
+    assert found.transactions[0].why == (
+        "it began before the redo that was read; capture ends the streams of its tables before it"
+    )
+
+
 DAMAGES: dict[str, tuple[dict[str, Any], str, str]] = {
     "a bad XID": ({"XID": "0A00"}, "XID is neither", "RAWTOHEX(XID)"),
     "an XID out of range": ({"XID": "70000.1.1"}, "a part of the XID is too large", ""),
