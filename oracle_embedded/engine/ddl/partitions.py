@@ -33,7 +33,7 @@ from oracle_embedded.engine.storage.rowids import row_bytes
 NO_PARTITION = OracleError(2149, "Specified partition does not exist")
 MOVING = frozenset(
     {"split partition", "merge partitions", "exchange partition", "move partition", "coalesce partition"}
-    | {"drop partitions", "truncate partitions", "move"}
+    | {"drop partitions", "truncate partitions", "move", "shrink"}
 )  # fmt: skip
 """Actions after which the table's past is gone."""
 
@@ -67,6 +67,8 @@ def alter_partitions(run: DdlRun, table: TableDef, verb: str, argument: Any) -> 
         run.session.database.store.new_segment(table.object_id)
         _place_again(run, changed, "1 = 1", (), lambda _image: (table.object_id, None))
         return changed
+    if verb == "shrink":
+        return _shrunk(run, table)
     if table.partitioning is None:
         raise OracleError(14501, "object is not partitioned")
     return _ACTIONS[verb](run, table, table.partitioning, argument)
@@ -321,8 +323,20 @@ _ACTIONS: dict[str, Callable[[DdlRun, TableDef, Partitioning, Any], TableDef]] =
     "coalesce partition": _coalesce,
     "rename partition": _rename,
 }
-ACTIONS = frozenset({*_ACTIONS, "move"})
+ACTIONS = frozenset({*_ACTIONS, "move", "shrink"})
 """What :func:`alter_partitions` does."""
+
+
+def _shrunk(run: DdlRun, table: TableDef) -> TableDef:
+    """The rows move to the front of their segment: other ROWIDs of the same data object."""
+    if table.partitioning is not None or table.is_index_organized:
+        raise unsupported("SHRINK SPACE of partitioned or index-organized tables")
+    if not table.has_row_movement:
+        raise OracleError(10636, "ROW MOVEMENT is not enabled")
+    _lock(run, table, [table.object_id])
+    run.session.database.store.refill_segment(table.object_id)
+    _place_again(run, table, "1 = 1", (), lambda _image: (table.object_id, None))
+    return table
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -364,10 +378,12 @@ def _place_again(
     rows = sqlite.execute(
         f"SELECT rid, {table.storage} FROM t{oid} WHERE {where}", params
     ).fetchall()
+    # A new address may be the old one of another row.
+    sqlite.execute(f"UPDATE t{oid} SET rid = -rid WHERE {where}", params)
     for rid, *row in rows:
         segment, data_object = place(_image(table, row))
         new = store.place(segment, row_bytes(row))
-        sqlite.execute(f"UPDATE t{oid} SET rid = ? WHERE rid = ?", (new, rid))
+        sqlite.execute(f"UPDATE t{oid} SET rid = ? WHERE rid = ?", (new, -rid))
         if data_object is not None:
             sqlite.execute(f"UPDATE t{oid} SET dobj = ? WHERE rid = ?", (data_object, new))
     store.activity[oid].last_commit = run.scn

@@ -176,7 +176,6 @@ def _read_actions(stream: TokenStream) -> list[tuple[str, object]]:
     if stream.take_any("LOGGING", "NOLOGGING", "CACHE", "NOCACHE", "PARALLEL", "NOPARALLEL"):
         return [("nothing", None)]
     if stream.token.kind == "word" and stream.token.text in (
-        "SHRINK",
         "SPLIT",
         "EXCHANGE",
         "MERGE",

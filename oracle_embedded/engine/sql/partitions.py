@@ -114,6 +114,9 @@ def _read_action(stream: TokenStream) -> tuple[str, object] | None:
         return "move partition", stream.identifier()
     if stream.take_word("MOVE"):
         return "move", None
+    if stream.take_word("SHRINK", "SPACE"):
+        stream.take_any("COMPACT", "CASCADE")
+        return "shrink", None
     if stream.take_word("COALESCE", "PARTITION"):
         return "coalesce partition", None
     if stream.take_word("RENAME", "PARTITION"):

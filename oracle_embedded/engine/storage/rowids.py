@@ -23,6 +23,8 @@ _SMALL_EXTENT = 8
 _LARGE_EXTENT = 128
 _SMALL_EXTENTS = 16
 DATA_FILE = 12
+FREE_MAX = 1000
+"""So many addresses of deleted rows a segment remembers."""
 
 
 def address(file: int, block: int, slot: int) -> int:
@@ -73,21 +75,33 @@ def row_bytes(values: Sequence[Value]) -> int:
     return size
 
 
+def first_block(extents: Sequence[tuple[int, int]]) -> int:
+    """The first block that has rows, behind those of the segment's header."""
+    return extents[0][0] + 3
+
+
 @dataclass(slots=True)
 class Segment:
-    """The extents of one table: (first block, blocks) each, and how full the current block is."""
+    """The extents of one table: (first block, blocks) each, how full the current block is, and addresses of rows that are gone.
+
+    As in Oracle, a later row takes the address of a deleted one whose transaction has committed. How long either row is does not
+    matter here, and free addresses are forgotten when the database is closed.
+    """
 
     extents: list[tuple[int, int]] = field(default_factory=list)
     extent: int = 0
     block: int = 0
     slot: int = 0
     used: int = 0
+    free: list[int] = field(default_factory=list)
 
     def place(self, size: int, allocate: BlockAllocator) -> int:
         """The address of a new row of so many bytes; takes a new extent when the last is full."""
+        if self.free:
+            return self.free.pop()
         if not self.extents:
             self._grow(allocate)
-            self.extent, self.block, self.slot, self.used = 0, self.extents[0][0] + 3, 0, 0
+            self.extent, self.block, self.slot, self.used = 0, first_block(self.extents), 0, 0
         elif self.slot and (self.used + size > _BLOCK_USABLE or self.slot >= _SLOTS_MAX):
             first, blocks = self.extents[self.extent]
             if self.block + 1 >= first + blocks:

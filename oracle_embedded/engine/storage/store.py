@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from oracle_embedded.api import RedoSink
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.install import install
 from oracle_embedded.engine.storage.catalog import Catalog, TableDef
-from oracle_embedded.engine.storage.rowids import BlockAllocator, Segment
+from oracle_embedded.engine.storage.rowids import FREE_MAX, BlockAllocator, Segment, first_block
 from oracle_embedded.engine.storage.scn import ScnClock
 
 _POOL_MAX = 16
@@ -265,6 +265,12 @@ class Store:
         self.segments[number] = Segment()
         self._dirty_segments.add(number)
 
+    def refill_segment(self, number: int) -> None:
+        """Fill the segment's extents from the first block on: its rows are placed again."""
+        extents = self.segments[number].extents
+        self.segments[number] = Segment(extents, block=first_block(extents) if extents else 0)
+        self._dirty_segments.add(number)
+
     def drop_segment(self, number: int) -> None:
         """Forget a segment, whose rows are gone."""
         self.segments.pop(number, None)
@@ -325,6 +331,12 @@ class Store:
         """The address of a new row."""
         self._dirty_segments.add(oid)
         return self.segments[oid].place(size, self.allocator)
+
+    def free(self, oid: int, rids: Iterable[int]) -> None:
+        """Rows of these addresses were deleted and committed: later rows may have their places."""
+        segment = self.segments.get(oid)
+        if segment is not None:
+            segment.free += list(rids)[: FREE_MAX - len(segment.free)]
 
 
 def segments_of(table: TableDef) -> tuple[int, ...]:

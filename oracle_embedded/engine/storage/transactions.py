@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from oracle_embedded.api import OracleError, RowChange, RowOp, TransactionInfo, Value
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.storage.catalog import SCN_MAX, TableDef
-from oracle_embedded.engine.storage.rowids import printed
+from oracle_embedded.engine.storage.rowids import FREE_MAX, printed
 from oracle_embedded.engine.storage.store import Store
 
 _UNDO_SEGMENTS = 10
@@ -158,6 +158,8 @@ class Transactions:
                     (scn, *params, mark),
                 )
                 self.store.activity[oid].last_commit = scn
+                deleted = sqlite.execute(f"SELECT rid {chosen} AND op = 2 LIMIT {FREE_MAX}", params)
+                self.store.free(oid, (rid for (rid,) in deleted))
             self._forget_undo(transaction)
             if self.store.sink is not None:
                 self.store.sink.commit(transaction.info, scn, self.store.now())
