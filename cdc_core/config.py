@@ -148,6 +148,12 @@ class TableConfig(ConfigModel):
     """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a
     pattern."""
 
+    identity: Literal["key", "rowid"] = "key"
+    """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that has no key; mirror and change log
+    hold it in the column ``_cdc_row_id``. A table whose rows get other ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions
+    that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables
+    with LOBs, and for a pattern."""
+
     on_truncate: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
 
@@ -175,8 +181,12 @@ class TableConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _fits_what_is_named(self) -> Self:
-        if self.is_pattern and self.key:
-            raise ValueError("a pattern has no key: give the table an entry of its own")
+        if self.is_pattern and (self.key or self.identity != "key"):
+            raise ValueError("a pattern has no key or identity: give the table an entry of its own")
+        if self.key and self.identity != "key":
+            raise ValueError(
+                "key names columns, and identity says that rows have none: leave one of them out"
+            )
         if self.exclude and not self.is_pattern:
             raise ValueError("only a pattern excludes tables, for example the name 'SHOP.*'")
         return self
@@ -185,6 +195,11 @@ class TableConfig(ConfigModel):
     def is_pattern(self) -> bool:
         """Does the entry name tables by a pattern?"""
         return TablePattern.is_in(self.name)
+
+    @property
+    def has_own_key(self) -> bool:
+        """Is it for the table itself to say what identifies a row?"""
+        return not self.key and self.identity == "key"
 
     @property
     def table(self) -> TableId:

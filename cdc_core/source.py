@@ -69,7 +69,7 @@ class WindowWork:
     joins: Mapping[TableId, Scn]
     read_at: Mapping[TableId, Scn] = field(default_factory=dict)
     planned: PlannedWindow | None = None
-    data_objects: Mapping[str, int] = field(default_factory=dict)
+    data_objects: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class Source(Protocol):

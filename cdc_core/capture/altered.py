@@ -5,7 +5,9 @@ were skipped, LogMiner showed no name. So once a window the dictionary is asked,
 a time that the window covers; the definitions of those few are read and held against what capture knows. They must be the same.
 
 The number of a table's data object is held against the one of the window before: DDL of *another* object can put other rows in the
-place of a table's (EXCHANGE PARTITION … WITH TABLE, TRUNCATE CLUSTER), and only that object's name is in the redo.
+place of a table's (EXCHANGE PARTITION … WITH TABLE, TRUNCATE CLUSTER), and only that object's name is in the redo. Where rows are known
+by their ROWIDs, which begin with that number, no DDL explains another one, and the partitions' numbers are looked at as well: DDL of
+a parent's partitions does to those of a table that is partitioned by reference what it does to its own.
 
 LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack: the times that are asked for end
 :data:`SLACK_SECONDS` before the window does, so that the row of a DDL found there is in this window or an earlier one. The times
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cdc_core.config import TableConfig
@@ -31,6 +33,7 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.dictionary import read_table_schemas, tables_condition
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.history import SchemaHistory
+from cdc_core.schema.segments import ask_objects
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 
@@ -45,6 +48,10 @@ SELECT OWNER, OBJECT_NAME, DATA_OBJECT_ID, CASE WHEN {is_altered} THEN 1 ELSE 0 
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}
    AND LAST_DDL_TIME <= CAST(SCN_TO_TIMESTAMP(:high) AS DATE) - :slack / 86400"""
 _ABOVE_LOW = "LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400"
+_PARTS = """
+SELECT OWNER, OBJECT_NAME, DATA_OBJECT_ID
+  FROM {{objects}}
+ WHERE OBJECT_TYPE IN ('TABLE PARTITION', 'TABLE SUBPARTITION') AND DATA_OBJECT_ID IS NOT NULL AND {tables}"""
 _LOOSE_KEYS = """
 SELECT OWNER, TABLE_NAME
   FROM ALL_CONSTRAINTS
@@ -62,10 +69,10 @@ class Queries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A table whose last DDL lies before the end of a window, so that the dictionary shows it as it was then: the number of its
-    data object (None where it has several segments), and whether that DDL lies in the window."""
+    """A table whose last DDL lies before the end of a window, so that the dictionary shows it as it was then: the numbers of its
+    data objects (none where it has several segments that nobody asks for), and whether that DDL lies in the window."""
 
-    data_object: int | None
+    data_objects: frozenset[int]
     is_altered: bool
 
 
@@ -74,7 +81,7 @@ class Altered:
     """What a window finds: tables that leave at its lower end, and the data objects that are known after it."""
 
     ends: list[StreamEnd]
-    data_objects: dict[TableId, int]
+    data_objects: dict[TableId, frozenset[int]]
 
 
 def read_altered(
@@ -83,7 +90,7 @@ def read_altered(
     history: SchemaHistory,
     configs: Sequence[TableConfig],
     *,
-    data_objects: Mapping[TableId, int],
+    data_objects: Mapping[TableId, frozenset[int]],
     told: Set[TableId],
 ) -> Altered:
     """Tables that leave with a window, at its lower end: what came up to there was read while nothing was found.
@@ -97,14 +104,15 @@ def read_altered(
         told: Tables of which the window has DDL rows.
     """
     known = {table: history.latest(table) for table in history.tables}
-    settled = _settled(session, window, list(known))
-    kept, replaced = judged_data_objects(list(known), data_objects, settled, told)
+    by_row_id = {table for table, schema in known.items() if schema.is_by_row_id}
+    settled = _with_parts(session, _settled(session, window, list(known)), by_row_id)
+    kept, replaced = judged_data_objects(list(known), data_objects, settled, told - by_row_id)
     reasons = dict.fromkeys(replaced, "its rows were put in another place, or others in theirs")
     altered = [one for one in configs if one.table in settled and settled[one.table].is_altered]
     loose = _loose_keys(session, [one.table for one in altered]) if altered else set()
     for config in altered:
         reason = _difference(session, config, known[config.table])
-        if reason is None and not config.key and config.table in loose:
+        if reason is None and config.has_own_key and config.table in loose:
             reason = "its primary key is not validated any more, so older rows may have it twice"
         if reason is not None:
             reasons[config.table] = reason
@@ -114,25 +122,44 @@ def read_altered(
 
 def judged_data_objects(
     tables: Sequence[TableId],
-    known: Mapping[TableId, int],
+    known: Mapping[TableId, frozenset[int]],
     settled: Mapping[TableId, Settled],
     told: Set[TableId],
-) -> tuple[dict[TableId, int], list[TableId]]:
-    """The data objects that are known after a window, and the tables whose data object was replaced with no DDL row of their own:
+) -> tuple[dict[TableId, frozenset[int]], list[TableId]]:
+    """The data objects that are known after a window, and the tables of which one was replaced with no DDL row that explains it:
     a partition of another table was exchanged with the table, the cluster in which it lies was truncated. Pure.
 
-    A DDL row of the table explains another number; which one holds is learned when its last DDL lies behind. What the dictionary
-    shows of a table that was altered later says nothing of the window.
+    Where the table's DDL (``told``) explains another number, which one holds is learned when its last DDL lies behind. What the
+    dictionary shows of a table that was altered later says nothing of the window. A partition more replaces nothing.
     """
     kept, replaced = {}, []
     for table in tables:
-        before = None if table in told else known.get(table)
-        now = settled[table].data_object if table in settled else before
-        if before is not None and now is not None and now != before:
+        before = frozenset() if table in told else known.get(table, frozenset())
+        now = settled[table].data_objects if table in settled else before
+        if now and not before <= now:
             replaced.append(table)
-        elif now is not None and (table not in told):
+        elif now and table not in told:
             kept[table] = now
     return kept, replaced
+
+
+def _with_parts(
+    session: Queries, settled: dict[TableId, Settled], by_row_id: Set[TableId]
+) -> dict[TableId, Settled]:
+    """With the partitions' data objects of tables whose rows are known by ROWID."""
+    tables = [table for table in settled if table in by_row_id and not settled[table].data_objects]
+    if not tables:
+        return settled
+    condition, names = tables_condition(tables, "OWNER", "OBJECT_NAME")
+    rows, _ = ask_objects(session, _PARTS.format(tables=condition), names)
+    found: dict[TableId, set[int]] = {}
+    for owner, name, number in rows:
+        found.setdefault(TableId(owner, name), set()).add(int(number))
+    parts = {
+        table: replace(settled[table], data_objects=frozenset(numbers))
+        for table, numbers in found.items()
+    }
+    return {**settled, **parts}
 
 
 def _settled(
@@ -154,7 +181,10 @@ def _settled(
             rows = session.fetch_all(_SETTLED.format(tables=condition, is_altered=is_altered), binds)  # fmt: skip
         except SnapshotTooOldError:
             continue
-        return {TableId(*row[:2]): Settled(row[2], bool(row[3])) for row in rows}
+        return {
+            TableId(owner, name): Settled(frozenset() if number is None else frozenset({int(number)}), bool(is_altered))
+            for owner, name, number, is_altered in rows
+        }  # fmt: skip
     _LOG.info("Oracle maps the window to no time: a later one asks for DDL window=%s", window.key)
     return {}
 

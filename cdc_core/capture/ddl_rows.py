@@ -17,7 +17,7 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
-from cdc_core.schema.evolution import judge, removes_rows, removes_table
+from cdc_core.schema.evolution import judge, moves_rows, removes_rows, removes_table
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -78,6 +78,12 @@ def _followed(
     """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was."""
     if removes_rows(row.text):
         return _end(row, "truncate", "rows were removed without redo for each")
+    if old.is_by_row_id and moves_rows(row.text):
+        return _end(
+            row,
+            "unsupported_ddl",
+            "it gives rows other ROWIDs, by which the table's rows are known",
+        )
     config = next(config for config in configs if config.table == row.table)
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)

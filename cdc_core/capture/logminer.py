@@ -190,8 +190,8 @@ class _Window:
         self._ends: list[StreamEnd] = []
         self._read_at = work.read_at
         self._data_objects = {
-            table: number
-            for name, number in work.data_objects.items()
+            table: frozenset(numbers)
+            for name, numbers in work.data_objects.items()
             if (table := self._ids.get(name)) and table not in work.joins
         }
         self._excluded = ExcludedValues(tables)
@@ -458,7 +458,10 @@ class _Window:
             late_scn=min(self._ledger.late, default=None),
             tables_late=tuple(sorted(self._ledger.tables_late)),
             planned=self._planned,
-            data_objects={str(table): number for table, number in altered.data_objects.items()},
+            data_objects={
+                str(table): tuple(sorted(numbers))
+                for table, numbers in altered.data_objects.items()
+            },
         )
 
 

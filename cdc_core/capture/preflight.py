@@ -98,7 +98,8 @@ def check_redo(
         supplemental, found = _check_database(session)
         findings += [*found, *_check_force_logging(session)]
     names = [config.table for config in tables]
-    findings += _check_logging(session, names) if not supplemental else []
+    findings += _check_logging(session, tables) if not supplemental else []
+    findings += _check_row_ids(tables)
     findings += _check_names(session, tables)
     findings += _check_segments(session, names)
     findings += _check_types(session, names)
@@ -192,14 +193,36 @@ def _check_force_logging(session: OracleSession) -> Iterator[Finding]:
         )
 
 
-def _check_logging(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
+def _check_logging(session: OracleSession, tables: Sequence[TableConfig]) -> Iterator[Finding]:
+    """All columns name the row of a change, and say what it was. Where the ROWID names it, capture goes on with less."""
     logged = {TableId(owner, name) for owner, name in session.fetch_all(_ALL_COLUMN_GROUPS)}
-    for table in tables:
-        if table not in logged:
+    for config in tables:
+        table = config.table
+        if table in logged:
+            continue
+        is_needed = config.identity != "rowid"
+        yield Finding(
+            f"{table} has no supplemental logging of all columns"
+            + (
+                ""
+                if is_needed
+                else ": its change log has of an update the changed columns alone; its mirror is whole all the same"
+            ),
+            f"ALTER TABLE {table.sql} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
+            table,
+            is_problem=is_needed,
+        )
+
+
+def _check_row_ids(tables: Sequence[TableConfig]) -> Iterator[Finding]:
+    for config in tables:
+        if config.identity == "rowid":
             yield Finding(
-                f"{table} has no supplemental logging of all columns",
-                f"ALTER TABLE {table.sql} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
-                table,
+                f"{config.table}: its rows are known by their ROWIDs. ALTER TABLE … MOVE, SHRINK SPACE, FLASHBACK TABLE, and partitions "
+                "that are split, merged, moved or exchanged give them others: the table then leaves the stream",
+                f"`redolake table resnapshot {config.table.argument}` takes it in again after each of them; a key needs nothing of the kind",
+                config.table,
+                is_problem=False,
             )
 
 

@@ -143,10 +143,11 @@ def check_names(schema: TableSchema) -> None:
     Raises:
         SchemaMismatchError: Names all such columns.
     """
-    folded = Counter(column.casefold() for column in schema.column_names)
+    names = schema.as_in_rows().column_names
+    folded = Counter(column.casefold() for column in names)
     refused = [
         column
-        for column in schema.column_names
+        for column in names
         if _REFUSED.search(column)
         or column.casefold().startswith("_cdc_")
         or folded[column.casefold()] > 1

@@ -82,7 +82,8 @@ class WindowManifest:
     ``transactions_released`` were given up in it, since Oracle no longer knows them.
     ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
     inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
-    ``data_objects`` are the numbers of the tables' data objects, as far as the dictionary showed them as of the window's end.
+    ``data_objects`` are the numbers of the tables' data objects, as far as the dictionary showed them as of the window's end; of a
+    table with several segments only where its rows are known by ROWID.
     ``planned`` is what the metadata store knew of it (None where a version that did not say so captured it).
     """
 
@@ -111,7 +112,7 @@ class WindowManifest:
     late_scn: int | None = None
     tables_late: tuple[str, ...] = ()
     planned: PlannedWindow | None = None
-    data_objects: dict[str, int] = field(default_factory=dict)
+    data_objects: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, int]:
@@ -193,6 +194,10 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                     SchemaChange(**{**change, "schema": TableSchema.from_json(change["schema"])})
                     for change in data["schema_changes"]
                 ),
+                "data_objects": {
+                    table: (numbers,) if isinstance(numbers, int) else tuple(numbers)
+                    for table, numbers in data.get("data_objects", {}).items()
+                },
                 "joined": tuple(
                     StreamBegin(**{**one, "table": TableId(**one["table"])})
                     for one in data.get("joined", ())

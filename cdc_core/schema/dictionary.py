@@ -19,9 +19,9 @@ from cdc_core.errors import (
     SchemaMismatchError,
     SnapshotTooOldError,
 )
-from cdc_core.model.identifiers import TableId, quote
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import LOB_TYPES, ROW_ID, ROW_ID_COLUMN, Column, TableSchema
 
 
 class Queries(Protocol):
@@ -55,6 +55,9 @@ _OBJECTS = """
 SELECT OWNER, OBJECT_NAME, OBJECT_ID
   FROM ALL_OBJECTS{as_of}
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
+_INDEX_ORGANIZED = (
+    "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE IOT_TYPE IS NOT NULL AND {tables}"
+)
 _CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
 _LATER_DDL = """
@@ -64,6 +67,9 @@ SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn)
    AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) - :slack / 86400"""
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
+
+_IN_ROW_BYTES_MAX = {"VARCHAR2": 4000, "NVARCHAR2": 4000, "RAW": 2000}
+"""A column that may be longer is stored as a LOB (Database SQL Language Reference 19c, "Extended Data Types")."""
 
 AlteredAfter = Callable[[TableId, Scn], bool]
 """Was a table altered within seconds after an SCN? Asked where the times of SCN and DDL cannot tell, after the present definition was
@@ -142,6 +148,7 @@ def schema_from_rows(
     object_id: int,
     scn: Scn,
     character_sets: Mapping[str, str] | None = None,
+    is_index_organized: bool = False,
 ) -> TableSchema:
     """Build one table's schema from dictionary rows. Pure.
 
@@ -152,6 +159,7 @@ def schema_from_rows(
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
         character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``.
+        is_index_organized: Its rows have no ROWIDs of a place.
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
     usable = [_column(row) for row in columns if row[0] not in left_out]
@@ -165,7 +173,12 @@ def schema_from_rows(
         for column in usable
         if column.name not in config.columns_exclude
     )
-    key = _key(config, captured, primary_key, unique_indexes)
+    key: tuple[str, ...] = (ROW_ID,)
+    if config.identity == "rowid":
+        _refuse_row_ids(config, columns, is_index_organized=is_index_organized)
+        captured = (ROW_ID_COLUMN, *captured)
+    else:
+        key = _key(config, captured, primary_key, unique_indexes)
     _refuse_held_keys(config, key)
     excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))
     sets = character_sets or {}
@@ -198,6 +211,7 @@ def _read(
     indexes = rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME")
     objects = rows(_OBJECTS, "OWNER", "OBJECT_NAME")
     character_sets = dict(session.fetch_all(_CHARACTER_SETS))
+    index_organized = _index_organized(session, configs)
     return [
         schema_from_rows(
             config,
@@ -207,9 +221,20 @@ def _read(
             object_id=int(objects[config.table][0][0]) if config.table in objects else 0,
             scn=valid_from,
             character_sets=character_sets,
+            is_index_organized=config.table in index_organized,
         )
         for config in configs
     ]
+
+
+def _index_organized(session: Queries, configs: Sequence[TableConfig]) -> set[TableId]:
+    """Those whose rows the ROWID is to identify, and that are index-organized, which a table is for ever."""
+    tables = [config.table for config in configs if config.identity == "rowid"]
+    if not tables:
+        return set()
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    rows = session.fetch_all(_INDEX_ORGANIZED.format(tables=condition), binds)
+    return {TableId(owner, name) for owner, name in rows}
 
 
 def _by_table(
@@ -286,6 +311,32 @@ def _refuse_held_keys(config: TableConfig, key: Sequence[str]) -> None:
         )
 
 
+def _refuse_row_ids(
+    config: TableConfig, columns: Sequence[tuple[Any, ...]], *, is_index_organized: bool
+) -> None:
+    """LogMiner shows inserted rows of tables with LOBs without their ROWID, whether the LOB is captured or not; and the ROWID of an
+    index-organized table's row changes with its key."""
+    if is_index_organized:
+        raise ConfigError(
+            "identity: rowid is not for an index-organized table, whose rows have no fixed ROWIDs",
+            hint="Leave identity out: the table has a primary key.",
+            table=config.table,
+        )
+    lobs = [
+        name
+        for name, data_type, length, *_ in columns
+        if data_type in LOB_TYPES or length > _IN_ROW_BYTES_MAX.get(data_type, length)
+    ]
+    if lobs:
+        raise ConfigError(
+            "identity: rowid is not for a table with LOBs (or VARCHAR2 over 4000 bytes), since LogMiner does not show the ROWIDs of its "
+            "inserted rows",
+            hint="Name unique NOT NULL columns under the table's key, or leave the table out.",
+            table=config.table,
+            columns=", ".join(lobs),
+        )
+
+
 def _key(
     config: TableConfig,
     captured: Sequence[Column],
@@ -319,12 +370,11 @@ def _key(
             hint="Capture the whole key, or name another one under key.",
             table=config.table,
         )
-    owner, name = quote(config.table.owner), quote(config.table.name)
-    example = next((quote(column.name) for column in captured), "…")
     raise PreflightError(
         "the table has no primary key and no unique index over NOT NULL columns",
-        hint=f"ALTER TABLE {owner}.{name} ADD PRIMARY KEY ({example}); with the columns that identify a row, "
-        "or name unique NOT NULL columns under the table's key.",
+        hint="Name unique NOT NULL columns under the table's key; or set identity: rowid in an entry of the table's own: its rows are "
+        "then known by their ROWIDs, and what gives them others (ALTER TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) "
+        "takes the table out of the stream until a new snapshot.",
         table=config.table,
     )
 

@@ -21,6 +21,12 @@ _ROWS_LOST = re.compile(
     r"^\s*TRUNCATE\b|\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
 )
 _PARTITIONS = re.compile(r"\b(?:SUB)?PARTITIONS?\b", re.IGNORECASE)
+_ROWS_MOVED = re.compile(
+    r"^\s*FLASHBACK\s+TABLE\b|^\s*ALTER\s+TABLE\s+(?:[\w$#]+\s*)?(?:\.\s*[\w$#]*\s*)?\bMOVE\b|\bSHRINK\s+SPACE\b"
+    r"|\b(?:MOVE|SPLIT|MERGE|COALESCE)\s+(?:SUB)?PARTITIONS?\b|\bMODIFY\s+PARTITION\s+BY\b"
+    r"|\bADD\s+(?:SUB)?PARTITION\b(?!.*\bVALUES\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 _TABLE_LOST = re.compile(r"^\s*(?:DROP\s+TABLE|RENAME)\b|\bRENAME\s+TO\b", re.IGNORECASE)
 
 
@@ -132,6 +138,14 @@ def removes_rows(ddl: str) -> bool:
     The dictionary cannot tell, so here the text must: comments, strings and quoted names are left out.
     """
     return bool(_ROWS_LOST.search(_NO_CODE.sub(" ", ddl)))
+
+
+def moves_rows(ddl: str) -> bool:
+    """May the statement give rows other ROWIDs: MOVE, SHRINK SPACE, FLASHBACK TABLE, or other partitions for rows that are there?
+
+    A partition without VALUES is one of a table by hash, into which rows of another one go.
+    """
+    return bool(_ROWS_MOVED.search(_NO_CODE.sub(" ", ddl)))
 
 
 def concerns_partitions(ddl: str) -> bool:

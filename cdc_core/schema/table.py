@@ -6,11 +6,17 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.scn import Scn
 
 LOGMINER_NAME_BYTES_MAX = 30
 """LogMiner shows no usable rows for tables and columns with longer names (DBMS_LOGMNR, "Restrictions")."""
+
+ROW_ID = "_cdc_row_id"
+"""The column that holds each row's ROWID where the ROWID is what identifies a row. No captured column may have a name like this."""
+
+
+LOB_TYPES = frozenset({"CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,17 @@ class Column:
     @property
     def is_lob(self) -> bool:
         """Does LogMiner leave this column out of old images, so that changes may not carry it?"""
-        return self.data_type in {"CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON"}
+        return self.data_type in LOB_TYPES
+
+    @property
+    def sql(self) -> str:
+        """How a query names the column."""
+        return "ROWID" if self.name == ROW_ID else quote(self.name)
+
+
+ROW_ID_COLUMN = Column(
+    ROW_ID, "ROWID", length=10, char_length=0, precision=None, scale=None, nullable=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +59,8 @@ class TableSchema:
     """One version of a table: valid from ``scn_from`` (the DDL's SCN, or the SCN at which it was first read).
 
     ``columns`` are the captured ones in the table's order; ``key`` names the primary key's columns, or those of a unique
-    index whose columns are all NOT NULL; never empty, since tables without a key are refused.
+    index whose columns are all NOT NULL; never empty, since tables without a key are refused. Where the ROWID identifies a row
+    (``identity: rowid``), :data:`ROW_ID_COLUMN` is the key, and the first column: no row of the redo lists it, each is shown with it.
 
     ``stored`` names all columns that rows hold, captured or not, in the order in which rows hold them
     (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and ``ncharset`` are the database's
@@ -68,6 +85,18 @@ class TableSchema:
     def column_names(self) -> tuple[str, ...]:
         """Names of the captured columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def is_by_row_id(self) -> bool:
+        """Does the ROWID identify a row?"""
+        return self.key == (ROW_ID,)
+
+    def as_in_rows(self) -> TableSchema:
+        """The version with the columns that rows hold: without the ROWID."""
+        if not self.is_by_row_id:
+            return self
+        columns = tuple(column for column in self.columns if column.name != ROW_ID)
+        return replace(self, columns=columns, key=())
 
     def column(self, name: str) -> Column:
         """The column of that exact name; KeyError if there is none."""

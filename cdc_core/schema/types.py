@@ -205,6 +205,8 @@ def select_expression(column: Column) -> str:
     driver would make it a double and TO_CHAR may round; TIMESTAMP(7-9) and what else is held as text goes as Oracle prints it.
     """
     name = quote(column.name)
+    if column.data_type == "ROWID":
+        return f"ROWIDTOCHAR({column.sql}) AS {name}"
     if is_read_as_bytes(column):
         return f"SYS.UTL_RAW.CAST_FROM_NUMBER({name}) AS {name}"
     if is_timestamp_text(column):
@@ -215,7 +217,7 @@ def select_expression(column: Column) -> str:
             return f"TO_CHAR({name}, '{_ZONED_TEXT_FORMAT}') AS {name}"
         case Printed.YEAR_TO_MONTH | Printed.DAY_TO_SECOND:
             return f"TO_CHAR({name}) AS {name}"
-    return f"ROWIDTOCHAR({name}) AS {name}" if column.data_type == "ROWID" else name
+    return name
 
 
 def empty_lob_expression(column: Column) -> str:

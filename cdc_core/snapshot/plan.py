@@ -26,7 +26,7 @@ _DATE = "'SYYYY-MM-DD HH24:MI:SS'"
 _TIMESTAMP = "'SYYYY-MM-DD HH24:MI:SS.FF9'"
 _KEY_BOUNDS = """
 SELECT {texts}
-  FROM (SELECT {keys}, ROW_NUMBER() OVER (ORDER BY {keys}) AS "_CDC_N" FROM {table} AS OF SCN :scn{where})
+  FROM (SELECT {named}, ROW_NUMBER() OVER (ORDER BY {keys}) AS "_CDC_N" FROM {table} AS OF SCN :scn{where})
  WHERE MOD("_CDC_N", :chunk_rows) = 1 AND "_CDC_N" > 1
  ORDER BY "_CDC_N"
 """
@@ -168,11 +168,9 @@ def _keys_predicate(part: ChunkKeys, schema: TableSchema) -> tuple[str, dict[str
         for row in range(len(part.keys))
     ]
     if len(columns) == 1:
-        return f"{quote(columns[0].name)} IN ({', '.join(value for [value] in values)})", binds
+        return f"{columns[0].sql} IN ({', '.join(value for [value] in values)})", binds
     terms = (
-        " AND ".join(
-            f"{quote(column.name)} = {value}" for column, value in zip(columns, row, strict=True)
-        )
+        " AND ".join(f"{column.sql} = {value}" for column, value in zip(columns, row, strict=True))
         for row in values
     )
     return " OR ".join(f"({term})" for term in terms), binds
@@ -195,8 +193,8 @@ def range_predicate(chunk: ChunkRange, schema: TableSchema) -> tuple[str, dict[s
             columns = [("ROWID", f"CHARTOROWID(:{name}0)")]
         else:
             columns = [
-                (quote(column), bound_expression(schema.column(column), f":{name}{at}"))
-                for at, column in enumerate(schema.key)
+                (column.sql, bound_expression(column, f":{name}{at}"))
+                for at, column in enumerate(map(schema.column, schema.key))
             ]
         terms.append(_compare(columns, strict, loose, last))
         binds |= {f"{name}{at}": value for at, value in enumerate(bound)}
@@ -223,10 +221,11 @@ def rowid_text(data_object_id: int, file: int, block: int) -> str:
 def _key_bounds(
     session: OracleSession, schema: TableSchema, scn: Scn, chunk_rows: int, condition: str | None
 ) -> list[Bound]:
-    texts = ", ".join(_forms(schema.column(name))[0].format(quote(name)) for name in schema.key)
+    columns = [schema.column(name) for name in schema.key]
     sql = _KEY_BOUNDS.format(
-        texts=texts,
-        keys=", ".join(quote(name) for name in schema.key),
+        texts=", ".join(_forms(column)[0].format(quote(column.name)) for column in columns),
+        named=", ".join(f"{column.sql} AS {quote(column.name)}" for column in columns),
+        keys=", ".join(column.sql for column in columns),
         table=schema.table.sql,
         where=where_clause(condition),
     )
@@ -298,6 +297,8 @@ def _forms(column: Column) -> tuple[str, str]:
         return f"TO_CHAR({{}}, {_TIMESTAMP})", f"TO_TIMESTAMP({{}}, {_TIMESTAMP})"
     if kind == "RAW":
         return "RAWTOHEX({})", "HEXTORAW({})"
+    if kind == "ROWID":
+        return "ROWIDTOCHAR({})", "CHARTOROWID({})"
     raise ConfigError(
         "chunks cannot be cut by a key of this type",
         hint="Set snapshot.chunk_by to rowid, or name another key for the table.",

@@ -19,7 +19,7 @@ from cdc_core.decode.plan import plan_table
 from cdc_core.decode.redact import redact_column
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.stage import lobs
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNKNOWN_ROW_ID, UNMATCHED
@@ -145,13 +145,17 @@ class ChangeDecoder:
         self._refuse(batch, version)
         codes = batch["operation_code"]
         try:
-            decoded = self.decode(batch["sql_redo"], version)
+            decoded = self.decode(batch["sql_redo"], version.as_in_rows())
         except CdcError as error:
             raise self._located(error, batch) from error
         wrong = pc.not_equal(decoded.op.cast(pa.int32()), codes)
         self._stop_where(wrong, batch, "the statement is not what its operation code says")
-        self._check_keys(decoded, batch)
-        rows = batch.num_rows
+        rows, row_ids = batch.num_rows, _known_row_ids(batch["row_id"])
+        before, after = (
+            _in_columns_of(image, target.field(name).type, row_ids)
+            for name, image in (("before", decoded.before), ("after", decoded.after))
+        )
+        self._check_keys((before, after), batch)
         columns = {
             "_cdc_op": _OP_LETTERS.take(codes),
             "_cdc_commit_scn": batch["commit_scn"],
@@ -164,7 +168,7 @@ class ChangeDecoder:
             "_cdc_username": batch["username"],
             "_cdc_rs_id": batch["rs_id"],
             "_cdc_thread": batch["thread"],
-            "_cdc_row_id": _known_row_ids(batch["row_id"]),
+            "_cdc_row_id": row_ids,
             "_cdc_snapshot": pa.nulls(rows, pa.string()),
             "_cdc_absent": _with_later_columns(
                 decoded.absent, version, self.schema.without(self.excluded)
@@ -173,8 +177,8 @@ class ChangeDecoder:
                 decoded, version, self.schema.without(self.excluded)
             ),
             "_cdc_columns": pa.repeat(pa.scalar(len(version.columns), pa.int32()), rows),
-            "before": _in_columns_of(decoded.before, target.field("before").type),
-            "after": _in_columns_of(decoded.after, target.field("after").type),
+            "before": before,
+            "after": after,
         }
         arrays = [columns[field.name].cast(field.type) for field in target]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
@@ -213,14 +217,15 @@ class ChangeDecoder:
             "LogMiner could not translate a change (STATUS 2 or 3)", hint=_WAY_OUT, **where
         )
 
-    def _check_keys(self, decoded: Any, batch: pa.RecordBatch) -> None:
+    def _check_keys(self, images: tuple[pa.StructArray, ...], batch: pa.RecordBatch) -> None:
         """Every change names its row: no key column is NULL in an image that the change has."""
-        for image in (decoded.before, decoded.after):
+        for image in images:
             there = pc.is_valid(image)
             for column in self.schema.key:
                 missing = pc.and_(there, pc.is_null(pc.struct_field(image, column)))
+                what = "ROWID" if column == ROW_ID else "key"
                 self._stop_where(
-                    missing, batch, "a change does not carry its row's key", column=column
+                    missing, batch, f"a change does not carry its row's {what}", column=column
                 )
 
     def _stop_where(
@@ -267,12 +272,16 @@ def _before_absent(decoded: Any, version: TableSchema, newest: TableSchema) -> p
     return pc.if_else(pc.is_valid(decoded.before), absent, nothing)
 
 
-def _in_columns_of(images: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
-    """Row images in other columns: by name, NULL where a version has no such column."""
+def _in_columns_of(
+    images: pa.StructArray, wanted: pa.StructType, row_ids: pa.Array
+) -> pa.StructArray:
+    """Row images in other columns: by name, NULL where a version has no such column, and with the ROWID where it is one."""
     if images.type == wanted:
         return images
     columns = [
-        images.field(field.name).cast(field.type)
+        row_ids
+        if field.name == ROW_ID
+        else images.field(field.name).cast(field.type)
         if images.type.get_field_index(field.name) >= 0
         else pa.nulls(len(images), field.type)
         for field in wanted

@@ -21,7 +21,7 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import join_tables
@@ -255,12 +255,13 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     The version holds from the next window on; what is read or applied before that is seen without the columns all the same
     (:meth:`Context.visible`).
     """
-    if config.key and config.key != latest.key:
+    configured = (ROW_ID,) if config.identity == "rowid" else config.key
+    if (configured or latest.is_by_row_id) and configured != latest.key:
         _stop_for_fresh(
             ctx,
             config,
             latest,
-            f"the configured key is ({', '.join(config.key)}), and the Delta tables have ({', '.join(latest.key)})",
+            f"the configured key is ({', '.join(configured) or 'its own'}), and the Delta tables have ({', '.join(latest.key)})",
         )
         return
     if set(config.columns_exclude) & set(latest.key):

@@ -97,7 +97,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "tables_late": "Captured tables that such transactions touched.",
     "seconds": "Time that capture took.",
     "joined": "Tables whose stream begins with the window, each with the SCN above which its redo was read again.",
-    "data_objects": "The number of each table's data object (DATA_OBJECT_ID), where the dictionary showed it as of the window's end.",
+    "data_objects": "The numbers of each table's data objects (DATA_OBJECT_ID), where the dictionary showed them as of the window's end.",
     "planned": "What the metadata store knew of the window: its partition key, when it was planned and when it ended, from which ordinal on all windows before it are idle, and the digest of the manifest before it.",
     "left": "Tables whose stream ends in the window: up to which SCN, why, and the way out.",
 }

@@ -27,7 +27,7 @@ from cdc_core.landing.manifest import (
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.evolution import removes_rows, removes_table
+from cdc_core.schema.evolution import moves_rows, removes_rows, removes_table
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.signals import parse_signal
 from tests.stage.landed import orders_schema
@@ -131,7 +131,7 @@ def test_a_signal_for_tables_is_understood_or_refused(
 @example("ALTER TABLE T DROP PARTITION P1")
 def test_what_a_ddl_takes_away_does_not_depend_on_its_look(text: str) -> None:
     """Case, blanks around it, and a comment in front change nothing."""
-    for judge in (removes_rows, removes_table):
+    for judge in (moves_rows, removes_rows, removes_table):
         assert judge(text) == judge(text.swapcase()) == judge(f"\n  {text} ")
 
 

@@ -91,7 +91,7 @@ def test_the_key_is_chosen(
 @pytest.mark.parametrize(
     ("config", "primary", "kind", "message"),
     [
-        pytest.param(EMP, (), PreflightError, r"ALTER TABLE \"HR\"\.\"EMP\" ADD PRIMARY KEY", id="no-key"),
+        pytest.param(EMP, (), PreflightError, "set identity: rowid in an entry", id="no-key"),
         pytest.param(
             TableConfig(name="hr.emp", key=("N",)), (), ConfigError, "may be NULL", id="nullable-key"
         ),
@@ -113,3 +113,46 @@ def test_a_key_that_cannot_be_trusted_is_refused(
 ) -> None:
     with pytest.raises(kind, match=message):
         build(config, row("A"), row("N", "Y"), primary=primary)
+
+
+BY_ROW_ID = TableConfig(name="hr.emp", identity="rowid")
+
+
+def test_the_rowid_is_a_column_of_its_own_and_the_key() -> None:
+    """Whatever key the table has besides."""
+    schema = build(BY_ROW_ID, row("A"), row("N", "Y"), primary=("A",))
+    assert schema.column_names == ("_cdc_row_id", "A", "N")
+    assert (schema.key, schema.is_by_row_id) == (("_cdc_row_id",), True)
+    assert schema.as_in_rows().column_names == ("A", "N")
+    assert TableSchema.from_json(schema.as_json()) == schema
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "config"),
+    [
+        pytest.param("CLOB", 4000, BY_ROW_ID, id="lob"),
+        pytest.param("VARCHAR2", 32767, BY_ROW_ID, id="extended-text"),
+        pytest.param("BLOB", 4000, TableConfig(name="hr.emp", identity="rowid", columns_exclude=("X",)), id="lob-left-out"),
+    ],
+)  # fmt: skip
+def test_rows_whose_rowids_logminer_does_not_show_are_not_known_by_them(
+    kind: str, length: int, config: TableConfig
+) -> None:
+    column = ("X", kind, length, *row("X")[3:])
+    with pytest.raises(ConfigError, match="LogMiner does not show the ROWIDs"):
+        build(config, row("A"), column)
+
+
+def test_an_index_organized_table_is_not_known_by_rowids() -> None:
+    with pytest.raises(ConfigError, match="index-organized"):
+        schema_from_rows(
+            BY_ROW_ID, [row("A")], ("A",), (), object_id=7, scn=Scn(5), is_index_organized=True
+        )
+
+
+@pytest.mark.parametrize(
+    "given", [{"name": "hr.emp", "key": ("A",)}, {"name": "hr.*"}], ids=["key", "pattern"]
+)
+def test_identity_is_for_one_table_without_a_key(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="identity"):
+        TableConfig(**given, identity="rowid")

@@ -14,6 +14,7 @@ from cdc_core.schema.evolution import (
     concerns_partitions,
     held_by,
     judge,
+    moves_rows,
     removes_rows,
     removes_table,
 )
@@ -115,6 +116,37 @@ def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: st
 )
 def test_ddl_that_removes_rows_is_known_by_its_text(ddl: str, removes: bool) -> None:
     assert removes_rows(ddl) is removes
+
+
+@pytest.mark.parametrize(
+    ("ddl", "moves"),
+    [
+        ("alter table emp move", True),
+        ("ALTER TABLE emp MOVE ONLINE", True),
+        ('ALTER TABLE "HR"."EMP" MOVE TABLESPACE users', True),
+        ('alter table hr."EMP"\n move parallel 4', True),
+        ("alter table hr.emp move partition p1 update indexes", True),
+        ("alter table emp shrink space cascade", True),
+        ("alter table emp modify partition p1 shrink space compact", True),
+        ("FLASHBACK TABLE emp TO SCN 5", True),
+        ("ALTER TABLE emp SPLIT PARTITION p1 AT (5) INTO (PARTITION a, PARTITION b)", True),
+        ("alter table emp merge subpartitions a, b into subpartition c", True),
+        ("alter table emp coalesce partition", True),
+        ("alter table emp add partition p9", True),
+        ("alter table emp modify partition p1 add subpartition s9", True),
+        ("alter table emp add partition p9 values less than (90)", False),
+        ("alter table emp modify partition by hash (id) partitions 4 online", True),
+        ("alter table emp add (move number)", False),
+        ("alter table emp add move number", False),
+        ('alter table emp add ("SHRINK SPACE" number)', False),
+        ("alter table emp enable row movement", False),
+        ("alter table emp drop column c", False),
+        ("alter table emp rename partition a to b", False),
+        ("comment on table emp is 'alter table emp move'", False),
+    ],
+)
+def test_ddl_that_gives_rows_other_rowids_is_known_by_its_text(ddl: str, moves: bool) -> None:
+    assert moves_rows(ddl) is moves
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, Column, TableSchema
 from cdc_core.snapshot.plan import (
+    ChunkKeys,
     ChunkRange,
     cut_extents,
+    part_predicate,
     range_predicate,
     rowid_text,
     where_clause,
@@ -117,3 +120,11 @@ def test_extents_are_cut_into_parts_of_as_many_blocks(
     extents: list[tuple[int, ...]], chunks: int, expected: list[tuple[int, int, int]]
 ) -> None:
     assert cut_extents(extents, chunks) == [(rowid_text(*one),) for one in expected]
+
+
+def test_the_rowid_as_key_is_asked_for_by_its_own_name() -> None:
+    schema = replace(schema_of("NUMBER"), columns=(ROW_ID_COLUMN,), key=(ROW_ID,))
+    predicate, _ = range_predicate(ChunkRange("key", ("A",), ("B",)), schema)
+    assert predicate == "ROWID >= CHARTOROWID(:low0) AND ROWID < CHARTOROWID(:high0)"
+    predicate, _ = part_predicate(ChunkKeys((("A",), ("B",))), schema)
+    assert predicate == "ROWID IN (CHARTOROWID(:k0_0), CHARTOROWID(:k1_0))"

@@ -11,7 +11,9 @@ import pytest
 
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.scn import Scn
+from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN
 from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.rollback import UNKNOWN_ROW_ID
 
 INSERT = (
     """insert into "SHOP"."ORDERS"("ID","NAME","AMOUNT","NOTE") values ('1','secret','2.50',NULL)"""
@@ -183,3 +185,24 @@ def test_what_an_image_does_not_carry_is_named(
     changes = ChangeDecoder(source.schema, 2000)(_rows(operation_code=code, sql_redo=sql))
     assert changes["_cdc_absent"].to_pylist() == [absent]
     assert changes["_cdc_before_absent"].to_pylist() == [before_absent]
+
+
+def by_row_id(schema: Any) -> Any:
+    return replace(schema, columns=(ROW_ID_COLUMN, *schema.columns), key=(ROW_ID,))
+
+
+def test_the_rowid_is_a_column_of_both_images(source: Any) -> None:
+    """An update names what it changes alone; its row is known all the same."""
+    text = 'update "SHOP"."ORDERS" set "NAME" = \'b\' where "NAME" = \'a\';'
+    schema = by_row_id(source.schema)
+    (change,) = ChangeDecoder(schema, 2000)(_rows(operation_code=3, sql_redo=text)).to_pylist()
+    assert change["before"]["_cdc_row_id"] == change["after"]["_cdc_row_id"] == "AAAB1"
+    assert (change["before"]["NAME"], change["after"]["NAME"]) == ("a", "b")
+    assert set(change["_cdc_absent"]) == {"ID", "AMOUNT", "NOTE"}
+    (change,) = ChangeDecoder(schema, 2000)(_rows()).to_pylist()
+    assert (change["before"], change["after"]["_cdc_row_id"]) == (None, "AAAB1")
+
+
+def test_a_row_whose_rowid_is_its_key_and_not_shown_is_refused(source: Any) -> None:
+    error = _raised(_rows(row_id=UNKNOWN_ROW_ID), by_row_id(source.schema))
+    assert "does not carry its row's ROWID" in str(error)

@@ -198,21 +198,31 @@ ONE, OTHER = TableId("HR", "ONE"), TableId("HR", "OTHER")
 @pytest.mark.parametrize(
     ("known", "now", "told", "kept", "replaced"),
     [
-        pytest.param(5, Settled(5, True), False, 5, False, id="as-it-was"),
-        pytest.param(5, Settled(6, True), False, None, True, id="another-one"),
-        pytest.param(5, Settled(6, False), False, None, True, id="another-one-with-an-old-time"),
-        pytest.param(5, Settled(6, True), True, None, False, id="its-own-ddl-explains-it"),
-        pytest.param(5, None, False, 5, False, id="altered-later"),
-        pytest.param(5, None, True, None, False, id="altered-later-and-told"),
-        pytest.param(None, Settled(6, True), False, 6, False, id="learned"),
-        pytest.param(None, Settled(None, True), False, None, False, id="several-segments"),
-        pytest.param(5, Settled(None, True), False, None, False, id="several-segments-now"),
+        pytest.param({5}, Settled(frozenset({5}), True), False, {5}, False, id="as-it-was"),
+        pytest.param({5}, Settled(frozenset({6}), True), False, None, True, id="another-one"),
+        pytest.param({5}, Settled(frozenset({6}), False), False, None, True, id="another-one-with-an-old-time"),
+        pytest.param({5}, Settled(frozenset({6}), True), True, None, False, id="its-own-ddl-explains-it"),
+        pytest.param({5}, None, False, {5}, False, id="altered-later"),
+        pytest.param({5}, None, True, None, False, id="altered-later-and-told"),
+        pytest.param(None, Settled(frozenset({6}), True), False, {6}, False, id="learned"),
+        pytest.param(None, Settled(frozenset(), True), False, None, False, id="several-segments"),
+        pytest.param({5}, Settled(frozenset(), True), False, None, False, id="several-segments-now"),
+        pytest.param({5, 6}, Settled(frozenset({5, 6, 7}), True), False, {5, 6, 7}, False, id="a-partition-more"),
+        pytest.param({5, 6}, Settled(frozenset({5, 7}), True), False, None, True, id="one-partition-replaced"),
     ],
-)
+)  # fmt: skip
 def test_data_objects_are_held_against_those_of_the_window_before(
-    known: int | None, now: Settled | None, *, told: bool, kept: int | None, replaced: bool
+    known: set[int] | None,
+    now: Settled | None,
+    *,
+    told: bool,
+    kept: set[int] | None,
+    replaced: bool,
 ) -> None:
     found = judged_data_objects(
-        [ONE, OTHER], {ONE: known} if known else {}, {ONE: now} if now else {}, {ONE} if told else set()
-    )  # fmt: skip
+        [ONE, OTHER],
+        {ONE: frozenset(known)} if known else {},
+        {ONE: now} if now else {},
+        {ONE} if told else set(),
+    )
     assert found == ({ONE: kept} if kept else {}, [ONE] if replaced else [])

@@ -10,13 +10,14 @@ import pytest
 from cdc_core.capture.unlogged import Facts, judge
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, Column, TableSchema
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
 ID, NOTE = Column("ID", "NUMBER", 22, 0, 10, 0, False), Column("NOTE", "CLOB", 4000, 0, None, None, True)  # fmt: skip
 TABLE = TableSchema(TableId("HR", "EMP"), Scn(1), (ID,), ("ID",), 501)
+BY_ROW_ID = TableSchema(TABLE.table, Scn(1), (ROW_ID_COLUMN, ID), (ROW_ID,), 501)
 LOBS = TableSchema(TABLE.table, Scn(1), (ID, NOTE), ("ID",), 501)
 
 
@@ -159,6 +160,8 @@ def facts(**more: object) -> Facts:
         pytest.param(LOBS, facts(), 160, 90, True, id="lobs-lie-anywhere"),
         pytest.param(TABLE, facts(tablespaces={}), 100, 90, False, id="dropped"),
         pytest.param(TABLE, facts(logged=frozenset()), 150, 90, True, id="no-logging-of-all-columns"),
+        pytest.param(BY_ROW_ID, facts(logged=frozenset()), 150, 90, False, id="rows-known-by-rowid"),
+        pytest.param(BY_ROW_ID, facts(is_supplemental=False), 150, 90, True, id="rows-known-by-rowid-and-no-logging"),
         pytest.param(TABLE, facts(is_supplemental=False), 150, 90, True, id="no-supplemental-logging"),
     ],
 )  # fmt: skip

@@ -110,7 +110,7 @@ def window_work(
     )
 
 
-def _data_objects(ctx: Context, before: WindowRecord | None) -> Mapping[str, int]:
+def _data_objects(ctx: Context, before: WindowRecord | None) -> Mapping[str, tuple[int, ...]]:
     """What the window before knew; nothing where it is gone from landing, as an idle one may be."""
     folder = window_folder(ctx.source, before.window) if before else ""
     if before is None or not ctx.landing.exists(folder, MANIFEST_NAME):
