@@ -259,9 +259,8 @@ def test_a_ddl_that_leaves_rows_in_place_is_followed(oracle: Oracle, source: Sou
 def test_without_the_option_the_refusal_names_it_and_what_it_means(
     oracle: Oracle, tmp_path: Path
 ) -> None:
-    with source_of(oracle, tmp_path, "LOOSE") as source:
-        with pytest.raises(PreflightError) as raised:
-            source.run()
+    with source_of(oracle, tmp_path, "LOOSE") as source, pytest.raises(PreflightError) as raised:
+        source.run()
     text = str(raised.value)
     assert "no primary key and no unique index" in text
     assert "identity: rowid" in text
