@@ -52,12 +52,12 @@ prove: setup ## Load, kill, restart, replay under a new seed: nothing is lost or
 	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 150
 	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 24 --lake delta
 
-prove-long: setup ## The same with every kill, every rule broken on purpose, all schedules, the killed demo
+prove-long: setup ## The same with every kill, every rule broken on purpose, all long forms, the killed demo
 	@echo "make prove-long SEED=$(SEED) repeats this run"
 	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 300 --lives 6
 	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 300 --services
 	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 200 --lake delta
-	@$(RUN)/python -m pytest tests/capture/test_schedules.py tests/invariants tests/pipelines/demo/test_demo.py -m "not oracle" -s $(PYTEST_ARGS)
+	@$(RUN)/python -m pytest -m "slow and not oracle" -s $(PYTEST_ARGS)
 	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
 
 mutate: setup ## Break each rule in many small ways and show that a test notices each (MUTATE_ARGS="--rule 3", or --resume to go on)

@@ -89,7 +89,11 @@ def check_complete(source: Source, committed: Counter[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "scns", [pytest.param(1, id="every-scn"), pytest.param(4, id="every-fourth-scn")]
+    "scns",
+    [
+        pytest.param(1, id="every-scn"),
+        pytest.param(4, id="every-fourth-scn", marks=pytest.mark.slow),
+    ],
 )
 def test_every_scn_is_a_windows_end_once(oracle: Oracle, source: Source, scns: int) -> None:
     list(source.pipeline.run_snapshot())

@@ -15,6 +15,7 @@ from tests.steps.test_state_rebuild import comparable
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_store_and_mirror_are_lost_together(tmp_path: Path, spark_process: None) -> None:
     with running_oracle() as oracle:
         oracle.run(

@@ -189,6 +189,7 @@ def company(tmp_path: Path) -> Iterator[Company]:
         yield made
 
 
+@pytest.mark.slow  # each trouble alone, beside one other table: test_fates.py, test_policies.py, test_excluded.py
 def test_each_trouble_is_its_tables_own(company: Company) -> None:
     """The list of troubles; each table but the last five has one."""
     oracle, source = company.oracle, company.source
