@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from cdc_core.config import MatchedTable
-from cdc_core.errors import CdcError, UnsupportedTypeError
+from cdc_core.errors import CdcError, PreflightError, UnsupportedTypeError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import Queries, read_table_schema
@@ -72,6 +72,8 @@ def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> 
 def _examine(session: Queries, table: TableId, rows: int | None) -> FoundTable:
     try:
         schema = read_table_schema(session, MatchedTable(name=table.sql))
+    except PreflightError as error:  # what is to be done is for its owner to choose
+        return FoundTable(table, rows, left_out=f"{error.message}. {error.hint}")
     except CdcError as error:
         return FoundTable(table, rows, left_out=error.message)
     unsupported = tuple(_unsupported(schema))

@@ -53,6 +53,7 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
     text = file.read_text()
     assert "# key ORDER_ID, LINE" in text
     assert "#   DEMO.KEYLESS: the table has no primary key" in text
+    assert "set identity: rowid in an entry of the table's own" in text
     assert "capture" not in text.replace("captured", "")
     again = init(oracle, file, "DEMO.*")
     assert again.exit_code == 2
@@ -90,6 +91,7 @@ def test_what_patterns_name_is_shown_by_a_command(oracle: Oracle, tmp_path: Path
     )
     doctor = runner.invoke(app, ["doctor", "--config", str(file)])
     assert "left out by its pattern: the table has no primary key" in doctor.stdout
+    assert "identity: rowid" in doctor.stdout
 
 
 @pytest.mark.parametrize(

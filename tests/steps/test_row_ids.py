@@ -13,6 +13,7 @@ import pytest
 
 from cdc_core.capture.altered import SLACK_SECONDS
 from cdc_core.errors import PreflightError
+from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
@@ -336,3 +337,63 @@ def test_partitions_whose_rows_move_take_the_table_out(
     assert one.state == "failed"
     assert is_told or one.stopped_scn == position
     partitioned.check_current("TWO")
+
+
+def test_doctor_tells_what_the_identity_means(oracle: Oracle, source: Source) -> None:
+    findings, _ = oracle_findings(source.written())
+    own = [one for one in findings if one.table == table_id("LOOSE")]
+    assert not [one for one in own if one.is_problem]
+    [means] = [one for one in own if "known by their ROWIDs" in one.problem]
+    assert "MOVE" in means.problem
+    assert "redolake table resnapshot DEMO.LOOSE" in means.remedy
+
+
+def test_what_gives_rows_no_rowids_to_know_them_by_is_refused_by_name(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    oracle.run(
+        "CREATE TABLE IOT (ID NUMBER(9) PRIMARY KEY) ORGANIZATION INDEX",
+        "CREATE TABLE NOTES (A NUMBER(9), N CLOB)",
+    )
+    with source_of(oracle, tmp_path) as source:
+        source.configure(*({"name": name, "identity": "rowid"} for name in ("IOT", "NOTES")))
+        with pytest.raises(PreflightError) as raised:
+            source.run()
+    text = str(raised.value)
+    assert "not for an index-organized table" in text
+    assert "not for a table with LOBs" in text
+
+
+def test_a_policy_reads_a_table_again_whose_rows_moved(oracle: Oracle, tmp_path: Path) -> None:
+    with source_of(oracle, tmp_path, policies={"on_unsupported_ddl": "resnapshot"}) as source:
+        source.configure(LOOSE, "TWO")
+        source.run()
+        oracle.run("ALTER TABLE LOOSE MOVE", "UPDATE LOOSE SET B = 'after' WHERE A = 2")
+        for _ in range(2):
+            source.run()
+        oracle.run("UPDATE LOOSE SET C = SYSDATE WHERE A = 2")
+        source.run()
+        assert source.record("LOOSE").state == "ready"
+        check(oracle, source, "LOOSE")
+
+
+def test_a_lost_store_and_a_table_taken_anew_from_landing_have_the_same_rows(
+    oracle: Oracle, source: Source
+) -> None:
+    oracle.run(
+        "DELETE FROM LOOSE WHERE A = 1 AND ROWNUM = 1", "UPDATE LOOSE SET B = 'x' WHERE A = 1"
+    )
+    source.windows()
+    oracle.run("INSERT INTO LOOSE VALUES (1, 'same', NULL)")
+    source.windows()
+    source.close()
+    for file in source.path.glob("state.db*"):
+        file.unlink()
+    source.pipeline.rebuild_state()
+    oracle.run("UPDATE LOOSE SET B = 'y' WHERE A = 2")
+    source.windows()
+    check(oracle, source, "LOOSE")
+    source.pipeline.rebuild_from_landing(table_id("LOOSE"))
+    source.run()
+    check(oracle, source, "LOOSE")
+    assert source.record("LOOSE").state == "ready"
