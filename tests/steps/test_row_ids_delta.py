@@ -44,6 +44,12 @@ def test_a_table_without_a_key_reaches_delta(tmp_path: Path, spark_process: None
             check(oracle, pipeline, tmp_path)
             first = pipeline.records.windows(newest_first=True, limit=1)[0].window
             oracle.run("DELETE FROM LOOSE WHERE B = 'again'", "UPDATE LOOSE SET A = 9 WHERE A = 0")
+            oracle.run("ALTER TABLE LOOSE ADD (D NUMBER(5) DEFAULT 4)")
+            oracle.run(
+                "UPDATE LOOSE SET D = 5 WHERE A = 2 AND ROWNUM <= 3",
+                "UPDATE LOOSE SET B = 'not of the new column' WHERE A = 4",
+                "INSERT INTO LOOSE (A, D) VALUES (10, NULL)",
+            )
             list(pipeline.run_once())
             check(oracle, pipeline, tmp_path)
 
@@ -71,12 +77,15 @@ def position_of(pipeline: Pipeline) -> int:
 
 def rows_of(oracle: Oracle, scn: int) -> list[tuple[Any, ...]]:
     with oracle.owner() as connection:
-        query = "SELECT ROWIDTOCHAR(ROWID), A, B, TO_CHAR(C) FROM LOOSE AS OF SCN :scn"
-        return connection.cursor().execute(query, scn=scn).fetchall()
+        query = "SELECT ROWIDTOCHAR(ROWID), TO_CHAR(C), L.* FROM LOOSE AS OF SCN :scn L"
+        rows = connection.cursor().execute(query, scn=scn).fetchall()
+    return [(rowid, a, b, c, *added) for rowid, c, a, b, _, *added in rows]
 
 
 def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
     """The mirror's version of its position equals Oracle there, by the driver and delta-rs alone."""
     mirror, scn = path / "lake" / "src" / "mirror" / "demo.loose", position_of(pipeline)
-    found = read_delta(mirror, ["_cdc_row_id", "A", "B", "C"], version_at(mirror, scn))
-    assert Counter(map(tuple, found)) == Counter(rows_of(oracle, scn))
+    rows = rows_of(oracle, scn)
+    names = ["_cdc_row_id", "A", "B", "C", "D"][: len(rows[0])]
+    found = read_delta(mirror, names, version_at(mirror, scn))
+    assert Counter(map(tuple, found)) == Counter(rows)
