@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
 from assets.config_file import Render, attributes_json_schema, load_config
-from assets.jobs import EXECUTORS, asset_jobs, snapshot_job, windows_job_name
+from assets.jobs import EXECUTORS, asset_jobs, maintain_job, snapshot_job, windows_job_name
 from assets.protocols import Opener, SourcePipeline
 from assets.resource import REDOLAKE, RESOURCE_KEY
 from assets.sensors import snapshots_sensor, windows_sensor
@@ -119,6 +119,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
             # Backfill policies are beta for Dagster; their behaviour here is held by tests.
             warnings.simplefilter("ignore", dg.BetaWarning)
             checks = reconcile_checks(config, names, opened)
+            maintain = maintain_job(names, opened)
             defs = dg.Definitions(
                 assets=[
                     *oracle_tables(config, names),
@@ -135,7 +136,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
                 resources={} if own else {RESOURCE_KEY: REDOLAKE},
                 executor=EXECUTORS[self.options.executor],
             )
-            return dg.Definitions.merge(defs, asset_jobs(config, names, checks))
+            return dg.Definitions.merge(defs, asset_jobs(config, names, checks, maintain))
 
 
 def known_tables(config: SourceConfig, read: Read) -> SourceConfig:

@@ -20,9 +20,9 @@ from cdc_core.errors import PartitionKeyError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, WindowRecord
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import DeltaLayer, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.delta import DeltaLayer, delta_rows
+from cdc_core.steps.delta import delta_rows
 from cdc_core.steps.records import Records
 
 WINDOWS_REPORTED_MAX = 2000

@@ -10,10 +10,12 @@ from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
 from assets.runs import SOURCE_TAG
 from assets.sensors import window_keys
+from assets.settings import MaintainScheduleConfig, ReconcileScheduleConfig
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableMaintained
 
 EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
 
@@ -32,9 +34,12 @@ class StartSnapshot(dg.Config):
 
 
 def asset_jobs(
-    config: SourceConfig, names: Translator, checks: dg.AssetChecksDefinition
+    config: SourceConfig,
+    names: Translator,
+    checks: dg.AssetChecksDefinition,
+    maintain: dg.JobDefinition,
 ) -> dg.Definitions:
-    """The job over windows, the comparison with Oracle, and the schedule of the latter."""
+    """The job over windows, the comparison with Oracle, and the schedules of the latter and of the maintenance."""
     options = names.options
     executor = EXECUTORS[options.executor]
     windows = dg.define_asset_job(
@@ -51,19 +56,31 @@ def asset_jobs(
         executor_def=executor,
         description="Compare every mirror with Oracle AS OF the position, all rows and all columns.",
     )
-    schedules = []
-    if options.reconcile.cron is not None:
-        on, off = dg.DefaultScheduleStatus.RUNNING, dg.DefaultScheduleStatus.STOPPED
-        schedule = dg.ScheduleDefinition(
-            name=f"{names.source}_reconcile_nightly",
-            job=reconcile,
-            cron_schedule=options.reconcile.cron,
-            execution_timezone=options.reconcile.timezone,
-            default_status=on if options.reconcile.enabled else off,
-            description="Compares every mirror with Oracle.",
-        )
-        schedules.append(schedule)
-    return dg.Definitions(jobs=[windows, reconcile], schedules=schedules)
+    schedules = [
+        *_nightly(reconcile.name, options.reconcile, "Compares every mirror with Oracle."),
+        *_nightly(maintain.name, options.maintain, "Maintains every mirror and change log."),
+    ]
+    return dg.Definitions(jobs=[windows, reconcile, maintain], schedules=schedules)
+
+
+def _nightly(
+    job: str,
+    options: ReconcileScheduleConfig | MaintainScheduleConfig,
+    description: str,
+) -> list[dg.ScheduleDefinition]:
+    """A job's schedule; none where the configuration wants none."""
+    if options.cron is None:
+        return []
+    on, off = dg.DefaultScheduleStatus.RUNNING, dg.DefaultScheduleStatus.STOPPED
+    schedule = dg.ScheduleDefinition(
+        name=f"{job}_nightly",
+        job_name=job,
+        cron_schedule=options.cron,
+        execution_timezone=options.timezone,
+        default_status=on if options.enabled else off,
+        description=description,
+    )
+    return [schedule]
 
 
 def windows_job_name(names: Translator) -> str:
@@ -98,3 +115,64 @@ def snapshot_job(
         plan_snapshot()
 
     return start_snapshot
+
+
+class MaintainTables(dg.Config):
+    """What to maintain."""
+
+    tables: list[str] = Field(
+        default=[], description="OWNER.TABLE of each table to maintain. Empty: all captured tables."
+    )
+
+
+def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
+    """Keep mirrors and change logs quick; each of them shows what became of it as an observation."""
+
+    @dg.op(
+        name=f"{names.source}_maintain_tables", retry_policy=names.retries, pool=names.apply_pool
+    )
+    def maintain_tables(
+        context: dg.OpExecutionContext, config: MaintainTables, redolake: RedolakeResource
+    ) -> None:
+        failed = []
+        with dagster_failures():
+            pipeline = redolake.source(names.source, open_pipeline)
+            tables = [TableId.parse(text) for text in config.tables]
+            for found in pipeline.maintain(tables or None):
+                if found.left_alone:
+                    context.log.warning(f"{found.table} was left alone: {found.left_alone}")
+                if found.is_failed:
+                    failed.append(str(found.table))
+                for one in found.done:
+                    context.log_event(_observation(names.key(one.layer, one.table), one))
+        if failed:
+            raise dg.Failure(
+                f"{len(failed)} tables were not maintained: {', '.join(failed)}; the log says why",
+                allow_retries=False,
+            )
+
+    @dg.job(
+        name=f"{names.source}_maintain",
+        description="Put small files together, let deletion vectors follow size and work, remove old files.",
+        tags={"cdc/maintain": names.source, **names.options.run_tags},
+    )
+    def maintain() -> None:
+        maintain_tables()
+
+    return maintain
+
+
+def _observation(key: dg.AssetKey, found: TableMaintained) -> dg.AssetObservation:
+    return dg.AssetObservation(
+        key,
+        description=f"maintained: {found.files_before} files became {found.files_after}",
+        metadata={
+            "cdc/files_before": found.files_before,
+            "cdc/files_after": found.files_after,
+            "cdc/bytes_before": found.bytes_before,
+            "cdc/bytes_after": found.bytes_after,
+            "cdc/files_removed": found.files_removed,
+            "cdc/deletion_vectors": found.has_vectors,
+            "cdc/seconds": round(found.seconds, 3),
+        },
+    )

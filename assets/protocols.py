@@ -6,13 +6,20 @@ repeated by any process at any time, and order and exactly-once are kept behind 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
-from cdc_core.model.reports import Holder, Reconciliation, SourceStatus, StepReport
+from cdc_core.model.reports import (
+    Holder,
+    Maintenance,
+    Reconciliation,
+    SourceStatus,
+    StepReport,
+)
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.steps.records import Records
@@ -84,6 +91,9 @@ class SourcePipeline(Protocol):
         self, tables: list[TableId] | None = None, *, scn: int | None = None
     ) -> Reconciliation:
         """Compare mirrors with Oracle at one SCN."""
+
+    def maintain(self, tables: list[TableId] | None = None) -> Iterable[Maintenance]:
+        """Keep Delta tables quick; what became of each table."""
 
     def status(self, *, ask_oracle: bool = True) -> SourceStatus:
         """How the source stands."""

@@ -50,6 +50,19 @@ class ReconcileScheduleConfig(ConfigModel):
     """Switch the schedule on with the code location."""
 
 
+class MaintainScheduleConfig(ConfigModel):
+    """The schedule that maintains the Delta tables, as ``maintenance`` says."""
+
+    cron: str | None = "0 3 * * *"
+    """When, as cron writes it; null for never."""
+
+    timezone: str = "UTC"
+    """The time zone of ``cron``."""
+
+    enabled: bool = False
+    """Switch the schedule on with the code location."""
+
+
 class PoolsConfig(ConfigModel):
     """Names of the Dagster pools that limit what runs at once; by default one of each for the source."""
 
@@ -89,6 +102,7 @@ class DagsterConfig(ConfigModel):
     windows: WindowsSensorConfig = WindowsSensorConfig()
     snapshots: SnapshotsSensorConfig = SnapshotsSensorConfig()
     reconcile: ReconcileScheduleConfig = ReconcileScheduleConfig()
+    maintain: MaintainScheduleConfig = MaintainScheduleConfig()
     pools: PoolsConfig = PoolsConfig()
     retries: RetriesConfig = RetriesConfig()
     freshness: FreshnessConfig | None = None

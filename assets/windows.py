@@ -21,9 +21,9 @@ from assets.streams import stopping_line, stream_check, verdict
 from assets.translator import CODE_VERSION, Layer, Translator
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import StepReport, TableApplied
+from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.delta import DeltaLayer, delta_path, delta_rows
+from cdc_core.steps.delta import delta_path, delta_rows
 
 REPORTED = {"__source_asset_observation__": True}
 """Metadata of an output whose partitions have been reported already. Dagster writes no further events for such an output: what

@@ -169,6 +169,12 @@ class TableConfig(ConfigModel):
     on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
     """As ``policies.on_unlogged``, for this table; by default that of the source."""
 
+    deletion_vectors: Literal["auto", "always", "never"] | None = None
+    """As ``maintenance.deletion_vectors``, for this table; by default that of the source."""
+
+    cluster_by_key: bool | None = None
+    """As ``maintenance.cluster_by_key``, for this table; by default that of the source."""
+
     @field_validator("name")
     @classmethod
     def _is_table(cls, name: str) -> str:
@@ -394,6 +400,28 @@ class RetentionConfig(ConfigModel):
     them. Windows of open transactions stay in any case."""
 
 
+DeletionVectors = Literal["auto", "always", "never"]
+
+
+class MaintenanceConfig(ConfigModel):
+    """What `redolake maintain` does to mirrors and change logs."""
+
+    deletion_vectors: DeletionVectors = "auto"
+    """Whether MERGE marks rows of a mirror as deleted instead of writing their files anew. ``auto``: in mirrors of 500,000 rows and
+    more whose recent MERGEs copied 20 times as many rows as they changed. A mirror that has them needs readers that know
+    deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not ``to_pyarrow_table``)."""
+
+    cluster_by_key: bool = False
+    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a window's keys lie close together."""
+
+    target_file_mb: Annotated[int, Field(ge=1, le=1024)] = 128
+    """Size up to which small files are put together, in MiB. A MERGE without deletion vectors writes whole files."""
+
+    vacuum_hours: Annotated[int, Field(ge=1)] | None = 168
+    """Files that no version of so many hours has are removed; time travel and `redolake reconcile --scn` reach back no
+    further. None keeps them."""
+
+
 class SourceConfig(ConfigModel):
     """One Oracle database and the tables captured from it."""
 
@@ -410,6 +438,7 @@ class SourceConfig(ConfigModel):
     state: StateConfig
     signals: SignalConfig = SignalConfig()
     retention: RetentionConfig = RetentionConfig()
+    maintenance: MaintenanceConfig = MaintenanceConfig()
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:
@@ -434,6 +463,16 @@ class SourceConfig(ConfigModel):
         """The captured tables that have this policy for a trouble."""
         named = (config.table for config in self.tables if not config.is_pattern)
         return frozenset(table for table in named if self.policy(table, trouble) == policy)
+
+    def maintenance_of(self, table: TableId) -> MaintenanceConfig:
+        """How a captured table's Delta tables are maintained; KeyError if it is not captured."""
+        own = self.table(table)
+        given = {
+            name: getattr(own, name)
+            for name in ("deletion_vectors", "cluster_by_key")
+            if getattr(own, name) is not None
+        }
+        return self.maintenance.model_copy(update=given)
 
     def table(self, table: TableId) -> TableConfig:
         """The configuration of a captured table; KeyError if it is not captured."""

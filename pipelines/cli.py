@@ -14,6 +14,7 @@ from pipelines.commands import (
     init_source,
     inspect,
     listings,
+    maintain,
     state,
     tables,
 )
@@ -92,6 +93,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
     data.repair: "Read again what differs from Oracle.",
     explain.explain: "Say what the redo in an export means.",
+    maintain.maintain: "Keep Delta tables quick: files, vectors, vacuum.",
     data.replay: "Replay windows that were already applied.",
 }
 for command, short_help in SHORT_HELP.items():

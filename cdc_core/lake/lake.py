@@ -12,13 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cdc_core.config import LakeConfig
+from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import LakeError
 from cdc_core.lake.chunks import apply_chunk, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.evolution import is_settled, settle_schema
 from cdc_core.lake.history import read_commits, read_log, version_at
+from cdc_core.lake.maintaining import maintain
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
@@ -28,7 +29,7 @@ from cdc_core.lake.windows import apply_window
 from cdc_core.lake.work import DeltaPosition, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.schema.table import TableSchema
 
 Decode = Callable[[Any, TableSchema], Any]
@@ -300,6 +301,24 @@ class Lake:
             LakeError: There is no mirror.
         """
         return purge_column(self._work(table, generation, fence), column, key)
+
+    def maintain(
+        self,
+        table: TableId,
+        options: MaintenanceConfig,
+        key: tuple[str, ...],
+        *,
+        generation: int = 0,
+        fence: Fence = no_fence,
+    ) -> list[TableMaintained]:
+        """Put small files together, let deletion vectors and clustering follow ``options``, remove old files; what became of the mirror
+        and the change log, of each that is there. No row changes. Repeatable.
+
+        Raises:
+            CommitConflictError: Another writer committed meanwhile.
+            LakeError: Spark or Delta refused.
+        """
+        return maintain(self._work(table, generation, fence), options, key)
 
     def prepare_schema(
         self,

@@ -168,6 +168,36 @@ class Reconciliation:
         return sum(table.differences for table in self.tables)
 
 
+DeltaLayer = Literal["changelog", "mirror"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMaintained:
+    """What maintenance made of one Delta table. Files and bytes are those of the newest version; ``files_removed`` are files of
+    older ones that VACUUM removed; ``had_vectors`` and ``has_vectors``: whether MERGE writes deletion vectors."""
+
+    table: TableId
+    layer: DeltaLayer
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+    files_removed: int
+    had_vectors: bool
+    has_vectors: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """What became of one captured table: its Delta tables, or why it was left alone."""
+
+    table: TableId
+    done: tuple[TableMaintained, ...] = ()
+    left_alone: str | None = None
+    is_failed: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class FoundTable:
     """A table that a pattern names. ``left_out`` says why it cannot be captured, empty if it can; ``columns_exclude`` are

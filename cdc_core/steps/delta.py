@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from cdc_core.config import SourceConfig
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import read_commits
 from cdc_core.lake.tables import changelog_path, mirror_path
 from cdc_core.model.identifiers import TableId
-
-DeltaLayer = Literal["changelog", "mirror"]
+from cdc_core.model.reports import DeltaLayer
 
 
 def delta_path(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:

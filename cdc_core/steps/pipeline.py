@@ -20,6 +20,7 @@ from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import (
     FoundTable,
     Holder,
+    Maintenance,
     Reconciliation,
     Reporter,
     SourceStatus,
@@ -31,7 +32,7 @@ from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
 from cdc_core.source import OpenSource
 from cdc_core.steps import holders as work_holders
-from cdc_core.steps import policies, rebuilding, reconciling, signals
+from cdc_core.steps import maintaining, policies, rebuilding, reconciling, signals
 from cdc_core.steps import status as source_status
 from cdc_core.steps import tables as table_fates
 from cdc_core.steps.context import Context, OpenLake
@@ -299,6 +300,10 @@ class Pipeline:
         """Remove the redo text from a quarantine (:func:`tables.purge_quarantine`)."""
         with self._kept():
             return table_fates.purge_quarantine(self._ctx, table)
+
+    def maintain(self, tables: list[TableId] | None = None) -> Iterator[Maintenance]:
+        """Keep Delta tables quick, yielding each captured table (:func:`maintaining.maintain`)."""
+        return maintaining.maintain(self._ctx, tables)
 
     # -- the metadata store ----------------------------------------------------------------------------------------
 

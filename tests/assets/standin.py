@@ -19,11 +19,13 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
     Holder,
+    Maintenance,
     Reconciliation,
     SourceStatus,
     StepReport,
     TableApplied,
     TableComparison,
+    TableMaintained,
 )
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
@@ -364,6 +366,27 @@ class StandIn:
                 yield StepReport(
                     kind="chunk-applied", key="r2000:000000", seconds=0.1, rows=1, table=table
                 )
+
+    def maintain(self, tables: list[TableId] | None = None) -> Iterator[Maintenance]:
+        """A mirror whose files became one; it is left alone, and that is a failure, where ``differences`` names it."""
+        for table in tables or self.tables:
+            self.calls.append(("maintain", str(table)))
+            if self.differences.get(str(table)):
+                yield Maintenance(table=table, left_alone="Delta refused", is_failed=True)
+                continue
+            done = TableMaintained(
+                table=table,
+                layer="mirror",
+                files_before=12,
+                files_after=1,
+                bytes_before=3 * 1024 * 1024,
+                bytes_after=1024 * 1024,
+                files_removed=7,
+                had_vectors=False,
+                has_vectors=True,
+                seconds=0.5,
+            )
+            yield Maintenance(table=table, done=(done,))
 
     def reconcile(
         self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0

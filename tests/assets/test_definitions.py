@@ -29,12 +29,15 @@ def test_names_of_everything(repository: dg.RepositoryDefinition) -> None:
         for table in ("employees", "jobs")
     }
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    assert jobs == {"hr_windows", "hr_reconcile", "hr_start_snapshot"}
+    assert jobs == {"hr_windows", "hr_reconcile", "hr_maintain", "hr_start_snapshot"}
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "hr_windows_sensor",
         "hr_snapshots_sensor",
     }
-    assert {schedule.name for schedule in repository.schedule_defs} == {"hr_reconcile_nightly"}
+    assert {schedule.name for schedule in repository.schedule_defs} == {
+        "hr_reconcile_nightly",
+        "hr_maintain_nightly",
+    }
 
 
 def test_lineage_leads_from_oracle_to_the_mirror(repository: dg.RepositoryDefinition) -> None:
@@ -95,7 +98,7 @@ def test_what_the_file_says_of_dagster_holds(pipeline: StandIn) -> None:
     assert repository.asset_graph.get(NAMES.redo_key).pools == {"oracle_sessions"}
     assert repository.get_job("hr_windows").tags["cost"] == "cdc"
     assert defs.executor is dg.multiprocess_executor
-    never = DagsterConfig.model_validate({"reconcile": {"cron": None}})
+    never = DagsterConfig.model_validate({"reconcile": {"cron": None}, "maintain": {"cron": None}})
     quiet = OracleCdc(pipeline.config, pipeline.opened, translator=Translator("hr", never))
     assert not quiet.build_defs().schedules
 

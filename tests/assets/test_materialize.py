@@ -255,6 +255,28 @@ def test_checks_compare_only_when_asked_for(
     assert names == {"in_the_stream"}
 
 
+def test_maintenance_shows_at_each_table_what_became_of_it(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    job = repository.get_job("hr_maintain")
+    assert job.execute_in_process(instance=instance).success
+    mirror = NAMES.key("mirror", EMPLOYEES)
+    [found] = instance.fetch_observations(mirror, limit=5).records
+    seen = found.asset_observation
+    assert seen is not None
+    assert seen.metadata["cdc/files_after"].value == 1
+    assert seen.metadata["cdc/deletion_vectors"].value is True
+    planned.differences["HR.JOBS"] = 1
+    op = {"config": {"tables": ["HR.JOBS"]}}
+    failed = job.execute_in_process(
+        instance=instance,
+        raise_on_error=False,
+        run_config={"ops": {"hr_maintain_tables": op}},
+    )
+    assert not failed.success
+    assert planned.calls[-1] == ("maintain", "HR.JOBS")
+
+
 def latest(
     instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
 ) -> dict[str, dg.MetadataValue]:

@@ -19,7 +19,7 @@ from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.reports import Answered, SourceStatus, StepReport, TableStatus
 from cdc_core.model.transactions import OpenTransaction
 from pipelines.cli import app
-from pipelines.commands import data, inspect, listings, tables
+from pipelines.commands import data, inspect, listings, maintain, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 
 COMMANDS = [
@@ -38,6 +38,7 @@ COMMANDS = [
     "reconcile",
     "explain",
     "repair",
+    "maintain",
     "replay",
     "signal execute-snapshot",
     "table list",
@@ -61,7 +62,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]
     def opened(_: Path | None, *, oracle: bool = True) -> Iterator[StandIn]:
         yield made
 
-    for module in (data, inspect, listings, tables):
+    for module in (data, inspect, listings, maintain, tables):
         monkeypatch.setattr(module, "opened", opened)
     yield made
     made.store.close()
@@ -339,6 +340,22 @@ def test_reconcile_is_1_on_a_difference_and_names_keys_only_where_asked(source: 
     assert "ID=1" not in result.stdout + redolake("reconcile", "--json").stdout
     assert "HR.JOBS differs at: ID=1" in redolake("reconcile", "--keys", "5").stdout
     assert redolake("reconcile", "--table", "HR.EMPLOYEES").exit_code == 0
+
+
+def test_maintenance_shows_what_became_of_each_table(source: StandIn) -> None:
+    result = redolake("maintain")
+    assert result.exit_code == 0, result.stderr
+    assert "12 → 1" in result.stdout
+    assert "on (new)" in result.stdout
+    source.differences["HR.JOBS"] = 1
+    result = redolake("maintain")
+    assert result.exit_code == 1
+    assert "HR.JOBS was left alone: Delta refused" in result.stdout
+    assert "HR.EMPLOYEES  mirror" in result.stdout
+    [found] = json.loads(redolake("maintain", "--json", "-t", "HR.EMPLOYEES").stdout)["tables"]
+    documented = redolake("maintain", "--help").stdout
+    assert all(key in documented for key in [*found, *found["done"][0]])
+    assert found["done"][0]["files_removed"] == 7
 
 
 def test_repair_reads_again_what_differs(source: StandIn) -> None:

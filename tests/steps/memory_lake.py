@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.config import LakeConfig
+from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.errors import CdcError, LakeError, NotYetError, SchemaMismatchError
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.taken import Taken
 from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
@@ -271,6 +271,20 @@ class MemoryLake:
         for values, _, _ in self.tables[table].rows.values():
             values[column] = None
         return [f"mirror/{table.path}"]
+
+    def maintain(
+        self,
+        table: TableId,
+        options: MaintenanceConfig,
+        key: Key,
+        *,
+        generation: int,
+        fence: Fence,
+    ) -> list[TableMaintained]:
+        how = f"clustered={options.cluster_by_key} {options.vacuum_hours} h {key}"
+        self._enter("maintain", table, f"{options.deletion_vectors} {how}", fence)
+        self._begun(table, generation)
+        return []
 
     def remove_gone(
         self,

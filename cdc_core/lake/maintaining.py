@@ -1,0 +1,173 @@
+"""How do Delta tables stay quick? Small files are put together, deletion vectors follow size and work, old files go.
+
+Nothing here changes a row. Each commit names itself ``maintenance`` in its user metadata and leaves the table's position where it
+was. Facts about Delta: OPTIMIZE, VACUUM and REORG of Delta 4; the thresholds are measured (``benchmarks``, local disk, two cores).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from cdc_core.config import DeletionVectors, MaintenanceConfig
+from cdc_core.lake.counting import count_rows
+from cdc_core.lake.history import DeltaCommit, filesystem_of, read_commits, read_log
+from cdc_core.lake.spark import translated
+from cdc_core.lake.tables import delta, quote_name
+from cdc_core.lake.work import TableWork
+from cdc_core.model.reports import DeltaLayer, TableMaintained
+
+VECTORS_ROWS_MIN = 500_000
+"""A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them again. In a small one they cost
+more than they save."""
+
+COPIED_PER_CHANGE_MIN = 20
+"""And only if recent MERGEs copied so many rows for each row that they changed: changes at the end of the table copy few."""
+
+RECENT_WINDOWS = 20
+
+_DELTAS_RETENTION_HOURS = 168
+
+
+def wants_vectors(
+    setting: DeletionVectors, rows: int | None, commits: Iterable[DeltaCommit], *, has_them: bool
+) -> bool:
+    """Shall a mirror of so many rows have deletion vectors? ``commits`` are its own, oldest first; unknown ``rows`` change nothing."""
+    if setting != "auto":
+        return setting == "always"
+    if rows is None:
+        return has_them
+    if has_them:
+        return rows >= VECTORS_ROWS_MIN / 2
+    merges = [one for one in commits if one.metadata.get("kind") == "window" and one.metrics]
+    copied = changed = 0
+    for one in merges[-RECENT_WINDOWS:]:
+        copied += int(one.metrics.get("numTargetRowsCopied", 0))
+        changed += sum(
+            int(one.metrics.get(f"numTargetRows{what}", 0))
+            for what in ("Inserted", "Updated", "Deleted")
+        )
+    return rows >= VECTORS_ROWS_MIN and copied >= COPIED_PER_CHANGE_MIN * max(changed, 1)
+
+
+def maintain(
+    work: TableWork, options: MaintenanceConfig, key: tuple[str, ...]
+) -> list[TableMaintained]:
+    """Maintain mirror and change log, as far as they are there; what became of each. Repeatable, and safe to stop anywhere.
+
+    Raises:
+        CommitConflictError: Another writer committed meanwhile.
+        LakeError: Spark or Delta refused.
+    """
+    there = [one for one in _layers(work) if read_log(one[1]) is not None]
+    return [_Maintenance(work, layer, path, options, key).run() for layer, path in there]
+
+
+def _layers(work: TableWork) -> tuple[tuple[DeltaLayer, str], tuple[DeltaLayer, str]]:
+    return ("mirror", work.mirror), ("changelog", work.changelog)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maintenance:
+    """The maintenance of one Delta table."""
+
+    work: TableWork
+    layer: DeltaLayer
+    path: str
+    options: MaintenanceConfig
+    key: tuple[str, ...]
+
+    def run(self) -> TableMaintained:
+        started = time.monotonic()
+        session = self.work.session_for()
+        before = self._detail(session)
+        had_vectors = _has_vectors(before)
+        has_vectors = had_vectors
+        if self.layer == "mirror":  # delta-rs, which appends to the change log, knows neither
+            has_vectors = self._follow_vectors(session, has_them=had_vectors)
+            self._follow_clustering(session, list(before["clusteringColumns"] or []))
+        self._optimize(session)
+        removed = self._vacuum(session)
+        after = self._detail(session)
+        return TableMaintained(
+            table=self.work.table,
+            layer=self.layer,
+            files_before=before["numFiles"],
+            files_after=after["numFiles"],
+            bytes_before=before["sizeInBytes"],
+            bytes_after=after["sizeInBytes"],
+            files_removed=removed,
+            had_vectors=had_vectors,
+            has_vectors=has_vectors,
+            seconds=time.monotonic() - started,
+        )
+
+    def _follow_vectors(self, session: Any, *, has_them: bool) -> bool:
+        rows, setting = count_rows(self.path), self.options.deletion_vectors
+        commits = read_commits(self.path) if setting == "auto" and not has_them else ()
+        wanted = wants_vectors(setting, rows, commits, has_them=has_them)
+        if wanted != has_them:
+            value = "true" if wanted else "false"
+            self._commit(
+                session,
+                f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{value}')",
+                "switching deletion vectors",
+            )
+        if not wanted and has_them:
+            self._commit(
+                session,
+                f"REORG TABLE {delta(self.path)} APPLY (PURGE)",
+                "writing deletion vectors into files",
+            )
+        return wanted
+
+    def _follow_clustering(self, session: Any, columns: list[str]) -> None:
+        wanted = list(self.key) if self.options.cluster_by_key else []
+        if columns != wanted:
+            by = f"({', '.join(map(quote_name, wanted))})" if wanted else "NONE"
+            sql = f"ALTER TABLE {delta(self.path)} CLUSTER BY {by}"
+            self._commit(session, sql, "clustering a mirror by its key")
+
+    def _optimize(self, session: Any) -> None:
+        size = str(self.options.target_file_mb * 1024 * 1024)
+        for name in ("minFileSize", "maxFileSize"):
+            session.conf.set(f"spark.databricks.delta.optimize.{name}", size)
+        self._commit(session, f"OPTIMIZE {delta(self.path)}", "putting small files together")
+
+    def _vacuum(self, session: Any) -> int:
+        """Remove files that no version of the last hours has; how many went."""
+        hours = self.options.vacuum_hours
+        if hours is None:
+            return 0
+        is_checked = str(hours >= _DELTAS_RETENTION_HOURS).lower()
+        session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", is_checked)
+        before = _data_files(self.path)
+        self._commit(
+            session, f"VACUUM {delta(self.path)} RETAIN {hours} HOURS", "removing old files"
+        )
+        return before - _data_files(self.path)
+
+    def _commit(self, session: Any, sql: str, doing: str) -> None:
+        position = self.work.position()
+        scn = position.mirror_scn if self.layer == "mirror" else position.changelog_scn
+        with self.work.commit(session, doing, self.work.metadata("maintenance", scn or 0)):
+            session.sql(sql).collect()
+
+    def _detail(self, session: Any) -> Any:
+        with translated("looking at a Delta table", **self.work.facts(path=self.path)):
+            return session.sql(f"DESCRIBE DETAIL {delta(self.path)}").collect()[0]
+
+
+def _has_vectors(detail: Any) -> bool:
+    return bool(detail["properties"].get("delta.enableDeletionVectors") == "true")
+
+
+def _data_files(path: str) -> int:
+    """Files in a Delta table's folder but for its log, whether a version has them or not."""
+    filesystem, root = filesystem_of(path)
+    found = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
+    return sum(one.is_file and "/_delta_log/" not in one.path for one in found)

@@ -1,0 +1,61 @@
+"""How are a source's Delta tables kept quick while windows go on? Table by table, each under its own lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdc_core.errors import CdcError, SparkUnavailableError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import TableRecord
+from cdc_core.model.reports import Maintenance
+from cdc_core.steps.context import LOG, Context
+
+
+def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Maintenance]:
+    """Maintain the Delta tables of all captured tables, or of ``tables``, yielding each.
+
+    A table in its first snapshot is left alone: its chunks are appended, which needs a mirror that nothing else has touched. What
+    goes wrong with one table keeps no other from it.
+
+    Raises:
+        ConfigError: A table is not captured.
+        SparkUnavailableError: Spark does not start, or its JVM has ended.
+    """
+    for table in ctx.configured(tables):
+        record = ctx.store.table(ctx.source, table)
+        if record is None or record.state == "snapshotting":
+            yield Maintenance(table=table, left_alone="its first snapshot has not ended")
+            continue
+        try:
+            yield _maintain(ctx, record)
+        except SparkUnavailableError:
+            raise
+        except CdcError as error:
+            LOG.warning("%s was not maintained: %s", table, error)
+            yield Maintenance(table=table, left_alone=str(error), is_failed=True)
+
+
+def _maintain(ctx: Context, record: TableRecord) -> Maintenance:
+    table = record.table
+    versions = ctx.store.schema_versions(ctx.source, table)
+    if not versions:
+        return Maintenance(table=table, left_alone="it has no Delta tables")
+    with ctx.writing(table) as lease:
+        done = ctx.lake.maintain(
+            table,
+            ctx.config.maintenance_of(table),
+            versions[-1].schema.key,
+            generation=record.generation,
+            fence=lease.check,
+        )
+    for one in done:
+        LOG.info(
+            "%s of %s maintained files=%d→%d removed=%d seconds=%.2f",
+            one.layer,
+            table,
+            one.files_before,
+            one.files_after,
+            one.files_removed,
+            one.seconds,
+        )
+    return Maintenance(table=table, done=tuple(done))

@@ -1,0 +1,87 @@
+"""The command that keeps Delta tables quick."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.commands.shared import (
+    EXIT_TABLES_FAILED,
+    ConfigOption,
+    JsonOption,
+    TablesOption,
+    opened,
+    out,
+    print_json,
+    tables_of,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cdc_core.model.reports import Maintenance
+
+
+def maintain(
+    table: TablesOption = None, config: ConfigOption = None, json: JsonOption = False
+) -> None:
+    """Keep mirrors and change logs quick. No row changes, and windows of other tables go on.
+
+    Puts small files together (OPTIMIZE), lets deletion vectors and clustering follow the configuration (`maintenance`), and removes
+    files that only old versions have (VACUUM). Run it each night: by cron, or with the schedule <source>_maintain_nightly in Dagster.
+    Exit code 1 if a table could not be maintained; the others are.
+
+    --json has these keys, which stay as they are: tables, a list of {table, done, left_alone, is_failed}; done is a list of {table,
+    layer, files_before, files_after, bytes_before, bytes_after, files_removed, had_vectors, has_vectors, seconds}.
+    """
+    with opened(config, oracle=False) as pipeline:
+        found = list(pipeline.maintain(tables_of(table)))
+    if json:
+        print_json({"tables": [_as_json(one) for one in found]})
+    else:
+        show_maintenance(found, out())
+    if any(one.is_failed for one in found):
+        raise typer.Exit(EXIT_TABLES_FAILED)
+
+
+def show_maintenance(found: list[Maintenance], console: Console) -> None:
+    """Print what became of each table for people."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("table", overflow="fold")
+    for column in ("", "files", "MiB", "removed", "vectors", "seconds"):
+        table.add_column(column, justify="right" if column in {"removed", "seconds"} else "left")
+    for one in found:
+        for done in one.done:
+            changed = done.had_vectors != done.has_vectors
+            table.add_row(
+                escape(str(one.table)),
+                done.layer,
+                f"{done.files_before:,} → {done.files_after:,}",
+                f"{_mib(done.bytes_before)} → {_mib(done.bytes_after)}",
+                f"{done.files_removed:,}",
+                ("on" if done.has_vectors else "off") + (" (new)" if changed else ""),
+                f"{done.seconds:.1f}",
+            )
+    if table.row_count:
+        console.print(table)
+    for one in found:
+        if one.left_alone:
+            colour = "red" if one.is_failed else "yellow"
+            console.print(f"[{colour}]{one.table}[/] was left alone: {escape(one.left_alone)}")
+
+
+def _mib(count: int) -> str:
+    return f"{count / 1024 / 1024:,.1f}"
+
+
+def _as_json(one: Maintenance) -> dict[str, object]:
+    return {
+        "table": str(one.table),
+        "done": [{**asdict(done), "table": str(done.table)} for done in one.done],
+        "left_alone": one.left_alone,
+        "is_failed": one.is_failed,
+    }

@@ -1,0 +1,128 @@
+"""Maintenance keeps Delta tables quick and changes no row: what MERGE, replay and rebuild do afterwards is as right as before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cdc_core.config import DeletionVectors, MaintenanceConfig
+from cdc_core.lake.history import DeltaCommit, read_log
+from cdc_core.lake.maintaining import VECTORS_ROWS_MIN, wants_vectors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cdc_core.lake.lake import Lake
+    from tests.stage.landed import Row, Source
+
+LARGE, SMALL = VECTORS_ROWS_MIN, VECTORS_ROWS_MIN // 2 - 1
+
+
+def merges(copied: int, changed: int, count: int = 3) -> list[DeltaCommit]:
+    """Commits of windows, after one of another kind that copied everything."""
+    numbers = {"numTargetRowsCopied": str(copied), "numTargetRowsUpdated": str(changed)}
+    other = DeltaCommit(0, "MERGE", {"kind": "chunk"}, {"numTargetRowsCopied": str(10**9)})
+    windows = [DeltaCommit(at, "MERGE", {"kind": "window"}, numbers) for at in range(1, count + 1)]
+    return [other, *windows]
+
+
+@pytest.mark.parametrize(
+    ("setting", "rows", "commits", "has_them", "wanted"),
+    [
+        pytest.param("auto", LARGE, merges(2000, 100), False, True, id="large-and-scattered"),
+        pytest.param("auto", LARGE, merges(1999, 100), False, False, id="large-at-its-end"),
+        pytest.param("auto", LARGE - 1, merges(10**6, 1), False, False, id="small"),
+        pytest.param("auto", LARGE, merges(0, 0, 0), False, False, id="no-windows-yet"),
+        pytest.param("auto", LARGE, [], True, True, id="stays-on-without-copies"),
+        pytest.param("auto", SMALL + 1, [], True, True, id="stays-on-a-while"),
+        pytest.param("auto", SMALL, [], True, False, id="shrunk"),
+        pytest.param("auto", None, [], True, True, id="unknown-size-stays-on"),
+        pytest.param("auto", None, merges(10**6, 1), False, False, id="unknown-size-stays-off"),
+        pytest.param("always", 1, [], False, True, id="always"),
+        pytest.param("never", 10**9, merges(10**6, 1), True, False, id="never"),
+    ],
+)
+def test_vectors_follow_size_and_work(
+    setting: DeletionVectors,
+    rows: int | None,
+    commits: list[DeltaCommit],
+    *,
+    has_them: bool,
+    wanted: bool,
+) -> None:
+    assert wants_vectors(setting, rows, commits, has_them=has_them) is wanted
+
+
+def test_only_recent_windows_count() -> None:
+    old, new = merges(10**6, 1), merges(0, 100, 20)[1:]
+    assert not wants_vectors("auto", LARGE, [*old, *new], has_them=False)
+
+
+@pytest.mark.spark
+def test_a_maintained_table_is_the_same_and_goes_on(
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    changelog: Callable[..., list[Row]],
+    tmp_path: Path,
+) -> None:
+    """Vectors on and clustered, windows over them, off again: delta-rs reads the same rows as before each time."""
+    lake, table = open_lake(), source.schema.table
+    tx = source.begin()
+    ids = {i: tx.insert(row(i, f"name {i}")) for i in range(1, 9)}
+    tx.commit()
+    source.chunk(keep=lambda r: r["ID"] <= 4).apply(lake)
+    source.chunk(keep=lambda r: r["ID"] > 4, number=2, scn=source.scn).apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+
+    def window(*changes: Callable[[Any], None]) -> Any:
+        tx = source.begin()
+        for change in changes:
+            change(tx)
+        tx.commit()
+        cut = source.cut()
+        cut.apply(lake)
+        assert mirror(source.schema) == source.state(cut.scn_high)
+        return cut
+
+    def maintain(**options: Any) -> tuple[Any, Any]:
+        before = mirror(source.schema, hidden=True), changelog(source.schema)
+        position = lake.position(table)
+        config = MaintenanceConfig(vacuum_hours=None, **options)
+        first, second = lake.maintain(table, config, source.schema.key)
+        assert (mirror(source.schema, hidden=True), changelog(source.schema)) == before
+        assert lake.position(table) == position
+        assert (first.layer, second.layer) == ("mirror", "changelog")
+        assert not second.has_vectors
+        return first, second
+
+    one = window(lambda tx: tx.update(ids[1], {"NAME": "first"}))
+    first, second = maintain(deletion_vectors="always", cluster_by_key=True)
+    assert (first.had_vectors, first.has_vectors) == (False, True)
+    assert (first.files_after, second.files_after) == (1, 1)
+    assert second.files_before == 3
+    two = window(
+        lambda tx: tx.update(ids[2], {"NAME": "second"}),
+        lambda tx: tx.delete(ids[3]),
+        lambda tx: tx.update(ids[4], {"ID": 40}),
+        lambda tx: tx.insert(row(9, "new")),
+    )
+    log = (tmp_path / "lake" / "shop" / "mirror" / table.path / "_delta_log").glob("*.json")
+    assert '"deletionVector":{' in max(log).read_text(), "MERGE wrote a file anew"
+    assert lake.mirror_version_at(table, one.scn_high) < lake.mirror_version_at(table, two.scn_high)
+    assert two.replay(lake).skipped
+    again, _ = maintain(deletion_vectors="always", cluster_by_key=True)
+    assert (again.had_vectors, again.has_vectors) == (True, True)
+
+    last, _ = maintain(deletion_vectors="never")
+    assert (last.had_vectors, last.has_vectors) == (True, False)
+    log = read_log(str(tmp_path / "lake" / "shop" / "mirror" / table.path))
+    assert log is not None
+    assert log.properties["delta.enableDeletionVectors"] == "false"
+    window(lambda tx: tx.update(ids[5], {"NAME": "fifth"}))
+    before = mirror(source.schema, hidden=True)
+    lake.rebuild_mirror(table, source.schema)
+    assert mirror(source.schema, hidden=True) == before
