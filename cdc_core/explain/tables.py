@@ -26,6 +26,7 @@ _COLUMNS = (
     *_NEEDED, "OWNER", "DATA_PRECISION", "DATA_SCALE", "NULLABLE", "COLUMN_ID", "SEGMENT_COLUMN_ID",
     "HIDDEN_COLUMN", "VIRTUAL_COLUMN", "KEY_POSITION",
 )  # fmt: skip
+_BY_ROW_ID = ("ROWID",)
 _CHARACTER_SETS = {"NLS_CHARACTERSET": "AL32UTF8", "NLS_NCHAR_CHARACTERSET": "AL16UTF16"}
 
 
@@ -41,7 +42,7 @@ def read_tables(
     Args:
         path: ``.csv``, ``.json``, ``.jsonl`` or ``.parquet`` for rows of the dictionary, anything else is a script.
         owner: The schema of tables whose owner nothing names.
-        keys: The columns that identify a row, of tables whose description does not say so.
+        keys: The columns that identify a row, of tables whose description does not say so; ``ROWID`` alone for its ROWID.
         report: Takes the columns that are left out since their types are not captured.
 
     Raises:
@@ -160,7 +161,8 @@ def _schema(
     keys: Mapping[TableId, Sequence[str]],
     report: Callable[[Finding], None],
 ) -> TableSchema:
-    key = tuple(keys.get(table, ())) or described.primary_key
+    by_row_id = tuple(keys.get(table, ())) == _BY_ROW_ID
+    key = () if by_row_id else tuple(keys.get(table, ())) or described.primary_key
     unknown = sorted(set(key) - {column.name for column in described.columns})
     if unknown:
         raise ConfigError(
@@ -170,7 +172,11 @@ def _schema(
             columns=", ".join(unknown),
         )
     rows = [_row(column, is_key=column.name in key) for column in described.columns]
-    config = TableConfig(name=str(table), columns_exclude=_not_captured(described, table, report))
+    config = TableConfig(
+        name=str(table),
+        columns_exclude=_not_captured(described, table, report),
+        identity="rowid" if by_row_id else "key",
+    )
     sets = _CHARACTER_SETS
     try:
         return schema_from_rows(
@@ -179,7 +185,8 @@ def _schema(
     except PreflightError as error:
         raise ConfigError(
             "the description of a table names no key",
-            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN",
+            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN; or let the ROWID do it, as identity: rowid "
+            f"does: --key {table.argument}=ROWID",
             table=table,
         ) from error
 

@@ -53,7 +53,7 @@ def explain(
         typer.Option(
             "--key",
             metavar="OWNER.TABLE=COLUMN,…",
-            help="The columns that identify a row, for a table whose description names no key; may be given several times.",
+            help="The columns that identify a row, for a table whose description names no key, or ROWID; may be given several times.",
         ),
     ] = None,
     transaction: Annotated[

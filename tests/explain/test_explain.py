@@ -15,7 +15,8 @@ from cdc_core.explain.explaining import explained
 from cdc_core.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcome
 from cdc_core.explain.tables import read_tables
 from cdc_core.explain.writing import check_target, write_rows
-from tests.explain.exports import FORMATS, SCRIPT, TABLES, Rows, described
+from cdc_core.model.identifiers import TableId
+from tests.explain.exports import FORMATS, SCRIPT, TABLES, Rows, described, exported
 from tests.oracle.embedded import OWNER, running_oracle
 
 
@@ -337,3 +338,21 @@ def test_what_is_written(redo: Rows, script: Path, tmp_path: Path) -> None:
         check_target(export.with_name("rows.jsonl"))
     with pytest.raises(ConfigError, match="what to write"):
         check_target(tmp_path / "rows.xlsx")
+
+
+def test_rows_without_a_key_are_told_apart_by_their_rowids(tmp_path: Path) -> None:
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(9))")
+        oracle.run("INSERT INTO LOOSE VALUES (1, 'same')", "INSERT INTO LOOSE VALUES (1, 'same')")
+        oracle.run("DELETE FROM LOOSE WHERE ROWNUM = 1")
+        redo = exported(oracle, ["LOOSE"])
+    script = tmp_path / "script.sql"
+    script.write_text(f"CREATE TABLE {OWNER}.LOOSE (A NUMBER(9), B VARCHAR2(9))")
+    with pytest.raises(ConfigError, match=r"LOOSE=ROWID"):
+        Found(redo.write(tmp_path / "export.csv"), script)
+    keys = {TableId(OWNER, "LOOSE"): ["ROWID"]}
+    found = Found(redo.write(tmp_path / "export.csv"), script, keys=keys)
+    changes = [row for row in found.rows if row.outcome is Outcome.CHANGE]
+    assert [row.op for row in changes] == ["c", "c", "d"]
+    first, second, gone = (row.after or row.before or {} for row in changes)
+    assert first["_cdc_row_id"] == gone["_cdc_row_id"] != second["_cdc_row_id"]
