@@ -21,7 +21,7 @@ from tests.steps.harness import Source, source_of, table_id
 from tests.steps.test_partition_schedules import attempt
 
 SHORT = range(4)
-LONG_PARTS = [range(first, first + 40) for first in range(4, 164, 40)]
+LONG_PARTS = [range(first, first + 15) for first in range(4, 154, 15)]
 STEPS = 40
 POLICIES = {"on_unsupported_ddl": "resnapshot", "resnapshot_hours_min": 1e-9}
 MOVING = ("MOVE", "SHRINK SPACE")

@@ -270,14 +270,30 @@ def test_without_the_option_the_refusal_names_it_and_what_it_means(
     assert "ADD PRIMARY KEY" not in text
 
 
-def test_another_identity_asks_for_new_delta_tables(oracle: Oracle, source: Source) -> None:
-    oracle.run("ALTER TABLE LOOSE ADD (ID NUMBER(9) DEFAULT 1 NOT NULL)")
+@pytest.mark.parametrize("entry", [{"key": ["ID"]}, {}], ids=["a-key", "its-own-key"])
+def test_another_identity_asks_for_new_delta_tables(
+    oracle: Oracle, source: Source, entry: dict[str, Any]
+) -> None:
+    places = [row[0] for row in rows_of(oracle, "LOOSE", source.record("LOOSE").mirror_scn or 0)]
+    oracle.run("ALTER TABLE LOOSE ADD (ID NUMBER(9))")
+    for number, place in enumerate(places):
+        oracle.run(f"UPDATE LOOSE SET ID = {number} WHERE ROWID = '{place}'")
+    oracle.run("ALTER TABLE LOOSE ADD PRIMARY KEY (ID)")
+    oracle.run("ALTER TABLE LOOSE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
     source.windows()
-    source.configure({"name": "LOOSE", "key": ["ID"]}, "TWO")
-    source.run()
-    one = source.record("LOOSE")
-    assert one.state == "failed"
-    assert "--fresh" in (one.way_out or "")
+    check(oracle, source, "LOOSE")
+    for attributes in (entry, {"identity": "rowid"}):
+        source.configure({"name": "LOOSE", **attributes}, "TWO")
+        source.run()
+        one = source.record("LOOSE")
+        assert one.state == "failed"
+        assert "--fresh" in (one.way_out or "")
+        source.pipeline.resnapshot_tables([table_id("LOOSE")], fresh=True)
+        source.run()
+        oracle.run("UPDATE LOOSE SET B = 'known' WHERE ID = 2")
+        source.run()
+        source.check_exact("LOOSE")
+    check(oracle, source, "LOOSE")
 
 
 PARTITIONED = (
