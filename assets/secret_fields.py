@@ -35,6 +35,7 @@ class SecretField:
 SECRET_FIELDS = (
     SecretField("oracle", "password"),
     SecretField("oracle", "wallet_password"),
+    SecretField("masks", "salt"),
     SecretField("state", "password"),
     SecretField("state", "url", allowed_in_file=True),
 )

@@ -23,7 +23,10 @@ HeldAs = Annotated[
     str,
     Field(pattern=r"^(text|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\))$"),
 ]
-
+Mask = Annotated[
+    str,
+    Field(pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)|hash\((sha256|sha384|sha512)\))$"),
+]
 
 _SECRET_PARAMETER = re.compile(r"(?i)\b\w*passw(or)?d\s*=|\bpwd\s*=")
 _URL_PASSWORD = re.compile(r"(?s)([\w+]+://[^:/@]*):(.*)@(.*)")
@@ -144,6 +147,11 @@ class TableConfig(ConfigModel):
     ``decimal(p,s)`` for a NUMBER or FLOAT whose values all fit, others are errors; ``double`` for one that may be rounded. Not for
     columns of the key. Of a pattern: in every table that has them."""
 
+    columns_mask: dict[str, Mask] = Field(default_factory=dict)
+    """What stands in place of columns' values on both paths, before anything lands: ``stars(n)`` for n asterisks, ``truncate(n)`` for the
+    first n characters, ``hash(sha256)`` (or ``sha384``, ``sha512``) for the hexadecimal digest of ``masks.salt`` and the value. For CHAR,
+    VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Of a pattern: in every table that has them."""
+
     key: tuple[str, ...] = ()
     """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a
     pattern."""
@@ -193,6 +201,8 @@ class TableConfig(ConfigModel):
             raise ValueError(
                 "key names columns, and identity says that rows have none: leave one of them out"
             )
+        if both := sorted(self.columns_mask.keys() & set(self.columns_exclude)):
+            raise ValueError(f"columns are both excluded and masked: {', '.join(both)}")
         if self.exclude and not self.is_pattern:
             raise ValueError("only a pattern excludes tables, for example the name 'SHOP.*'")
         return self
@@ -422,6 +432,14 @@ class MaintenanceConfig(ConfigModel):
     further. None keeps them."""
 
 
+class MaskConfig(ConfigModel):
+    """What all ``columns_mask`` share."""
+
+    salt: SecretStr | None = None
+    """Secret text that is hashed with each value, so that nobody finds values by hashing guesses. In a file, name an environment variable
+    under ``salt_env`` instead. Keep it: with another salt, equal values get other hashes."""
+
+
 class SourceConfig(ConfigModel):
     """One Oracle database and the tables captured from it."""
 
@@ -430,6 +448,7 @@ class SourceConfig(ConfigModel):
 
     oracle: OracleConfig
     tables: Annotated[tuple[TableConfig, ...], Field(min_length=1)]
+    masks: MaskConfig = MaskConfig()
     policies: PolicyConfig = PolicyConfig()
     capture: LogMinerConfig = LogMinerConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
@@ -446,6 +465,19 @@ class SourceConfig(ConfigModel):
         twice = {str(name) for name in names if names.count(name) > 1}
         if twice:
             raise ValueError(f"tables named more than once: {', '.join(sorted(twice))}")
+        return self
+
+    @model_validator(mode="after")
+    def _hashes_have_a_salt(self) -> SourceConfig:
+        hashed = [
+            one.name
+            for one in self.tables
+            if any(mask.startswith("hash") for mask in one.columns_mask.values())
+        ]
+        if hashed and self.masks.salt is None:
+            raise ValueError(
+                f"columns_mask hashes columns of {', '.join(hashed)}: name the environment variable with the salt under masks.salt_env"
+            )
         return self
 
     @property

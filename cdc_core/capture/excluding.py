@@ -1,6 +1,6 @@
-"""Which redo must not land, since it holds values of columns that are left out?
+"""Which redo must not land, since it holds values of columns that are left out or masked?
 
-The values of excluded columns become NULL in the redo text (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
+The values of excluded columns become NULL in the redo text, those of masked ones their mask (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
 than its value: they are dropped where its column is left out. A row that does not name the column goes on with the one that its
 transaction's row before it named. What cannot be told apart is not landed, and ends the
 table's stream: also rows without names (``COL n``) from behind a DDL that may have moved the columns to other places.
@@ -9,7 +9,7 @@ table's stream: also rows without names (``COL n``) from behind a DDL that may h
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.rows import MinedBatch
+from cdc_core.decode.masking import Masks
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 
 _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
+_LONG_TEXT = (Operation.EXTENDED_BEGIN, Operation.EXTENDED_WRITE, Operation.EXTENDED_END)
+"""Rows that write a VARCHAR2 of more than 4,000 bytes piece by piece."""
 _LEAVES_PLACES = re.compile(
     r"\s*ALTER\s+TABLE\s+\S+\s+(?:ADD|MODIFY)\b(?!.*\bDROP\b)", re.IGNORECASE | re.DOTALL
 )
@@ -32,10 +35,16 @@ _NAMES_LOB = re.compile(r'[^"\']*\bBEGIN\s+select "([^"]+)" into ')
 
 
 class ExcludedValues:
-    """Takes the values of excluded columns out of the rows of one pass. ``ends`` are the tables that this could not be done for."""
+    """Takes the values of excluded and masked columns out of the rows of one pass. ``ends`` are the tables that this could not be
+    done for."""
 
-    def __init__(self, tables: Sequence[TableSchema]) -> None:
-        self._tables = {place: table for place, table in enumerate(tables) if table.excluded}
+    def __init__(self, tables: Sequence[TableSchema], masks: Mapping[TableId, Masks]) -> None:
+        self._masks = masks
+        self._tables = {
+            place: table
+            for place, table in enumerate(tables)
+            if table.excluded or table.table in masks
+        }
         self._moved: dict[int, int] = {}
         self._written: dict[tuple[str, TableId], str] = {}
         self.ends: list[StreamEnd] = []
@@ -56,27 +65,37 @@ class ExcludedValues:
         """Note from which SCN on a place no longer says which column it is."""
         for at in np.flatnonzero(rows):
             text = batch.rows.column("sql_redo")[int(at)].as_py() or ""
-            names_excluded = any(name.upper() in text.upper() for name in table.excluded)
-            if names_excluded or not _LEAVES_PLACES.match(text):
+            names_some = any(
+                name.upper() in text.upper()
+                for name in (*table.excluded, *self._masks.get(table.table, ()))
+            )
+            if names_some or not _LEAVES_PLACES.match(text):
                 scn = int(batch.rows.column("scn")[int(at)].as_py())
                 self._moved[place] = min(scn, self._moved.get(place, scn))
 
     def _remove(
         self, batch: MinedBatch, own: npt.NDArray[np.bool_], place: int, table: TableSchema
     ) -> MinedBatch:
-        lobs = own & np.isin(batch.operations, LOB_OPERATIONS)
+        masks = self._masks.get(table.table, {})
+        pieces = own & np.isin(batch.operations, _LONG_TEXT) & bool(masks)
+        if pieces.any():
+            self._end(
+                batch,
+                pieces,
+                table,
+                "a long text is written in pieces, and it may be one that is masked",
+            )
+        lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & bool(table.excluded)
         if lobs.any() and any(column.is_lob for column in table.columns):
             lobs = self._of_excluded_lobs(batch, lobs, table)
         statements = own & np.isin(batch.operations, _STATEMENTS)
-        batch, refused = _redacted(batch, statements, table)
+        batch, refused = _redacted(batch, statements, table, masks)
         if place in self._moved:
             refused |= statements & _unnamed_behind(batch, self._moved[place])
         if refused.any():
-            reason = (
-                "a redo row has a form from which the values of excluded columns cannot be taken"
-            )
+            reason = "a redo row has a form from which the values of excluded or masked columns cannot be taken"
             self._end(batch, refused, table, reason)
-        return batch.filter(~(lobs | refused))
+        return batch.filter(~(lobs | pieces | refused))
 
     def _of_excluded_lobs(
         self, batch: MinedBatch, lobs: npt.NDArray[np.bool_], table: TableSchema
@@ -117,7 +136,7 @@ class ExcludedValues:
 
 
 def _redacted(
-    batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema
+    batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, masks: Masks
 ) -> tuple[MinedBatch, npt.NDArray[np.bool_]]:
     """The batch with redacted text in some rows, and which of these were given up."""
     # The decoder takes a second to import, and most sources leave no column out.
@@ -126,7 +145,7 @@ def _redacted(
     at = pa.array(rows)
     texts = batch.rows.column("sql_redo")
     own = texts.filter(at)
-    safe = redact_column(own, table, table.excluded)
+    safe = redact_column(own, table, table.excluded, masks)
     if safe is own:
         return batch, np.zeros(len(rows), dtype=np.bool_)
     lost = np.zeros(len(rows), dtype=np.bool_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +32,7 @@ from cdc_core.capture.shown_names import ShownNames, read_shown_names
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.capture.unnamed_rows import KnownSegments
 from cdc_core.config import LogsBy, TableConfig
+from cdc_core.decode.masking import Masks
 from cdc_core.errors import (
     REPORT_HINT,
     LogsChangedError,
@@ -90,6 +91,7 @@ def capture_window(
     rows: int,
     logs_by: LogsBy = "files",
     unlogged_ignored: Set[TableId] = frozenset(),
+    masks: Mapping[TableId, Masks] | None = None,
 ) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
@@ -104,6 +106,7 @@ def capture_window(
         rows: Rows per batch.
         logs_by: How LogMiner learns which logs to read.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
+        masks: What lands in place of values, by table.
 
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
@@ -138,6 +141,7 @@ def capture_window(
                 logs_by,
                 unlogged_ignored,
                 segments,
+                masks or {},
             )
             window.capture(session)
 
@@ -163,6 +167,7 @@ class _Window:
         logs_by: LogsBy,
         unlogged_ignored: Set[TableId],
         segments: KnownSegments,
+        masks: Mapping[TableId, Masks],
     ) -> None:
         self._living, self._logs_by, self._unlogged_ignored = living, logs_by, unlogged_ignored
         self._before = {one.xid: one.state for one in work.ledger}
@@ -194,7 +199,7 @@ class _Window:
             for name, numbers in work.data_objects.items()
             if (table := self._ids.get(name)) and table not in work.joins
         }
-        self._excluded = ExcludedValues(tables)
+        self._excluded = ExcludedValues(tables, masks)
         places = {schema.table: place for place, schema in enumerate(tables)}
         lows = {places[table]: low for table, low in self._joins.items()}
         self._joining = JoiningRows(lows, opened)

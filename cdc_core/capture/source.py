@@ -10,6 +10,7 @@ from cdc_core.capture.preflight import check_redo
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig, TableConfig
+from cdc_core.decode.masking import masks_by_table
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
@@ -57,6 +58,7 @@ class LogMinerSource:
                 session,
                 work,
                 configs=self._config.tables,
+                masks=masks_by_table(self._config),
                 unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
                 landing=landing,
                 rows=self._config.oracle.fetch_rows,

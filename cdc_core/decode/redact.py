@@ -1,6 +1,7 @@
-"""How are the values of excluded columns taken out of redo text, before it lands?
+"""How are the values of excluded and masked columns taken out of redo text, before it lands?
 
-The decoder's own grammar finds them: a statement is read to its end, and each value of a column that is left out becomes NULL. A
+The decoder's own grammar finds them: a statement is read to its end, each value of a column that is left out becomes NULL, and that of a
+masked column the literal of what stands in its place. A
 statement that the grammar does not read to its end is given up whole. Columns that the definition does not know yet (one that
 was added a moment ago) are passed over. ``COL n`` is the n-th stored column; one behind the last that is known was added later,
 and is passed over where each of those left out is known.
@@ -14,43 +15,56 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.decode.literals import Literal, Value
+from cdc_core.decode.masking import Masks
 from cdc_core.decode.plain import Statement
-from cdc_core.decode.plan import TablePlan, is_dictionary_name, plan_table
+from cdc_core.decode.plan import Kind, TablePlan, is_dictionary_name, plan_table
 from cdc_core.errors import DecodeError
 from cdc_core.schema.table import TableSchema
 
+NO_MASKS: Masks = {}
+_NULL = "NULL"
 
-def redact_column(sql: pa.Array, schema: TableSchema, excluded: Collection[str]) -> pa.Array:
+
+def redact_column(
+    sql: pa.Array, schema: TableSchema, excluded: Collection[str], masks: Masks = NO_MASKS
+) -> pa.Array:
     """Redo statements of one table without the values of some of its columns.
 
     Args:
         sql: string or large_string: SQL_REDO of INSERT, UPDATE and DELETE rows; NULL stays NULL.
         schema: The table.
         excluded: Names of columns, captured ones too.
+        masks: Columns of which something else stands in place of the value.
 
     Returns:
         Texts of the same type and length; NULL where a statement was given up.
     """
     named = pc.fill_null(pc.match_substring(sql, '"COL '), False)
-    for name in excluded:
+    for name in (*excluded, *masks):
         named = pc.or_(named, pc.fill_null(pc.match_substring(sql, f'"{name}"'), False))
     if not pc.any(named).as_py():
         return sql
     plan = plan_table(schema)
     secret = frozenset(excluded)
-    later_columns = secret <= set(plan.stored)
+    later_columns = secret | masks.keys() <= set(plan.stored)
     texts = [
-        redact_statement(text, plan, secret, later_columns=later_columns) if hit else text
+        redact_statement(text, plan, secret, masks, later_columns=later_columns) if hit else text
         for text, hit in zip(sql.to_pylist(), named.to_pylist(), strict=True)
     ]
     return pa.array(texts, sql.type)
 
 
 def redact_statement(
-    sql: str, plan: TablePlan, excluded: frozenset[str], *, later_columns: bool = False
+    sql: str,
+    plan: TablePlan,
+    excluded: frozenset[str],
+    masks: Masks = NO_MASKS,
+    *,
+    later_columns: bool = False,
 ) -> str | None:
-    """One statement with NULL for the values of excluded columns; None if it cannot be read to its end."""
-    statement = _Redacting(sql, plan, excluded, later_columns=later_columns)
+    """One statement with NULL for the values of excluded columns, and masks for those of masked ones; None if it cannot be read to its
+    end, or the value of a masked column is not a text."""
+    statement = _Redacting(sql, plan, excluded, masks, later_columns=later_columns)
     try:
         statement.read()
     except DecodeError:
@@ -59,15 +73,22 @@ def redact_statement(
 
 
 class _Redacting(Statement):
-    """Reads a statement without taking values, and remembers where those of excluded columns stand."""
+    """Reads a statement without taking values, and remembers where those of excluded and masked columns stand."""
 
     def __init__(
-        self, sql: str, plan: TablePlan, excluded: frozenset[str], *, later_columns: bool
+        self,
+        sql: str,
+        plan: TablePlan,
+        excluded: frozenset[str],
+        masks: Masks,
+        *,
+        later_columns: bool,
     ) -> None:
         super().__init__(sql, plan, 0)
         self.excluded = excluded
+        self.masks = masks
         self.later_columns = later_columns
-        self.spans: list[tuple[int, int]] = []
+        self.spans: list[tuple[int, int, str]] = []
 
     def name(self) -> str:
         name = self.known_name(self.quoted_name())
@@ -81,15 +102,32 @@ class _Redacting(Statement):
     def put(self, values: dict[str, Value], name: str, literal: Literal | None = None) -> None:
         del values
         start = self.at
-        if literal is None:
+        if literal is not None:
+            return  # IS NULL
+        if name in self.excluded:
             self.skip_value()
-        if name in self.excluded and self.at > start:
-            self.spans.append((start, self.at))
+            self.spans.append((start, self.at, _NULL))
+        elif name in self.masks:
+            text = self.masked(name)
+            self.spans.append((start, self.at, text))
+        else:
+            self.skip_value()
+
+    def masked(self, name: str) -> str:
+        """The literal in place of the value that is read here."""
+        column = self.columns.get(name)
+        if column is None or column.kind is not Kind.TEXT:
+            raise self.refused("a masked column is not a text that the table's definition has")
+        value = self.value(self.named(self.literal(name), column), column)
+        if value is None:
+            return _NULL
+        doubled = self.masks[name](str(value)).replace("'", "''")
+        return f"'{doubled}'"
 
     def redacted(self) -> str:
-        """The statement's text with NULL in the places of what was remembered."""
+        """The statement's text with what stands in the places of the values that were remembered."""
         parts, end = [], 0
-        for start, stop in self.spans:
-            parts += [self.sql[end:start], "NULL"]
+        for start, stop, text in self.spans:
+            parts += [self.sql[end:start], text]
             end = stop
         return "".join([*parts, self.sql[end:]])

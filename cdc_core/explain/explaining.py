@@ -99,7 +99,7 @@ class _Landed:
         """Read the export to its end."""
         first, batches = _first_scn(export.batches())
         reader = RowReader(0, self._tables, Reading(-1, None, {}))
-        excluded = ExcludedValues(self._tables)
+        excluded = ExcludedValues(self._tables, {})
         names = [str(one.table) for one in self._tables]
         ledger = TransactionLedger([], _EVERYTHING, names, snapshot_scn=0, mined_from=first - 1)
         scn = first

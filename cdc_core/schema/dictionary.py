@@ -22,6 +22,7 @@ from cdc_core.errors import (
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
 from cdc_core.schema.table import LOB_TYPES, ROW_ID, ROW_ID_COLUMN, Column, TableSchema
+from cdc_core.schema.types import MASKED_TYPES
 
 
 class Queries(Protocol):
@@ -168,6 +169,9 @@ def schema_from_rows(
             config, "columns_exclude", config.columns_exclude, [row[0] for row in columns]
         )
         _refuse_unknown(config, "columns_as", list(config.columns_as), [row[0] for row in columns])
+        _refuse_unknown(
+            config, "columns_mask", list(config.columns_mask), [row[0] for row in columns]
+        )
     captured = tuple(
         replace(column, held_as=config.columns_as.get(column.name, ""))
         for column in usable
@@ -180,6 +184,12 @@ def schema_from_rows(
     else:
         key = _key(config, captured, primary_key, unique_indexes)
     _refuse_held_keys(config, key)
+    if refusal := mask_refusal(config, captured, key):
+        raise ConfigError(
+            refusal,
+            hint="Leave them out there, or name them under columns_exclude.",
+            table=config.table,
+        )
     excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))
     sets = character_sets or {}
     return TableSchema(
@@ -192,6 +202,7 @@ def schema_from_rows(
         stored=_stored(columns),
         charset=sets.get("NLS_CHARACTERSET", ""),
         ncharset=sets.get("NLS_NCHAR_CHARACTERSET", ""),
+        masked=masks_of(config, captured),
     )
 
 
@@ -335,6 +346,29 @@ def _refuse_row_ids(
             table=config.table,
             columns=", ".join(lobs),
         )
+
+
+def masks_of(config: TableConfig, captured: Sequence[Column]) -> tuple[tuple[str, str], ...]:
+    """The captured columns that the configuration masks, and how, by name."""
+    names = {column.name for column in captured}
+    return tuple(sorted(one for one in config.columns_mask.items() if one[0] in names))
+
+
+def mask_refusal(config: TableConfig, captured: Sequence[Column], key: Sequence[str]) -> str | None:
+    """Why the configuration's masks cannot be; None if they can.
+
+    A masked key would make one row of many, or give a row another key than Oracle's. A LOB is written in pieces, of which each would
+    have to be masked alone.
+    """
+    of_key = [name for name in key if name in config.columns_mask]
+    if of_key:
+        return f"columns_mask names columns of the key: {', '.join(of_key)}"
+    others = [
+        f"{column.name} {column.data_type}"
+        for column in captured
+        if column.name in config.columns_mask and column.data_type not in MASKED_TYPES
+    ]
+    return f"columns_mask masks short text alone, not {', '.join(others)}" if others else None
 
 
 def _key(

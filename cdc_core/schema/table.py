@@ -67,7 +67,8 @@ class TableSchema:
     character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
 
     ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
-    definition, but kept with it.
+    definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
+    (``columns_mask``), by name.
     """
 
     table: TableId
@@ -80,6 +81,7 @@ class TableSchema:
     charset: str = ""
     ncharset: str = ""
     segments: tuple[int, ...] = field(default=(), compare=False)
+    masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -150,4 +152,5 @@ class TableSchema:
             charset=data.get("charset", ""),
             ncharset=data.get("ncharset", ""),
             segments=tuple(data.get("segments", ())),
+            masked=tuple((name, mask) for name, mask in data.get("masked", ())),
         )

@@ -10,6 +10,7 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
 from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import chunk_folder
@@ -46,12 +47,14 @@ def read_chunk(
     condition: str | None,
     landing: LandingStore,
     rows: int,
+    masks: Masks,
 ) -> ChunkManifest:
     """Read the rows of a chunk ``AS OF SCN`` into landing files, and finish with the manifest.
 
     Args:
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`), or None.
         rows: Rows per batch; nothing beyond a row group is held.
+        masks: What lands in place of values.
 
     Returns:
         The manifest that was written. There is one file at least, which is empty if no row is in the range.
@@ -68,7 +71,7 @@ def read_chunk(
     landing.remove_unlanded(folder)
     batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(schema, wanted))
     with closing(batches):
-        exact = (_exact(batch, schema, wanted) for batch in batches)
+        exact = (masked(_exact(batch, schema, wanted), masks) for batch in batches)
         files = _land(exact, landing, folder, wanted)
     manifest = ChunkManifest(
         source=source,

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from cdc_core.config import LakeConfig, SourceConfig
+from cdc_core.decode.masking import Masks, masks_by_table
 from cdc_core.errors import (
     ConfigError,
     LandingDamagedError,
@@ -60,6 +61,7 @@ class Context:
         open_lake: OpenLake,
         open_source: OpenSource,
     ) -> None:
+        masks_by_table(config)  # a salt that lacks stops everything, before anything is read
         self._written = config
         self._config: SourceConfig | None = None
         self.database = OracleDatabase(config.oracle, on_statement=on_statement)
@@ -288,6 +290,10 @@ class Context:
             if config.table == schema.table:
                 return schema.without(config.columns_exclude)
         return schema
+
+    def masks(self, table: TableId) -> Masks:
+        """What stands in place of the values of a table's columns."""
+        return masks_by_table(self.config).get(table, {})
 
     def configured(self, tables: list[TableId] | None) -> list[TableId]:
         """The tables to work on: all captured ones, or those named.

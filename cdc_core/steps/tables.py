@@ -20,7 +20,7 @@ from cdc_core.model.records import AskedBy, TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
-from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.dictionary import mask_refusal, masks_of, read_table_schema
 from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
@@ -267,6 +267,9 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     if set(config.columns_exclude) & set(latest.key):
         _stop_for_fresh(ctx, config, latest, "columns_exclude names columns of the key")
         return
+    if refusal := mask_refusal(config, latest.columns, latest.key):
+        _stop_for_fresh(ctx, config, latest, refusal)
+        return
     held = [
         column.name
         for column in latest.columns
@@ -286,16 +289,37 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
         _LOG.warning("columns wait table=%s columns=%s", config.table, ", ".join(again))
     fresh = [name for name in config.columns_exclude if name in latest.column_names]
     if not fresh:
+        _follow_masks(ctx, config, latest)
         return
-    last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
-    # Never in the place of the version that has them: it says what the Delta tables hold.
-    scn = max(latest.scn_from + 1, last[0].window.scn_high if last else 0)
+    scn = _scn_of_next_version(ctx, latest)
     ctx.store.exclude_columns(
-        SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=Scn(scn))),
+        SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=scn)),
         reason=f"columns left out since SCN {scn}: {', '.join(fresh)}; values from before are in the lake still",
         way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
     )
     _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
+
+
+def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> None:
+    """Note that values land otherwise from the next statement on: what is in the lake stays as it was written."""
+    masked = masks_of(config, latest.columns)
+    changed = sorted({name for name, _ in {*masked} ^ {*latest.masked}})
+    if not changed:
+        return
+    scn = _scn_of_next_version(ctx, latest)
+    ctx.store.exclude_columns(
+        SchemaVersion(ctx.source, replace(latest, masked=masked, scn_from=scn)),
+        reason=f"columns are masked otherwise since SCN {scn}: {', '.join(changed)}; values from before are in the lake still",
+        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` begins new Delta tables; the old ones, and landing, keep the "
+        "values until you remove them.",
+    )
+    _LOG.warning("masks changed table=%s columns=%s", config.table, ", ".join(changed))
+
+
+def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
+    """Never in the place of the version that there is: it says what the Delta tables hold."""
+    last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+    return Scn(max(latest.scn_from + 1, last[0].window.scn_high if last else 0))
 
 
 def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> list[str]:

@@ -23,6 +23,11 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "tables[].exclude": ("table.exclude.list",),
     "tables[].columns_exclude": ("column.exclude.list",),
     "tables[].columns_as": ("decimal.handling.mode", "time.precision.mode"),
+    "tables[].columns_mask": (
+        "column.mask.with.length.chars",
+        "column.mask.hash.v2.hashAlgorithm.with.salt.salt",
+        "column.truncate.to.length.chars",
+    ),
     "tables[].key": ("message.key.columns",),
     "policies.on_undecodable": ("event.processing.failure.handling.mode",),
     "capture.type": ("database.connection.adapter",),

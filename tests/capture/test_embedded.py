@@ -233,7 +233,7 @@ def test_only_queries_session_settings_and_logminer_calls_are_sent(
         for number, chunk in enumerate(plan_chunks(source.session, schema, scn=scn, config=config)):
             read_chunk(
                 source.session, schema, chunk, source="src", snapshot_id=by, number=number, scn=scn,
-                condition=None, landing=source.landing, rows=100,
+                condition=None, landing=source.landing, rows=100, masks={},
             )  # fmt: skip
     assert len(oracle.sent) > 40
     strange = [sql for sql in oracle.sent if not _ALLOWED.fullmatch(sql) or _REFUSED.search(sql)]

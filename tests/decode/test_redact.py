@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -97,3 +99,42 @@ def test_what_is_left_decodes_as_the_table_without_the_column() -> None:
     assert decoded.before.to_pylist() == [{"ID": 1, "NOTE": "x"}]
     assert decoded.after.to_pylist() == [{"ID": 1, "NOTE": "y"}]
     assert decoded.absent.to_pylist() == [[]]
+
+
+MASKS = {"NOTE": str.upper}
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        pytest.param(
+            f"insert into {T}(\"ID\",\"NOTE\") values ('1','it''s x');",
+            f"insert into {T}(\"ID\",\"NOTE\") values ('1','IT''S X');",
+            id="quotes",
+        ),
+        pytest.param(
+            f"update {T} set \"NOTE\" = UNISTR('\\00e9') || 'a' where \"ID\" = '1' and \"NOTE\" IS NULL;",
+            f"update {T} set \"NOTE\" = 'ÉA' where \"ID\" = '1' and \"NOTE\" IS NULL;",
+            id="a chain, and NULL stays",
+        ),
+        pytest.param(
+            f"update {T} set \"COL 3\" = HEXTORAW('6161') where \"COL 3\" = NULL;",
+            f"update {T} set \"COL 3\" = 'AA' where \"COL 3\" = NULL;",
+            id="by place",
+        ),
+        pytest.param(f"update {T} set \"NOTE\" = Unsupported Type;", None, id="not shown"),
+        pytest.param(f"update {T} set \"NOTE\" = HEXTORAW('6');", None, id="not understood"),
+        pytest.param(f"update {T} set \"COL 4\" = HEXTORAW('61'), \"NOTE\" = 'a';", f"update {T} set \"COL 4\" = HEXTORAW('61'), \"NOTE\" = 'A';", id="a later column"),
+    ],
+)  # fmt: skip
+def test_a_mask_stands_in_place_of_a_value(text: str, masked: str | None) -> None:
+    schema = replace(SCHEMA, charset="AL32UTF8")
+    [found] = redact_column(pa.array([text]), schema, (), MASKS).to_pylist()
+    assert found == masked
+
+
+@pytest.mark.parametrize("name", ["PAY", "LATER"])
+def test_a_value_that_cannot_be_masked_does_not_pass(name: str) -> None:
+    """A number, and a column that the definition does not have."""
+    text = f"update {T} set \"{name}\" = '9000';"
+    assert redact_statement(text, plan_table(SCHEMA), frozenset(), {name: str.upper}) is None

@@ -74,7 +74,7 @@ class Reader:
         schema = self.schema()
         manifest = read_chunk(
             self.session, schema, chunk, source="src", snapshot_id="s", number=number, scn=self.scn,
-            condition=condition, landing=self.landing, rows=1000,
+            condition=condition, landing=self.landing, rows=1000, masks={},
         )  # fmt: skip
         folder = chunk_folder("src", schema.table, "s", number)
         assert read_chunk_manifest(self.landing.read(folder, MANIFEST_NAME), where="") == manifest
@@ -322,7 +322,7 @@ def _fail_once(oracle: Oracle, tmp_path: Path, fault: Fault, error: type[Excepti
     with pytest.raises(error):
         read_chunk(
             reader.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=reader.scn,
-            condition=None, landing=reader.landing, rows=100,
+            condition=None, landing=reader.landing, rows=100, masks={},
         )  # fmt: skip
     assert not reader.landing.exists(chunk_folder("src", schema.table, "s", 0), MANIFEST_NAME)
     again = Reader(oracle, tmp_path, "MANY")

@@ -52,7 +52,7 @@ def read(oracle: Oracle, path: Path, table: str, part: Any) -> tuple[Any, list[d
         wanted = part(schema)
         manifest = read_chunk(
             session, schema, wanted, source="src", snapshot_id=f"s{scn}", number=0, scn=scn,
-            condition=None, landing=landing, rows=100,
+            condition=None, landing=landing, rows=100, masks={},
         )  # fmt: skip
     folder = chunk_folder("src", schema.table, f"s{scn}", 0)
     paths = landing.local_paths(folder, manifest.files)

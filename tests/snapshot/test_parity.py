@@ -55,7 +55,7 @@ class Paths:
         landing = open_landing(self.config.landing)
         manifest = read_chunk(
             self.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=scn,
-            condition=None, landing=landing, rows=1000,
+            condition=None, landing=landing, rows=1000, masks={},
         )  # fmt: skip
         folder = chunk_folder("src", schema.table, "s", 0)
         paths = landing.local_paths(folder, manifest.files)

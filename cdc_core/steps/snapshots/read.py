@@ -77,6 +77,7 @@ def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord)
             condition=record.condition,
             landing=ctx.landing,
             rows=ctx.config.oracle.fetch_rows,
+            masks=ctx.masks(record.table),
         )
         try:
             return read_after_ddl(session, [record.table], read)

@@ -1,0 +1,240 @@
+"""What stands in place of masked values: the same on both paths, and the values themselves never land."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from cdc_core.capture.excluding import ExcludedValues
+from cdc_core.capture.mining import MINED_SCHEMA
+from cdc_core.capture.rows import MinedBatch
+from cdc_core.config import TableConfig
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.snapshot.plan import plan_chunks
+from cdc_core.steps.reconciling import _oracle_rows
+from oracle_embedded.database import ADMIN
+from oracle_embedded.redo import Wart
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+T = table_id("T")
+SALT = "pepper"
+MASKS = {
+    "EMAIL": "hash(sha256)",
+    "PHONE": "stars(4)",
+    "NAME": "truncate(2)",
+    "NAT": "hash(sha512)",
+    "PAD": "truncate(3)",
+}
+SECRETS = ("hidden", "+49", "Zoë O'", "夜の")
+
+
+def hashed(text: str, algorithm: str = "sha256") -> str:
+    return hashlib.new(algorithm, (SALT + text).encode()).hexdigest()
+
+
+def row(key: int, number: int) -> tuple[Any, ...]:
+    """A row as the lake must have it, whose values were written as ``values`` has them."""
+    return (key, hashed(f"hidden{number}@x"), "****", "Zo", hashed(f"夜の{number}", "sha512"), "Zed", f"note {number}")  # fmt: skip
+
+
+def values(number: int) -> str:
+    return f"'hidden{number}@x', '+49 {number}', 'Zoë O''Neill {number}', N'夜の{number}', 'Zed {number}', 'note {number}'"
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, EMAIL VARCHAR2(40), PHONE VARCHAR2(20), NAME VARCHAR2(40), NAT NVARCHAR2(20),"
+            " PAD CHAR(9), NOTE VARCHAR2(40))",
+            f"INSERT INTO T VALUES (1, {values(1)})",
+            f"INSERT INTO T VALUES (2, {values(2)})",
+            "INSERT INTO T (ID, NOTE) VALUES (3, 'nothing')",
+        )
+        yield running
+
+
+def table(**more: Any) -> dict[str, Any]:
+    return {"name": "T", "columns_mask": MASKS, **more}
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "T", masks={"salt": SALT}) as opened:
+        opened.configure(table())
+        opened.run()
+        yield opened
+
+
+def landed(source: Source) -> str:
+    """All values of all files in landing, as text."""
+    paths = [*(source.path / "landing").rglob("*.parquet"), *(source.path / "landing").rglob("*.json")]  # fmt: skip
+    assert any("chunks" in str(path) for path in paths)
+    return "\n".join(
+        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text()
+        for path in paths
+    )
+
+
+def check_nothing_landed(source: Source) -> None:
+    text = landed(source)
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert SALT not in text
+
+
+def test_both_paths_give_the_same_and_no_value_lands(oracle: Oracle, source: Source) -> None:
+    nothing = (3, None, None, None, None, None, "nothing")
+    assert source.lake.image(T) == [row(1, 1), row(2, 2), nothing]
+    oracle.run(
+        f"INSERT INTO T VALUES (4, {values(4)})",
+        "UPDATE T SET NOTE = 'note 9', EMAIL = 'hidden9@x' WHERE ID = 2",
+        "UPDATE T SET NAME = NULL, PHONE = '+49 8' WHERE ID IN (1, 3)",
+        "DELETE FROM T WHERE ID = 3",
+    )
+    source.run()
+    one, two, four = row(1, 1), row(2, 2), row(4, 4)
+    expected = [(*one[:3], None, *one[4:]), (2, hashed("hidden9@x"), *two[2:6], "note 9"), four]
+    assert source.lake.image(T) == expected
+    check_nothing_landed(source)
+    changed = next(one for one in source.lake.tables[T].history if one["_cdc_op"] == "u" and one["after"]["ID"] == 2)  # fmt: skip
+    assert changed["before"]["EMAIL"] == hashed("hidden2@x")
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    assert source.lake.image(T) == expected
+
+
+def test_the_digest_is_debeziums() -> None:
+    """Its own test's value for V2, SHA-256, salt `salt`."""
+    found = hashlib.sha256(b"salthello").hexdigest()
+    assert (found[:8], found[-6:]) == ("cd31b3b9", "7a843a")
+
+
+def test_values_without_names_are_masked(oracle: Oracle, source: Source) -> None:
+    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=True)
+    oracle.run(f"INSERT INTO T VALUES (4, {values(4)})", "UPDATE T SET PHONE = '+49 5' WHERE ID = 1")  # fmt: skip
+    oracle.run("ALTER TABLE T ADD (N NUMBER)")
+    source.run()
+    assert source.record("T").state == "ready"
+    assert [one[:7] for one in source.lake.image(T)][3] == row(4, 4)
+    check_nothing_landed(source)
+
+
+def test_a_mask_that_is_added_later_holds_from_the_next_statement_on(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    with source_of(oracle, tmp_path, "T", masks={"salt": SALT}) as source:
+        source.run()
+        source.configure(table())
+        oracle.run(f"INSERT INTO T VALUES (4, {values(4)})")
+        source.run()
+        assert source.lake.image(T)[3] == row(4, 4)
+        assert "'hidden4" not in landed(source)
+        record = source.record("T")
+        assert "columns are masked otherwise since SCN" in (record.reason or "")
+        assert "redolake table resnapshot DEMO.T" in (record.way_out or "")
+        source.pipeline.resnapshot_tables([T], fresh=True)
+        source.run()
+        assert [one[1] for one in source.lake.image(T)] == [hashed("hidden1@x"), hashed("hidden2@x"), None, hashed("hidden4@x")]  # fmt: skip
+        assert source.record("T").reason is None
+
+
+def test_what_cannot_be_masked_ends_the_stream_and_does_not_land(
+    oracle: Oracle, source: Source
+) -> None:
+    call = "BEGIN DBMS_REDOLAKE_FAULTS.LEAVE_UNTRANSLATED('+49 66'); END;"
+    oracle.run(call, user=ADMIN)
+    oracle.run("UPDATE T SET PHONE = '+49 66' WHERE ID = 1")
+    source.run()
+    check_nothing_landed(source)
+
+
+def test_a_comparison_with_oracle_reads_the_masks_too(oracle: Oracle, source: Source) -> None:
+    """What ``redolake reconcile`` holds against a mirror, and ``redolake repair`` puts into it."""
+    ctx = source.pipeline._ctx
+    at = Scn(source.record("T").mirror_scn or 0)
+    schema = ctx.store.schema_at("src", T, at)
+    assert schema is not None
+    with ctx.database.session() as session:
+        parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)
+        read = _oracle_rows(ctx, session, schema, parts, at)
+        rows = [tuple(one.values()) for paths in read for path in paths for one in pq.read_table(path).to_pylist()]  # fmt: skip
+    assert rows == source.lake.image(T)
+
+
+def test_a_long_text_in_pieces_does_not_land() -> None:
+    """A VARCHAR2 of more than 4,000 bytes; nothing shows of which column a piece is."""
+    column = Column("NAME", "VARCHAR2", 32767, 32767, None, None, nullable=True)
+    schema = TableSchema(T, Scn(1), (Column("ID", "NUMBER", 22, 0, 9, 0, nullable=False), column), ("ID",))  # fmt: skip
+    codes = [Operation.INSERT, Operation.EXTENDED_BEGIN, Operation.EXTENDED_WRITE, Operation.EXTENDED_END]  # fmt: skip
+    rows = pa.RecordBatch.from_pylist(
+        [{"scn": 7, "operation_code": int(code), "sql_redo": "hidden"} for code in codes], schema=MINED_SCHEMA
+    )  # fmt: skip
+    batch = MinedBatch(rows, np.arange(4), np.array(codes, np.int32), np.zeros(4, np.int32))
+    plain = ExcludedValues([schema], {})
+    assert plain.remove_from(batch).rows.num_rows == 4
+    masking = ExcludedValues([schema], {T: {"NAME": str.upper}})
+    assert masking.remove_from(batch.slice(1)).rows.num_rows == 0
+    [end] = masking.ends
+    assert (
+        "a long text is written in pieces, and it may be one that is masked (scn=7)" in end.reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        ({"ID": "stars(2)"}, "columns_mask names columns of the key: ID"),
+        ({"BODY": "stars(2)"}, "columns_mask masks short text alone, not BODY CLOB"),
+        ({"N": "hash(sha256)"}, "not N NUMBER"),
+        ({"NO": "stars(2)"}, "columns_mask names columns that the table does not have"),
+    ],
+)
+@pytest.mark.parametrize("is_later", [False, True], ids=["from the beginning", "later"])
+def test_what_cannot_have_a_mask_is_refused(
+    masks: dict[str, str], message: str, is_later: bool, tmp_path: Path
+) -> None:
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, BODY CLOB, N NUMBER)", "CREATE TABLE V (ID NUMBER(9) PRIMARY KEY)")  # fmt: skip
+        with source_of(oracle, tmp_path, "U", "V", masks={"salt": SALT}) as source:
+            if is_later:
+                source.run()
+            source.configure({"name": "U", "columns_mask": masks}, "V")
+            if is_later and "NO" not in masks:
+                oracle.run("INSERT INTO U VALUES (1, 'body', 7)")
+                source.run()
+                assert message in (source.record("U").reason or "")
+                assert source.record("V").state == "ready"
+            elif not is_later:
+                with pytest.raises(Exception, match=message.split(":")[0]):
+                    source.run()
+
+
+@pytest.mark.parametrize(
+    "mask", ["stars(0)", "stars()", "hash(md5)", "truncate(-1)", "stars(4) ", "x"]
+)
+def test_a_mask_that_is_not_known_is_refused(mask: str) -> None:
+    with pytest.raises(ValidationError):
+        TableConfig(name=f"{OWNER}.T", columns_mask={"A": mask})
+    with pytest.raises(ValidationError, match="both excluded and masked"):
+        TableConfig(name=f"{OWNER}.T", columns_exclude=("A",), columns_mask={"A": "stars(1)"})
+
+
+def test_a_hash_needs_a_salt(oracle: Oracle, tmp_path: Path) -> None:
+    with source_of(oracle, tmp_path, "T") as source:
+        source.configure(table())
+        with pytest.raises(ValidationError, match=r"masks\.salt_env"):
+            source.run()
+        source.more["masks"] = {"salt": ""}
+        with pytest.raises(Exception, match="the salt is empty"):
+            source.run()
