@@ -115,6 +115,10 @@ def _is_expected(
     return is_there or any(one.before >= start and one.after <= end for start, end in ends)
 
 
+ROW_KEYS = {**KEYS, "BARE": ("_cdc_row_id",)}
+"""By which columns the change log names rows."""
+
+
 class Walk:
     """The rows of one table as its change log tells of them. Within a transaction two rows may share a key for a moment."""
 
@@ -190,7 +194,7 @@ class Walk:
     def image_of(cls, table: str, rows: Sequence[Image]) -> dict[Key, Image]:
         """Rows by key, without what is NULL or hidden."""
         return {
-            tuple(row[name] for name in KEYS[table]): {
+            tuple(row[name] for name in ROW_KEYS[table]): {
                 name: value
                 for name, value in row.items()
                 if value is not None and not name.startswith("_cdc_")
@@ -199,4 +203,4 @@ class Walk:
         }
 
     def _key(self, image: Image) -> Key:
-        return tuple(image[name] for name in KEYS[self._table])
+        return tuple(image[name] for name in ROW_KEYS[self._table])

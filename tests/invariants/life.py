@@ -50,7 +50,7 @@ CONDITIONS = {
     "ORDERS": "O_OL_CNT < 4",
     "SHIFTED": "V = 'first'",
 }
-COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES")
+COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES", "BARE")
 """Tables that leave and come back."""
 STOPPED_BY_DDL = ("PASSING", "GROWING")
 """Tables that a TRUNCATE stops, or any DDL between the plan of a snapshot and its reading: Oracle cannot look back behind it."""
@@ -622,6 +622,8 @@ class Life:
         for table in tables:
             if table["name"].endswith(".LOOSE"):
                 table["key"] = list(KEYS["LOOSE"])
+            if table["name"].endswith(".BARE"):
+                table["identity"] = "rowid"
         config = {
             "name": "proof",
             "oracle": {

@@ -1,7 +1,7 @@
 """The load of the prover's long life: the seeded load and what breaks rules more easily.
 
 TPC-C's tables with its consistency conditions, keys that shift by one, a table that grows columns, one that is truncated, one
-whose key only the configuration knows, and transactions that last over windows with savepoints rolled back in them. Every event
+whose key only the configuration knows, one without a key, and transactions that last over windows with savepoints rolled back in them. Every event
 draws from a seed of its own, so that it does the same kind of thing whatever events before it are left out.
 """
 
@@ -31,9 +31,10 @@ WILD_DDL = (
     "CREATE TABLE GROWING (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
     "CREATE TABLE PASSING (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
     "CREATE TABLE LOOSE (K NUMBER(9) NOT NULL, L VARCHAR2(10) NOT NULL, V NUMBER(9))",
+    "CREATE TABLE BARE (N NUMBER(9), V VARCHAR2(20))",
 )
 TPCC = ("WAREHOUSE", "DISTRICT", "ORDERS", "NEW_ORDER", "ORDER_LINE")
-WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE")
+WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE")
 DISTRICTS = [(warehouse, district) for warehouse in (1, 2) for district in (1, 2)]
 FIRST_ROWS = 12
 Image = list[dict[str, Any]]
@@ -71,6 +72,7 @@ class WildLoad(Load):
                 self._one(table, "c", f"INSERT INTO {table} (ID, V) VALUES ({number}, 'first')")
         for number in range(FIRST_ROWS):
             self._one("LOOSE", "c", f"INSERT INTO LOOSE VALUES ({number}, 'l', 0)")
+            self._insert("BARE", number)
         for place in DISTRICTS:
             self._new_order(*place)
         self._commit(self.connection, self._pending)
@@ -101,9 +103,12 @@ class WildLoad(Load):
         self._commit(self.connection, self._pending)
 
     def again(self) -> None:
-        """A key is deleted and inserted again, within a transaction and over two of them."""
+        """A key is deleted and inserted again, within a transaction and over two of them; another row gets its ROWID."""
         table = self.random.choice(("GROWING", "PASSING", "LOOSE"))
-        key = "K" if table == "LOOSE" else "ID"
+        self._again(table, "K" if table == "LOOSE" else "ID")
+        self._again("BARE", "N")
+
+    def _again(self, table: str, key: str) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute(f"SELECT {key} FROM {table} ORDER BY {key}")
             keys = [row[0] for row in cursor]
@@ -119,7 +124,7 @@ class WildLoad(Load):
 
     def _insert(self, table: str, number: int) -> None:
         values = f"({number}, 'l', 1)" if table == "LOOSE" else f"({number}, 'again')"
-        names = "" if table == "LOOSE" else " (ID, V)"
+        names = "" if table in {"LOOSE", "BARE"} else " (ID, V)"
         self._one(table, "c", f"INSERT INTO {table}{names} VALUES {values}")
 
     def grow(self) -> None:
