@@ -3,7 +3,8 @@
 The values of excluded columns become NULL in the redo text, those of masked ones their mask (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
 than its value: they are dropped where its column is left out. A row that does not name the column goes on with the one that its
 transaction's row before it named. What cannot be told apart is not landed, and ends the
-table's stream: also rows without names (``COL n``) from behind a DDL that may have moved the columns to other places.
+table's stream: also rows from behind a DDL that may have given the columns other places or names, if they have no names (``COL n``) or
+names that the definition does not have.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class ExcludedValues:
         statements = own & np.isin(batch.operations, _STATEMENTS)
         batch, refused = _redacted(batch, statements, table, masks)
         if place in self._moved:
-            refused |= statements & _unnamed_behind(batch, self._moved[place])
+            refused |= statements & _untold_behind(batch, statements, self._moved[place], table)
         if refused.any():
             reason = "a redo row has a form from which the values of excluded or masked columns cannot be taken"
             self._end(batch, refused, table, reason)
@@ -156,10 +157,17 @@ def _redacted(
     return MinedBatch(redacted, batch.ordinals, batch.operations, batch.tables), lost
 
 
-def _unnamed_behind(batch: MinedBatch, scn: int) -> npt.NDArray[np.bool_]:
-    """The rows above an SCN that call their columns by place."""
+def _untold_behind(
+    batch: MinedBatch, statements: npt.NDArray[np.bool_], scn: int, table: TableSchema
+) -> npt.NDArray[np.bool_]:
+    """The rows above an SCN that call columns by place, or by names that the definition does not have: a column that is left out may
+    have another place, or another name."""
+    from cdc_core.decode.redact import names_known_columns
+
     unnamed = pc.fill_null(pc.match_substring(batch.rows.column("sql_redo"), '"COL '), False)
-    found: npt.NDArray[np.bool_] = pc.and_(
-        unnamed, pc.greater(batch.rows.column("scn"), scn)
-    ).to_numpy(zero_copy_only=False)
+    behind = pc.greater(batch.rows.column("scn"), scn).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = unnamed.to_numpy(zero_copy_only=False) & behind
+    texts = batch.rows.column("sql_redo")
+    for at in np.flatnonzero(statements & behind & ~found):
+        found[at] = not names_known_columns(texts[int(at)].as_py() or "", table)
     return found

@@ -72,6 +72,17 @@ def redact_statement(
     return statement.redacted()
 
 
+def names_known_columns(sql: str, schema: TableSchema) -> bool:
+    """Can the statement be read to its end, and does it name columns of the definition alone?"""
+    plan = plan_table(schema)
+    statement = _Redacting(sql, plan, frozenset(), NO_MASKS, later_columns=False)
+    try:
+        statement.read()
+    except DecodeError:
+        return False
+    return statement.names <= {*statement.columns, *plan.skipped}
+
+
 class _Redacting(Statement):
     """Reads a statement without taking values, and remembers where those of excluded and masked columns stand."""
 
@@ -89,11 +100,13 @@ class _Redacting(Statement):
         self.masks = masks
         self.later_columns = later_columns
         self.spans: list[tuple[int, int, str]] = []
+        self.names: set[str] = set()
 
     def name(self) -> str:
         name = self.known_name(self.quoted_name())
         if is_dictionary_name(name) and name not in self.columns and not self._is_later(name):
             raise self.refused("a redo row's column is not in LogMiner's dictionary")
+        self.names.add(name)
         return name
 
     def _is_later(self, name: str) -> bool:

@@ -95,6 +95,23 @@ def test_a_wallet_is_relative_to_the_file_and_its_password_in_the_environment(fi
     assert config.oracle.wallet_password.get_secret_value() == "secret"
 
 
+MASKED = RIGHT.replace(
+    "      columns_exclude: [PHOTO]\n", "      columns_mask: {EMAIL: hash(sha256)}\n"
+)
+
+
+def test_the_salt_of_masks_is_in_the_environment(file: Path) -> None:
+    text = MASKED + "  masks: {salt_env: SALT}\n"
+    file.write_text(text)
+    salt = load_config(file, environ=ENVIRON | {"SALT": "pepper"}).masks.salt
+    assert salt is not None
+    assert salt.get_secret_value() == "pepper"
+    assert load_config(file, environ=None).tables[0].columns_mask == {"EMAIL": "hash(sha256)"}
+    assert "no passwords in files" in problems_of(file, text.replace("salt_env", "salt"))[0]
+    assert "the environment variable SALT is not set" in problems_of(file, text)[0]
+    assert "masks.salt_env" in problems_of(file, MASKED)[0]
+
+
 TEMPLATES = (
     RIGHT.replace("localhost:1521/FREEPDB1", '"{{ env.HR_DSN }}"')
     .replace("path: landing", "path: \"{{ env('HR_ROOT', '/data') }}/landing\"")

@@ -238,3 +238,19 @@ def test_a_hash_needs_a_salt(oracle: Oracle, tmp_path: Path) -> None:
         source.more["masks"] = {"salt": ""}
         with pytest.raises(Exception, match="the salt is empty"):
             source.run()
+
+
+@pytest.mark.parametrize("is_masked", [True, False], ids=["masked", "excluded"])
+def test_values_under_a_new_name_do_not_land(
+    is_masked: bool, oracle: Oracle, tmp_path: Path
+) -> None:
+    """Behind a RENAME COLUMN the redo names the column as nobody has configured it."""
+    own = table() if is_masked else {"name": "T", "columns_exclude": list(MASKS)}
+    with source_of(oracle, tmp_path, "T", masks={"salt": SALT}) as source:
+        source.configure(own)
+        source.run()
+        oracle.run(f"INSERT INTO T VALUES (4, {values(4)})")
+        oracle.run("ALTER TABLE T RENAME COLUMN EMAIL TO ADDRESS")
+        oracle.run(f"INSERT INTO T VALUES (5, {values(5)})", "UPDATE T SET NOTE = 'x' WHERE ID = 1")
+        source.run()
+        check_nothing_landed(source)
