@@ -106,7 +106,7 @@ class PolicyConfig(ConfigModel):
     """The table was dropped, renamed, or dropped and created again. (A table that is gone cannot be read again.)"""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
-    """Another DDL that cannot be followed, such as a dropped column or another key. The new snapshot begins new Delta tables, and
+    """Another DDL that cannot be followed, such as a column of another type or another key. The new snapshot begins new Delta tables, and
     moves the old ones aside, where these cannot hold the new definition."""
 
     on_undecodable: Literal["stop", "resnapshot", "quarantine"] = "stop"

@@ -283,7 +283,8 @@ class StoredColumn:
     """A column of one version of a table, as the dictionary has it.
 
     ``data_type`` is Oracle's name as in ALL_TAB_COLS.DATA_TYPE (``TIMESTAMP(6)``, ``VARCHAR2`` …). ``internal_id`` never
-    changes and is never used again in the table, so redo keeps values by it.
+    changes and is never used again in the table, so redo keeps values by it. ``segment_id`` is the column's place in the rows
+    of the version, from 1.
     """
 
     internal_id: int
@@ -298,6 +299,7 @@ class StoredColumn:
     nullable: bool
     default_text: str | None
     charset_form: int
+    segment_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

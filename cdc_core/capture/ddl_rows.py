@@ -102,7 +102,7 @@ def _followed(
     evolution = judge(old, new)
     if evolution.refusal is not None:
         return _end(row, evolution.trouble, evolution.refusal)
-    return new if evolution.is_new_version else None
+    return evolution.followed(old, new) if evolution.is_new_version else None
 
 
 def _always(_table: TableId, _scn: Scn) -> bool:

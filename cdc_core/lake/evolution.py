@@ -1,7 +1,7 @@
 """How do both Delta tables of a captured table follow its definition?
 
-Only columns at the end are followed, as ALTER TABLE … ADD makes them. Adding one takes several commits, so the change log's
-properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
+Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay. Adding one takes several commits, so the
+change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
 it there. The default of a new column goes into the mirror's existing rows in a commit with its own transaction identifier,
 before any later change is merged.
 """
@@ -57,7 +57,7 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
     """
     log, mirror = read_log(work.changelog), read_log(work.mirror)
     known = known_schema(log)
-    if known is None or mirror is None or _judged(known, schema.keeping(known)) is not None:
+    if known is None or mirror is None or _followed(known, schema) is not None:
         return False
     return all(
         column in mirror.columns
@@ -73,7 +73,7 @@ def _column_app(work: TableWork, column: str) -> str:
 def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version.
 
-    A column that was left out after the tables were made stays in them, and is in the version that is returned.
+    A column that was left out or dropped after the tables were made stays in them, and is in the version that is returned.
 
     Raises:
         SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
@@ -82,12 +82,10 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     known = known_schema(log)
     if log is None or known is None:
         return schema
-    schema = schema.keeping(known)
     _add_own_columns(work, log)
-    evolution = _judged(known, schema)
-    newest = known if evolution is None else schema
-    added = added_columns(log)
-    if evolution is not None:
+    newest, added = known, added_columns(log)
+    if (followed := _followed(known, schema)) is not None:
+        evolution, newest = followed
         check_names(newest)
         fresh = [column.name for column in evolution.added]
         added = {**added, **default_values(newest, fresh)}
@@ -102,12 +100,14 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     return newest
 
 
-def _judged(known: TableSchema, other: TableSchema) -> Evolution | None:
-    """What leads from the tables' version to another one; None if that is not newer or asks for nothing.
+def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, TableSchema] | None:
+    """What leads from the tables' version to another one, and what the tables hold then; None if that is not newer or asks for
+    nothing.
 
     Raises:
         SchemaMismatchError: The way there cannot be followed.
     """
+    other = schema.keeping(known)
     if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
         return None
     evolution = judge(known, other)
@@ -117,7 +117,9 @@ def _judged(known: TableSchema, other: TableSchema) -> Evolution | None:
             hint=f"`redolake table resnapshot {known.table.argument} --fresh` puts it into new Delta tables, and the old ones aside.",
             table=known.table,
         )
-    return evolution if evolution.is_new_version else None
+    if not evolution.is_new_version:
+        return None
+    return evolution, evolution.followed(known, schema).keeping(known)
 
 
 def _add_own_columns(work: TableWork, log: DeltaLog) -> None:

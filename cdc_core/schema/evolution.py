@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cdc_core.model.streams import Trouble
@@ -45,7 +45,15 @@ class RedefineColumn:
     new: Column
 
 
-Step: TypeAlias = AddColumn | RedefineColumn
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """A column is not there any more, dropped or set unused. The lake keeps it: rows that nothing changes any more keep their
+    value, rows that are written from now on have NULL."""
+
+    column: Column
+
+
+Step: TypeAlias = AddColumn | RedefineColumn | DropColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,11 @@ class Evolution:
         """The columns that were added, in order."""
         return tuple(step.column for step in self.steps if isinstance(step, AddColumn))
 
+    def followed(self, old: TableSchema, new: TableSchema) -> TableSchema:
+        """The new version as one that follows the old one: it knows what became of columns that are gone."""
+        gone = [step.column.name for step in self.steps if isinstance(step, DropColumn)]
+        return replace(new, dropped=tuple(dict.fromkeys((*old.dropped, *new.dropped, *gone))))
+
 
 def judge(old: TableSchema, new: TableSchema) -> Evolution:
     """Compare two versions of a table.
@@ -73,6 +86,9 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     Comments, indexes, grants and constraints other than the key do not matter. A column that became nullable or NOT NULL
     does not matter either, unless it is part of the key. Whether the DEFAULT of an added column can be given to existing
     rows, of which the redo says nothing, is for the lake to decide.
+
+    Columns that are gone were dropped if no column came in the same step. If one came, nothing here says whether it is a column
+    under another name.
 
     Raises:
         UnsupportedTypeError: A column of the new version has a type that is not captured.
@@ -82,13 +98,16 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     refusal = _refusal(old, new)
     if refusal is not None:
         return Evolution(refusal=refusal, trouble="unsupported_ddl")
+    names = new.column_names
+    dropped = tuple(DropColumn(column) for column in old.columns if column.name not in names)
     redefined = tuple(
         RedefineColumn(column, new.column(column.name))
         for column in old.columns
-        if _definition(column) != _definition(new.column(column.name))
+        if column.name in names and _definition(column) != _definition(new.column(column.name))
     )
-    added = tuple(AddColumn(column) for column in new.columns[len(old.columns) :])
-    steps: tuple[Step, ...] = (*redefined, *added)
+    known = old.column_names
+    added = tuple(AddColumn(column) for column in new.columns if column.name not in known)
+    steps: tuple[Step, ...] = (*dropped, *redefined, *added)
     return Evolution(steps, is_new_version=bool(steps) or _layout(old) != _layout(new))
 
 
@@ -108,17 +127,22 @@ def _refusal(old: TableSchema, new: TableSchema) -> str | None:
     if old.key != new.key:
         return f"the key changed from ({', '.join(old.key)}) to ({', '.join(new.key)})"
     names = new.column_names
+    kept = [column for column in old.columns if column.name in names]
     gone = [column.name for column in old.columns if column.name not in names]
-    if gone:
-        return f"columns were dropped, renamed or excluded: {', '.join(gone)}"
+    left_out = [name for name in gone if name in new.excluded]
+    if left_out:
+        return f"columns became invisible, virtual or excluded: {', '.join(left_out)}"
+    if gone and len(kept) < len(names):
+        return f"columns went and others came, and nothing says which is which: {', '.join(gone)}"
+    back = [name for name in old.dropped if name in names and name not in new.dropped]
+    if back:
+        return f"columns came under the names of dropped ones: {', '.join(back)}"
     retyped = [
-        column.name
-        for column in old.columns
-        if arrow_type(column) != arrow_type(new.column(column.name))
+        column.name for column in kept if arrow_type(column) != arrow_type(new.column(column.name))
     ]
     if retyped:
         return f"columns changed their type: {', '.join(retyped)}"
-    if names[: len(old.columns)] != old.column_names:
+    if list(names[: len(kept)]) != [column.name for column in kept]:
         return "columns changed their order"
     return None
 
@@ -129,7 +153,7 @@ def _definition(column: Column) -> tuple[object, ...]:
 
 def _layout(schema: TableSchema) -> tuple[object, ...]:
     """What else decoding depends on: which columns a row holds, and which of them are passed over."""
-    return schema.stored, frozenset(schema.excluded)
+    return schema.stored, frozenset(schema.excluded), schema.dropped
 
 
 def removes_rows(ddl: str) -> bool:

@@ -66,6 +66,9 @@ class TableSchema:
     (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and ``ncharset`` are the database's
     character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
 
+    ``dropped`` names the columns that were dropped since the table's Delta tables were begun. These keep them, so that no new column
+    can have such a name. No part of Oracle's definition either.
+
     ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
     definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
     (``columns_mask``), by name.
@@ -82,6 +85,7 @@ class TableSchema:
     ncharset: str = ""
     segments: tuple[int, ...] = field(default=(), compare=False)
     masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    dropped: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -115,16 +119,23 @@ class TableSchema:
         columns = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=columns, excluded=(*self.excluded, *fresh))
 
+    def in_oracle(self) -> TableSchema:
+        """The version without the columns that the Delta tables keep and Oracle does not have any more."""
+        if not self.dropped:
+            return self
+        columns = tuple(column for column in self.columns if column.name not in self.dropped)
+        return replace(self, columns=columns)
+
     def keeping(self, earlier: TableSchema) -> TableSchema:
         """The version with the columns that ``earlier`` has and this one leaves out, each in its old place.
 
-        Delta tables keep a column that was left out later: it is NULL from then on.
+        Delta tables keep a column that was left out or dropped later: it is NULL from then on.
         """
         names = set(self.column_names)
         kept = [
             column
             for column in earlier.columns
-            if column.name in names or column.name in self.excluded
+            if column.name in names or column.name in self.excluded or column.name in self.dropped
         ]
         if all(column.name in names for column in kept):
             return self
@@ -153,4 +164,5 @@ class TableSchema:
             ncharset=data.get("ncharset", ""),
             segments=tuple(data.get("segments", ())),
             masked=tuple((name, mask) for name, mask in data.get("masked", ())),
+            dropped=tuple(data.get("dropped", ())),
         )

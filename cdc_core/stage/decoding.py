@@ -136,8 +136,8 @@ class ChangeDecoder:
         return pc.if_else(is_plain, safe, pa.scalar(None, text.type))
 
     def _versions(self) -> tuple[TableSchema, ...]:
-        known = {version.scn_from: version for version in (*self.earlier, self.schema)}
-        return tuple(known[scn].without(self.excluded) for scn in sorted(known))
+        known = {version.scn_from: version for version in (self.schema, *self.earlier)}
+        return tuple(known[scn].without(self.excluded).in_oracle() for scn in sorted(known))
 
     def _decoded(
         self, batch: pa.RecordBatch, version: TableSchema, target: pa.Schema
@@ -176,12 +176,17 @@ class ChangeDecoder:
             "_cdc_before_absent": _before_absent(
                 decoded, version, self.schema.without(self.excluded)
             ),
-            "_cdc_columns": pa.repeat(pa.scalar(len(version.columns), pa.int32()), rows),
+            "_cdc_columns": pa.repeat(pa.scalar(self._columns_at(version), pa.int32()), rows),
             "before": before,
             "after": after,
         }
         arrays = [columns[field.name].cast(field.type) for field in target]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+    def _columns_at(self, version: TableSchema) -> int:
+        """How many of the Delta tables' columns the table had had in a version: those behind them came later."""
+        had = {*version.column_names, *version.dropped}
+        return max(at for at, name in enumerate(self.schema.column_names, 1) if name in had)
 
     def _refuse(self, batch: pa.RecordBatch, version: TableSchema) -> None:
         """Stop at the first row that is neither a plain, executable change nor one whose names the version knows."""
@@ -256,8 +261,9 @@ class ChangeDecoder:
 def _with_later_columns(
     absent: pa.ListArray, version: TableSchema, newest: TableSchema
 ) -> pa.ListArray:
-    """The absent columns of rows of a version, and those that the table got later."""
-    later = [name for name in newest.column_names if name not in version.column_names]
+    """The absent columns of rows of a version, and those that the table got later. One that was dropped before is NULL."""
+    had = {*version.column_names, *version.dropped}
+    later = [name for name in newest.column_names if name not in had]
     if not later:
         return absent
     return pa.array([[*names, *later] for names in absent.to_pylist()], absent.type)

@@ -33,8 +33,8 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
 """Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
 
 ``_cdc_absent`` and ``_cdc_before_absent`` name the columns that ``after`` and ``before`` do not carry, which is not the same as
-NULL. ``_cdc_columns`` is the number of user columns that the table had when the row was written: columns that were added later are
-not in the row, and Oracle gives them their default; a column that was there and that an insert does not list is NULL."""
+NULL. ``_cdc_columns`` is the number of the change log's user columns that the table had, or had had, when the row was written: columns
+that were added later are not in the row, and Oracle gives them their default; a column that was there and that an insert does not list is NULL."""
 
 
 def change_schema(schema: TableSchema) -> pa.Schema:

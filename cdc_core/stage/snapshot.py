@@ -18,7 +18,7 @@ BATCH_ROWS = 50_000
 
 class ChunkRows:
     """The rows of a chunk with all columns of ``schema``: columns that were added after it was read (as ``own``) have their default,
-    those that are left out now are NULL."""
+    those that are left out now, or were dropped, are NULL."""
 
     def __init__(self, paths: Sequence[str], own: TableSchema, schema: TableSchema) -> None:
         self._paths = paths
@@ -71,7 +71,7 @@ class ChunkRows:
         if field.name in self._own.column_names:
             return batch[field.name].cast(field.type)
         default = None
-        if field.name not in self._own.excluded:
+        if field.name not in (*self._own.excluded, *self._schema.dropped):
             default = default_scalar(self._schema.column(field.name))
         if default is None:
             return pa.nulls(batch.num_rows, field.type)

@@ -71,7 +71,7 @@ CHANGE: Mapping[str, str] = {
     "_cdc_snapshot": "Snapshot and chunk for rows that a chunk wrote (`r`, and `d` for rows that a chunk found gone); NULL for changes from redo.",
     "_cdc_absent": "Columns that the change does not carry in `after` (for `d` in `before`): unknown, not NULL. Usually empty.",
     "_cdc_before_absent": "Columns that the change does not carry in `before`: unknown, not NULL.",
-    "_cdc_columns": "Number of user columns when the row was written, so that a column added later differs from NULL.",
+    "_cdc_columns": "Number of the change log's user columns that the table had, or had had, when the row was written, so that a column added later differs from NULL.",
 }
 WINDOW_MANIFEST: Mapping[str, str] = {
     "source": "Name of the source.",

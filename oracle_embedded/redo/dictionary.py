@@ -62,8 +62,10 @@ def resolve(
 
 
 def _numbered(table: TableVersion) -> TableVersion:
-    """The table with ``COL n`` for names, numbered by the order of its columns when the row was written."""
-    names = {column.name: f"COL {at}" for at, column in enumerate(table.columns, 1)}
+    """The table with ``COL n`` for names, numbered by the places of its columns in the row when that was written."""
+    names = {
+        column.name: f"COL {column.segment_id or at}" for at, column in enumerate(table.columns, 1)
+    }
     return replace(
         table,
         columns=tuple(replace(column, name=names[column.name]) for column in table.columns),

@@ -114,6 +114,64 @@ def test_added_columns_are_followed(
         assert caught.value.hint
 
 
+def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    columns: type[Columns],
+    changelog: Callable[[TableSchema], list[Row]],
+) -> None:
+    """Rows of three layouts in one window: before a column with a default came, with it, and after another one went."""
+    lake = open_lake()
+    tx = source.begin()
+    ids = {i: tx.insert(row(i, f"name {i}")) for i in range(1, 6)}
+    tx.commit()
+    first = source.schema
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+
+    tx = source.begin()
+    tx.update(ids[1], {"NAME": "its last name"})
+    old = tx.insert(row(10))
+    tx.commit()
+    added = dataclasses.replace(
+        _with(first, columns.number("COUNT", 9, 0, default="7")), scn_from=source.tick()
+    )
+    changes = [SchemaChange(added.scn_from, source.next_ordinal(), "alter table …", added)]
+    without = tuple(column for column in added.columns if column.name != "NAME")
+    dropped = dataclasses.replace(added, columns=without, scn_from=source.tick(), dropped=("NAME",))
+    changes += [SchemaChange(dropped.scn_from, source.next_ordinal(), "alter table …", dropped)]
+    source.schema = dropped
+    for image in (*source.rows.values(), *(i for s in source.states.values() for i in s.values())):
+        image.pop("NAME")
+        image["COUNT"] = 7
+    tx = source.begin()
+    tx.update(ids[2], {"AMOUNT": Decimal("2.00")})
+    tx.update(old, {"COUNT": 8})
+    tx.update(ids[3], {"ID": 30})
+    tx.delete(ids[4])
+    tx.insert({**row(11), "COUNT": 1}, columns=["ID", "AMOUNT", "COUNT"])
+    tx.commit()
+    window = source.cut(*changes)
+    for change in changes:
+        lake.prepare_schema(change)
+    window.apply(lake, earlier=[first, added, dropped])
+
+    held = dropped.keeping(added)
+    assert mirror(dropped) == source.state(window.scn_high)
+    names = {one["ID"]: one["NAME"] for one in mirror(held)}
+    assert names == {1: "its last name", 2: None, 5: "name 5", 10: None, 11: None, 30: None}
+    written = {one["_cdc_columns"] for one in changelog(held)}
+    assert written == {len(first.columns), len(held.columns)}
+    assert window.replay(lake).skipped
+    before = mirror(held, hidden=True)
+    lake.rebuild_mirror(dropped.table, dropped)
+    assert mirror(held, hidden=True) == before
+    source.chunk(snapshot="s2").apply(lake)
+    assert {one["NAME"] for one in mirror(held)} == {None}
+
+
 def test_nothing_is_prepared_before_the_first_snapshot(
     open_lake: Callable[..., Lake], source: Source
 ) -> None:

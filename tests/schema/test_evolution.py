@@ -10,6 +10,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.evolution import (
     AddColumn,
+    DropColumn,
     RedefineColumn,
     concerns_partitions,
     held_by,
@@ -59,6 +60,25 @@ def test_a_longer_text_column_is_a_new_version_without_work_for_the_lake() -> No
     assert not evolution.added
 
 
+def test_a_dropped_column_is_kept_by_the_lake_and_its_name_stays_taken() -> None:
+    new = changed(columns=(ID,), stored=("ID",))
+    evolution = judge(OLD, new)
+    assert evolution.steps == (DropColumn(NAME),)
+    followed = evolution.followed(OLD, new)
+    assert (followed.column_names, followed.dropped) == (("ID",), ("NAME",))
+    held = followed.keeping(OLD)
+    assert held.column_names == ("ID", "NAME")
+    assert held.in_oracle().column_names == ("ID",)
+    assert TableSchema.from_json(followed.as_json()).dropped == ("NAME",)
+    later = replace(followed, scn_from=Scn(3), columns=(ID, NOTE))
+    assert judge(followed, later).followed(followed, replace(later, dropped=())).dropped == ("NAME",)  # fmt: skip
+    assert later.keeping(held).column_names == ("ID", "NAME", "NOTE")
+    again = replace(OLD, scn_from=Scn(4))
+    for known in (followed, held):
+        assert "names of dropped ones: NAME" in (judge(known, again.keeping(known)).refusal or "")
+    assert held_by([OLD, followed, later]) == later.keeping(held)
+
+
 @pytest.mark.parametrize(
     "new",
     [
@@ -77,12 +97,13 @@ def test_what_rows_hold_is_a_new_version_even_if_no_captured_column_changed(
     ("new", "reason"),
     [
         pytest.param(
-            changed(columns=(ID,)), "dropped, renamed or excluded: NAME", id="drop-column"
+            changed(columns=(ID,), excluded=("NAME",)), "invisible, virtual", id="left-out"
         ),
         pytest.param(
-            changed(columns=(ID, replace(NAME, name="N2"))),
-            "renamed or excluded: NAME",
-            id="rename-column",
+            changed(columns=(ID, NOTE)), "nothing says which is which: NAME", id="one-for-another"
+        ),
+        pytest.param(
+            changed(columns=(ID, NOTE, replace(NAME, name="N2"))), "others came", id="two-for-one"
         ),
         pytest.param(
             changed(columns=(replace(ID, precision=30), NAME)), "type: ID", id="other-delta-type"

@@ -109,7 +109,8 @@ class Source:
         for name in names:
             position = self.record(name).mirror_scn
             assert position is not None, name
-            assert self.lake.image(table_id(name)) == self.oracle_rows(name, position), name
+            found = self.lake.image(table_id(name), of_oracle=True)
+            assert found == self.oracle_rows(name, position), name
 
     def check_current(self, *names: str) -> None:
         """Every named table has the last window (a snapshot may be ahead of it), and equals Oracle there."""

@@ -84,10 +84,12 @@ class MemoryLake:
         """Let the next calls for the table raise."""
         self.failures[table] += [error] * times
 
-    def image(self, table: TableId) -> list[tuple[Any, ...]]:
-        """The mirror's rows as sorted tuples of all columns, in the table's order."""
+    def image(self, table: TableId, *, of_oracle: bool = False) -> list[tuple[Any, ...]]:
+        """The mirror's rows as sorted tuples of all columns, in the table's order; ``of_oracle``: without those that Oracle
+        does not have any more."""
         found = self.tables[table]
-        names = found.schema.column_names if found.schema else ()
+        schema = found.schema.in_oracle() if found.schema and of_oracle else found.schema
+        names = schema.column_names if schema else ()
         rows = [tuple(values.get(name) for name in names) for values, _, _ in found.rows.values()]
         return sorted(rows, key=repr)
 
@@ -353,13 +355,14 @@ def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
     known = found.schema
     if known is None:
         return schema
-    schema = schema.keeping(known)
-    if schema.scn_from <= known.scn_from and set(schema.column_names) <= set(known.column_names):
+    other = schema.keeping(known)
+    if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
         return known
-    evolution = judge(known, schema)
+    evolution = judge(known, other)
     if evolution.refusal is not None:
         raise SchemaMismatchError(evolution.refusal, table=known.table)
-    return schema if evolution.is_new_version else known
+    followed = evolution.followed(known, schema).keeping(known)
+    return followed if evolution.is_new_version else known
 
 
 def _committed_rows(

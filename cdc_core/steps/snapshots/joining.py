@@ -82,8 +82,11 @@ def join_tables(
                     session, ctx.config.table(table), scn=start.snapshot_scn, before=before[table]
                 )
                 schema = with_segments(session, schema)
-                if fresh or not _fits(ctx, schema):
+                followed = None if fresh else _following(ctx, schema)
+                if followed is None:
                     record = replace(record, generation=record.generation + 1)
+                else:
+                    schema = followed
                 ctx.store.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
                 joined.append(record)
                 ctx.reported(
@@ -174,12 +177,15 @@ def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) 
     return replace(record, read_again=(*others, because))
 
 
-def _fits(ctx: Context, schema: TableSchema) -> bool:
-    """Can the Delta tables that the table may have hold what it is now?"""
+def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
+    """The definition as the Delta tables that the table may have can follow it; None if they cannot hold it."""
     held = held_by(
         [version.schema for version in ctx.store.schema_versions(ctx.source, schema.table)]
     )
-    return held is None or judge(held, schema.keeping(held)).refusal is None
+    if held is None:
+        return schema
+    evolution = judge(held, schema.keeping(held))
+    return None if evolution.refusal is not None else evolution.followed(held, schema)
 
 
 def _at(ctx: Context, record: TableRecord, scn: Scn) -> TableRecord:
@@ -199,6 +205,8 @@ def _plan_chunks(ctx: Context, session: OracleSession, record: TableRecord) -> l
     before = ctx.store.schema_at(ctx.source, record.table, scn)
     schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
     schema = knowing(with_segments(session, schema), before.segments if before else ())
+    if before is not None:
+        schema = judge(before, schema).followed(before, schema)
     ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
     chunks = [
         ChunkRecord(

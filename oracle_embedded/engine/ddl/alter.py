@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,9 @@ from oracle_embedded.engine.run.constraints import (
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import Constraint, TableDef
 
-_COLUMNS = frozenset({"add column", "modify column", "drop column", "rename column"})
+_COLUMNS = frozenset(
+    {"add column", "modify column", "drop column", "set unused", "drop unused", "rename column"}
+)
 _STRUCTURAL = _COLUMNS | {"add constraint"} | MOVING
 
 
@@ -62,7 +65,12 @@ def _apply(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:
         case "modify column":
             return _modify_column(run, table, argument)
         case "drop column":
-            return _drop_columns(run, table, argument)
+            # What was set unused goes with it. Source: SQL Language Reference 19c, ALTER TABLE, "DROP COLUMN".
+            return replace(_drop_columns(run, table, argument), unused=())
+        case "set unused":
+            return _set_unused(run, table, argument)
+        case "drop unused":
+            return replace(table, unused=())
         case "rename column":
             return _rename_column(table, *argument)
         case "add constraint":
@@ -173,6 +181,18 @@ def _drop_columns(run: DdlRun, table: TableDef, names: tuple[str, ...]) -> Table
             ),
         )
     return table
+
+
+def _set_unused(run: DdlRun, table: TableDef, names: tuple[str, ...]) -> TableDef:
+    """The columns go from the table, under names of the system's; its rows hold them still."""
+    left = _drop_columns(run, table, names)
+    gone = [column for column in table.columns if column.internal_id not in left.by_id]
+    day = time.strftime("%y%m%d%H:%M:%S", time.gmtime(run.now))
+    hidden = tuple(
+        replace(column, name=f"SYS_C{table.segment_ids[column.internal_id]:05d}_{day}$")
+        for column in gone
+    )
+    return replace(left, unused=(*table.unused, *hidden))
 
 
 def _rename_column(table: TableDef, old: str, new: str) -> TableDef:

@@ -86,7 +86,8 @@ _COLUMN_NAMES = (
 _HIDDEN_NAMES = " HIDDEN_COLUMN:v3 VIRTUAL_COLUMN:v3 SEGMENT_COLUMN_ID:n INTERNAL_COLUMN_ID:n QUALIFIED_COL_NAME:v4000 USER_GENERATED:v3 COLLATION:v100"
 
 
-def _column(owner: str, table: str, position: int, column: ColumnDef) -> Row:
+def _column(owner: str, table: str, position: int | None, place: int, column: ColumnDef) -> Row:
+    """``position`` is None for a column that is unused, and hidden therefore; ``place`` is the one in the rows."""
     kind = column.type
     text = kind.family == "text"
     scale = kind.scale
@@ -102,9 +103,9 @@ def _column(owner: str, table: str, position: int, column: ColumnDef) -> Row:
         "CHAR_COL_DECL_LENGTH": _declared(kind), "CHAR_LENGTH": kind.char_length if text else 0,
         "CHAR_USED": kind.char_used if text and kind.data_type() != "LONG" else None,
         "DEFAULT_ON_NULL": "YES" if column.identity == "BY DEFAULT ON NULL" else "NO",
-        "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "NO", "VIRTUAL_COLUMN": "NO",
-        "SEGMENT_COLUMN_ID": position, "INTERNAL_COLUMN_ID": column.internal_id, "QUALIFIED_COL_NAME": column.name,
-        "USER_GENERATED": "YES", "COLLATION": "USING_NLS_COMP" if text else None,
+        "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "YES" if position is None else "NO", "VIRTUAL_COLUMN": "NO",
+        "SEGMENT_COLUMN_ID": place, "INTERNAL_COLUMN_ID": place, "QUALIFIED_COL_NAME": column.name,
+        "USER_GENERATED": "NO" if position is None else "YES", "COLLATION": "USING_NLS_COMP" if text else None,
     }  # fmt: skip
 
 
@@ -116,10 +117,20 @@ def _columns(view: View) -> Iterator[Row]:
     for item in view.definitions():
         if isinstance(item, TableDef):
             for position, column in enumerate(item.columns, 1):
-                yield _column(item.owner, item.name, position, column)
+                place = item.segment_ids[column.internal_id]
+                yield _column(item.owner, item.name, position, place, column)
         elif isinstance(item, ViewDef):
             for position, found in enumerate(_view_columns(view, item), 1):
-                yield _column(item.owner, item.name, position, found)
+                yield _column(item.owner, item.name, position, position, found)
+
+
+def _all_columns(view: View) -> Iterator[Row]:
+    """The columns, and those that are unused."""
+    yield from _columns(view)
+    for table in _tables(view):
+        for column in table.unused:
+            place = table.segment_ids[column.internal_id]
+            yield _column(table.owner, table.name, None, place, column)
 
 
 def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:
@@ -141,7 +152,7 @@ def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:
 
 
 VIEWS.family("TAB_COLUMNS", _COLUMN_NAMES, object_name="TABLE_NAME")(_columns)
-VIEWS.family("TAB_COLS", _COLUMN_NAMES + _HIDDEN_NAMES, object_name="TABLE_NAME")(_columns)
+VIEWS.family("TAB_COLS", _COLUMN_NAMES + _HIDDEN_NAMES, object_name="TABLE_NAME")(_all_columns)
 
 
 @VIEWS.family(

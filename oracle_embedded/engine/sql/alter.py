@@ -169,7 +169,9 @@ def _read_actions(stream: TokenStream) -> list[tuple[str, object]]:
     if stream.take_word("SET", "UNUSED"):
         stream.take_word("COLUMN")
         names = stream.names() if stream.is_op("(") else (stream.identifier(),)
-        return [("drop column", names)]
+        stream.take_word("CASCADE", "CONSTRAINTS")
+        stream.take_word("ONLINE")
+        return [("set unused", names)]
     state = read_state(stream)
     if state is not None:
         return [("constraint state", (_read_constraint(stream), state))]
@@ -245,7 +247,7 @@ def _read_removal(stream: TokenStream) -> list[tuple[str, object]]:
         stream.take_word("CASCADE")
         return [("drop constraint", name)]
     if stream.take_word("UNUSED", "COLUMNS"):
-        return [("nothing", None)]
+        return [("drop unused", None)]
     if stream.take_word("COLUMN"):
         names: tuple[str, ...] = (stream.identifier(),)
     elif stream.is_op("("):

@@ -118,7 +118,8 @@ class LogGroup:
 class TableDef:
     """One version of a table; ``column_version`` counts the DDLs that changed its columns.
 
-    One that is index-organized lives in the index of its primary key.
+    One that is index-organized lives in the index of its primary key. ``unused`` are columns that SET UNUSED took out of the table
+    and that its rows hold still.
     """
 
     object_id: int
@@ -141,6 +142,7 @@ class TableDef:
     partitioning: Partitioning | None = None
     is_index_organized: bool = False
     has_row_movement: bool = False
+    unused: tuple[ColumnDef, ...] = ()
 
     @cached_property
     def by_name(self) -> dict[str, ColumnDef]:
@@ -156,6 +158,12 @@ class TableDef:
     def ids(self) -> tuple[int, ...]:
         """Internal ids in column order."""
         return tuple(column.internal_id for column in self.columns)
+
+    @cached_property
+    def segment_ids(self) -> dict[int, int]:
+        """The place of each column in the rows, from 1, by internal id: new columns stand behind all others, unused ones stay."""
+        stored = sorted((*self.ids, *(column.internal_id for column in self.unused)))
+        return {internal_id: place for place, internal_id in enumerate(stored, 1)}
 
     @cached_property
     def storage(self) -> str:
@@ -205,7 +213,10 @@ class TableDef:
             self.column_version,
             self.owner,
             self.name,
-            tuple(column.stored for column in self.columns),
+            tuple(
+                replace(column.stored, segment_id=self.segment_ids[column.internal_id])
+                for column in self.columns
+            ),
             tuple(self.by_id[internal_id].name for internal_id in key.columns) if key else (),
             "ALL COLUMN LOGGING" in kinds,
             "PRIMARY KEY LOGGING" in kinds,

@@ -1,0 +1,190 @@
+"""Columns that go while changes are captured, through the driver: rows of several layouts, before, inside and after a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oracle_embedded.redo import Wart
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+T = table_id("T")
+DROP = "ALTER TABLE T DROP COLUMN B"
+UNUSED = "ALTER TABLE T SET UNUSED COLUMN B"
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    """T has columns in front of, between and behind those that go; rows from before a DDL have no names."""
+    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
+        running.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), C NUMBER(9,1), D DATE)",
+            *(
+                f"INSERT INTO T VALUES ({key}, 'a{key}', 'b{key}', {key}.5, DATE '2026-01-0{key}')"
+                for key in range(1, 6)
+            ),
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "T") as opened:
+        opened.run()
+        yield opened
+
+
+def before(oracle: Oracle) -> None:
+    oracle.run(
+        "INSERT INTO T VALUES (6, 'a6', 'b6', 6.5, NULL)",
+        "UPDATE T SET A = 'changed', B = 'last' WHERE ID = 1",
+        "UPDATE T SET ID = 20 WHERE ID = 2",
+        "DELETE FROM T WHERE ID = 3",
+    )
+
+
+def after(oracle: Oracle) -> None:
+    oracle.run(
+        "INSERT INTO T (ID, A, D) VALUES (7, 'a7', DATE '2026-02-07')",
+        "UPDATE T SET A = 'after' WHERE ID = 4",
+        "UPDATE T SET ID = 60, D = DATE '2026-02-06' WHERE ID = 6",
+        "DELETE FROM T WHERE ID = 5",
+    )
+
+
+def kept(source: Source, column: str) -> dict[int, object]:
+    """The mirror's values of a column by key."""
+    rows = source.lake.tables[T].rows
+    return {key[0]: values.get(column) for key, (values, _, _) in rows.items()}
+
+
+@pytest.mark.parametrize(
+    ("statements", "gone", "cut"),
+    [
+        pytest.param([DROP], {"B"}, "", id="drop"),
+        pytest.param([DROP], {"B"}, "in-front", id="drop-behind-a-window"),
+        pytest.param([DROP], {"B"}, "behind", id="drop-in-front-of-a-window"),
+        pytest.param(["ALTER TABLE T DROP (B, C)"], {"B", "C"}, "", id="drop-two"),
+        pytest.param([UNUSED], {"B"}, "", id="set-unused"),
+        pytest.param([UNUSED, "ALTER TABLE T DROP UNUSED COLUMNS"], {"B"}, "", id="drop-unused"),
+        pytest.param([UNUSED, "ALTER TABLE T DROP COLUMN C"], {"B", "C"}, "", id="drop-both"),
+        pytest.param([DROP, "ALTER TABLE T ADD (B2 VARCHAR2(9))"], {"B"}, "", id="drop-and-add"),
+        pytest.param([DROP], {"B"}, "named", id="rows-with-names"),
+    ],
+)
+def test_a_column_that_goes_is_followed(
+    oracle: Oracle, source: Source, statements: list[str], gone: set[str], cut: str
+) -> None:
+    """Rows that nothing changes any more keep what they had, all others have NULL."""
+    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=cut != "named")
+    before(oracle)
+    if cut == "in-front":
+        source.windows()
+    for statement in statements:
+        oracle.run(statement)
+    if cut == "behind":
+        source.windows()
+    after(oracle)
+    source.windows()
+    record = source.record("T")
+    assert (record.state, record.generation) == ("ready", 1), record.reason
+    source.check_current("T")
+    schema = source.lake.tables[T].schema
+    assert schema is not None
+    assert schema.column_names[:5] == ("ID", "A", "B", "C", "D"), "each stays in its place"
+    assert set(schema.dropped) == gone
+    assert kept(source, "B") == {1: "last", 20: "b2", 4: None, 60: None, 7: None}
+    changes = source.lake.tables[T].changes
+    for change in changes[-4:]:
+        for image in (change["before"], change["after"]):
+            assert image is None or image["B"] is None
+        assert "B" not in change["_cdc_absent"]
+
+
+def test_transactions_that_are_open_over_the_ddl_of_another_table_and_late_redo(
+    oracle: Oracle, source: Source
+) -> None:
+    """Redo from before the DDL comes with a window behind it: its transaction held rows in a strand while another committed."""
+    oracle.run("CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY)")
+    with oracle.owner() as slow:
+        slow.cursor().execute("INSERT INTO T VALUES (8, 'a8', 'b8', 8, NULL)")
+        oracle.run("INSERT INTO OTHER VALUES (1)")
+        source.windows()
+        slow.commit()
+    oracle.run("ALTER TABLE T DROP COLUMN B")
+    after(oracle)
+    source.windows()
+    source.check_current("T")
+    assert kept(source, "B")[8] == "b8"
+
+
+def test_columns_that_came_and_went_and_what_came_behind_them(
+    oracle: Oracle, source: Source
+) -> None:
+    """A dropped column's place stays taken: which columns a row had does not depend on how many there are."""
+    oracle.run("ALTER TABLE T ADD (E VARCHAR2(9))")
+    oracle.run("INSERT INTO T (ID, E) VALUES (8, 'e')")
+    oracle.run("ALTER TABLE T DROP COLUMN E")
+    oracle.run("INSERT INTO T (ID) VALUES (9)")
+    oracle.run("ALTER TABLE T ADD (F VARCHAR2(9))")
+    oracle.run("INSERT INTO T (ID, F) VALUES (10, 'f')")
+    source.windows()
+    widths = [change["_cdc_columns"] for change in source.lake.tables[T].changes]
+    assert widths == [6, 6, 7]
+    assert kept(source, "E") == {**dict.fromkeys(range(1, 6)), 8: "e", 9: None, 10: None}
+    source.check_current("T")
+
+
+def test_a_name_that_comes_back_is_another_column(oracle: Oracle, source: Source) -> None:
+    """The Delta tables have the dropped one under it; a snapshot into new ones takes the new one in."""
+    oracle.run("ALTER TABLE T DROP COLUMN B")
+    after(oracle)
+    oracle.run("ALTER TABLE T ADD (B VARCHAR2(20))")
+    oracle.run("UPDATE T SET B = 'new' WHERE ID = 1")
+    source.windows()
+    record = source.record("T")
+    assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
+    assert "names of dropped ones: B" in (record.reason or "")
+    assert kept(source, "B")[1] == "b1", "what came before it was taken"
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    assert source.record("T").generation == 2
+    source.check_current("T")
+
+
+def test_a_new_snapshot_reads_rows_as_they_are(oracle: Oracle, source: Source) -> None:
+    """Into the same Delta tables, also where the column went while nobody read the table."""
+    oracle.run("ALTER TABLE T DROP COLUMN B")
+    after(oracle)
+    source.windows()
+    oracle.run("TRUNCATE TABLE T")
+    oracle.run("ALTER TABLE T DROP COLUMN C")
+    oracle.run("INSERT INTO T (ID) VALUES (1)")
+    source.windows()
+    assert source.record("T").trouble == "truncate"
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    oracle.run("INSERT INTO T (ID) VALUES (2)")
+    source.windows()
+    assert source.record("T").generation == 1
+    source.check_current("T")
+    schema = source.lake.tables[T].schema
+    assert schema is not None
+    assert schema.dropped == ("B", "C")
+    versions = source.pipeline._ctx.store.schema_versions("src", T)
+    assert versions[-1].schema.dropped == ("B", "C")
+
+
+def test_a_column_of_the_key_that_goes_stops_the_table(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE K (ID NUMBER(9) PRIMARY KEY, X NUMBER(9) NOT NULL)")
+    oracle.run("CREATE UNIQUE INDEX KX ON K (X)")
+    with source_of(oracle, tmp_path, "K") as source:
+        source.run()
+        oracle.run("ALTER TABLE K DROP COLUMN ID")
+        source.windows()
+        record = source.record("K")
+        assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
+        assert "the key changed" in (record.reason or "")
