@@ -144,7 +144,7 @@ def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
     changes += [SchemaChange(dropped.scn_from, source.next_ordinal(), "alter table …", dropped)]
     source.schema = dropped
     for image in (*source.rows.values(), *(i for s in source.states.values() for i in s.values())):
-        image.pop("NAME")
+        image.pop("NAME", None)
         image["COUNT"] = 7
     tx = source.begin()
     tx.update(ids[2], {"AMOUNT": Decimal("2.00")})
