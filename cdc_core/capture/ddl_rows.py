@@ -17,7 +17,13 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
-from cdc_core.schema.evolution import judge, moves_rows, removes_rows, removes_table
+from cdc_core.schema.evolution import (
+    judge,
+    knowing_rename,
+    moves_rows,
+    removes_rows,
+    removes_table,
+)
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -99,6 +105,7 @@ def _followed(
         return _end(row, trouble, error.message)
     # A column that was left out so far joins with a snapshot only: nothing else knows its values.
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
+    new = knowing_rename(old, new, row.text)
     evolution = judge(old, new)
     if evolution.refusal is not None:
         return _end(row, evolution.trouble, evolution.refusal)

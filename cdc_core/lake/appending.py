@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import CommitConflictError, LakeError
-from cdc_core.lake.history import filesystem_of
+from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError
+from cdc_core.lake.history import MAPPING, filesystem_of
 
 ROW_GROUP_ROWS = 50_000
 TEXT_MAX = 32
@@ -208,6 +208,12 @@ def commit_files(
         done = found.transaction_version(txn[0])
         if done is not None and done >= txn[1]:
             raise conflict
+        if found.metadata().configuration.get(MAPPING, "none") != "none":
+            raise LakeError(
+                f"{doing}: the Delta table has other names in its files than in its schema, so appended rows would read as NULL",
+                hint=REPORT_HINT,
+                **facts,
+            )
         fence()
         found.create_write_transaction(
             actions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from cdc_core.lake.history import read_log
 from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.spark import translated
-from cdc_core.lake.tables import delta
+from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import ORDINAL
 
@@ -60,6 +61,40 @@ def ordinals_of(changelog: str, scn_high: int) -> npt.NDArray[np.int64]:
     return ordinals
 
 
-def window_sql(changelog: str, scn_high: int) -> str:
+def window_sql(changelog: str, scn_high: int, schema: TableSchema) -> str:
     """One window's rows of the change log, as a relation of SQL."""
-    return f"(SELECT * FROM {delta(changelog)} WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL)"
+    return f"(SELECT * FROM {rows_sql(changelog, schema)} WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL)"
+
+
+def rows_sql(changelog: str, schema: TableSchema) -> str:
+    """The change log's rows, as a relation of SQL: all columns under the names that they have now.
+
+    Rows from before a column was renamed have it under its old name, and NULL under the new one; later rows the other way round.
+    """
+    log = read_log(changelog) if schema.renamed else None
+    if log is None:
+        return delta(changelog)
+    names = " ".join(
+        f"WHEN {string_literal(old)} THEN {string_literal(schema.present_name(new))}"
+        for old, new in schema.renamed
+    )
+    lists = ", ".join(
+        f"TRANSFORM({column}, a -> CASE a {names} ELSE a END) AS {column}"
+        for column in ("_cdc_absent", "_cdc_before_absent")
+    )
+    images = ", ".join(
+        _image_sql(image, schema, log.fields[image]) for image in ("before", "after")
+    )
+    return (
+        f"(SELECT * EXCEPT (before, after, _cdc_absent, _cdc_before_absent), {lists}, {images} "
+        f"FROM {delta(changelog)})"
+    )
+
+
+def _image_sql(image: str, schema: TableSchema, there: Sequence[str]) -> str:
+    fields = []
+    for column in schema.column_names:
+        names = [name for name in (column, *schema.earlier_names(column)) if name in there]
+        values = ", ".join(f"{image}.{quote_name(name)}" for name in names)
+        fields.append(f"{string_literal(column)}, COALESCE({values})")
+    return f"IF({image} IS NULL, NULL, NAMED_STRUCT({', '.join(fields)})) AS {image}"

@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.errors import DuplicateKeyError
+from cdc_core.lake.changes import rows_sql
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.evolution import known_schema, settle_schema
@@ -195,26 +196,28 @@ def _without(
     with work.commit(session, "deleting what is gone", metadata, txn):
         return list(
             session.sql(
-                f"MERGE INTO {delta(work.mirror)} t USING {_of_chunk(work.changelog, name, 'd', schema.key)} s "
+                f"MERGE INTO {delta(work.mirror)} t USING {_of_chunk(delta(work.changelog), name, 'd', schema.key)} s "
                 f"ON {on} WHEN MATCHED AND t.{COMMIT_SCN} <= {scn} THEN DELETE"
             ).collect()
         )
 
 
-def _of_chunk(changelog: str, name: str, op: str, columns: Sequence[str]) -> str:
-    """What a chunk brought (``r``) or found gone (``d``), as the change log has it: a relation of SQL with some columns."""
+def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
+    """What a chunk brought (``r``) or found gone (``d``), as the change log has it: a relation of SQL with some columns. ``changes`` is
+    a relation of all."""
     image = "after" if op == "r" else "before"
     listed = ", ".join(
         f"{image}.{quote_name(column)} AS {quote_name(column)}" for column in columns
     )
-    return f"(SELECT {listed} FROM {delta(changelog)} WHERE _cdc_snapshot = {string_literal(name)} AND _cdc_op = '{op}')"
+    return f"(SELECT {listed} FROM {changes} WHERE _cdc_snapshot = {string_literal(name)} AND _cdc_op = '{op}')"
 
 
 def _holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
     """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by its own log from the
-    first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'."""
+    first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'. Not in a mirror of which a
+    column was renamed: Delta has other names in its files."""
     commits = read_commits(work.mirror)
-    if not commits or commits[0].version != 0:
+    if not commits or commits[0].version != 0 or work.require_mirror().is_mapped:
         return False
     return all(
         commit.operation == "CREATE TABLE"
@@ -337,8 +340,9 @@ def _replacing_sql(changelog: str, name: str, scn: int, schema: TableSchema) -> 
         else f"CAST(NULL AS {spark_type(kind)}) AS {quote_name(column)}"
         for column, kind in columns_of(schema)
     )
-    landed = _of_chunk(changelog, name, "r", schema.column_names)
-    gone = _of_chunk(changelog, name, "d", schema.key)
+    rows = rows_sql(changelog, schema)
+    landed = _of_chunk(rows, name, "r", schema.column_names)
+    gone = _of_chunk(rows, name, "d", schema.key)
     place = f"{scn}L AS {COMMIT_SCN}, {CHUNK_ORDINAL}L AS {ORDINAL}"
     return f"""
         WITH decided AS (

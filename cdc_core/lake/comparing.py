@@ -76,7 +76,8 @@ def of_mirror(work: TableWork, schema: TableSchema, version: int) -> MirrorCompa
         SchemaMismatchError: The mirror lacks columns of ``schema``.
         LakeError: There is no mirror.
     """
-    check_mirror(work, schema, work.require_mirror())
+    if (log := work.require_mirror()).version == version:
+        check_mirror(work, schema, log)
     rows = count_rows(work.mirror)
     wanted = BUCKETS_MAX if rows is None else -(-rows // ROWS_PER_BUCKET)
     buckets = min(BUCKETS_MAX, 1 << max(0, wanted - 1).bit_length())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cdc_core.lake.carry import carried_sql, history_origin
-from cdc_core.lake.changes import change_facts
+from cdc_core.lake.changes import change_facts, rows_sql
 from cdc_core.lake.evolution import added_columns
 from cdc_core.lake.history import read_log
 from cdc_core.lake.quarantine import QuarantineTable
@@ -76,7 +76,7 @@ def _carries(work: TableWork, session: Any, schema: TableSchema, position: int) 
 def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
     """The change log up to the mirror's position; rows written before a column was added have its default."""
     added = added_columns(read_log(work.changelog))
-    source = f"{delta(work.changelog)} WHERE _cdc_snapshot IS NOT NULL OR _cdc_window <= {position}"
+    source = f"{rows_sql(work.changelog, schema)} WHERE _cdc_snapshot IS NOT NULL OR _cdc_window <= {position}"
     if not added:
         return f"SELECT * FROM {source}"
     images = []

@@ -1,7 +1,9 @@
 """How do both Delta tables of a captured table follow its definition?
 
-Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay. Adding one takes several commits, so the
-change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
+Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay; a renamed one is renamed in the mirror, by
+Delta's column mapping, and becomes a new column of the change log, whose rows are read under the names that they have now
+(``changes.rows_sql``). delta-rs appends to the change log, and what it appends to a table with column mapping reads as NULL. Each
+takes several commits, so the change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
 it there. The default of a new column goes into the mirror's existing rows in a commit with its own transaction identifier,
 before any later change is merged.
 """
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake.defaults import default_values
-from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.history import MAPPING, DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
     SCHEMA_PROPERTY,
@@ -36,6 +38,16 @@ TIMESTAMPS = "'delta.feature.timestampNtz'"
 """The table feature of columns without a time zone. Delta adds it by itself when a table is made, and not for a later column."""
 
 
+_MAPPED = {
+    MAPPING: "name",
+    # With any table feature of readers the mapping becomes one itself (reader version 3): a reader that does not know it refuses
+    # the table. Under reader version 2 some show NULLs.
+    "delta.minReaderVersion": "3",
+    "delta.minWriterVersion": "7",
+    "delta.feature.timestampNtz": "supported",
+}
+
+
 def known_schema(log: DeltaLog | None) -> TableSchema | None:
     """The newest version of the table that the change log's properties name; None without a change log."""
     if log is None or SCHEMA_PROPERTY not in log.properties:
@@ -45,6 +57,13 @@ def known_schema(log: DeltaLog | None) -> TableSchema | None:
 
 def added_columns(log: DeltaLog | None) -> dict[str, str]:
     """Columns that were added after the table was created, with the SQL of their defaults."""
+    known = known_schema(log)
+    added = _added_as(log)
+    return {known.present_name(column): default for column, default in added.items()} if known else added  # fmt: skip
+
+
+def _added_as(log: DeltaLog | None) -> dict[str, str]:
+    """Added columns under the names that they had when they were added."""
     added: dict[str, str] = json.loads(log.properties.get(ADDED_PROPERTY, "{}")) if log else {}
     return added
 
@@ -59,10 +78,12 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
     known = known_schema(log)
     if known is None or mirror is None or _followed(known, schema) is not None:
         return False
+    if any(old in mirror.columns for old, _ in known.renamed):
+        return False
     return all(
-        column in mirror.columns
+        known.present_name(column) in mirror.columns
         and (default.startswith("CAST(NULL ") or _column_app(work, column) in mirror.transactions)
-        for column, default in added_columns(log).items()
+        for column, default in _added_as(log).items()
     )
 
 
@@ -83,7 +104,7 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     if log is None or known is None:
         return schema
     _add_own_columns(work, log)
-    newest, added = known, added_columns(log)
+    newest, added = known, _added_as(log)
     if (followed := _followed(known, schema)) is not None:
         evolution, newest = followed
         check_names(newest)
@@ -95,7 +116,7 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
             f"SET TBLPROPERTIES ({string_literal(SCHEMA_PROPERTY)} = {string_literal(json.dumps(newest.as_json()))}, "
             f"{string_literal(ADDED_PROPERTY)} = {string_literal(json.dumps(added))})",
         )
-    if added:
+    if added or newest.renamed:
         _reach(work, newest, added)
     return newest
 
@@ -131,11 +152,19 @@ def _add_own_columns(work: TableWork, log: DeltaLog) -> None:
 
 
 def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
-    """Bring both tables to ``schema``, each step only if it is not done yet."""
+    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the names that columns were added under."""
     mirror = work.require_mirror()
     kinds = dict(columns_of(schema))
-    missing = [column for column in added if column not in mirror.columns]
-    _reach_changelog(work, schema, added, missing)
+    renames, names = _renames(schema, mirror)
+    present = [schema.present_name(column) for column in added]
+    missing = [column for column in present if column not in names]
+    if missing or renames:
+        _reach_changelog(work, schema)
+    if renames and not mirror.is_mapped:
+        pairs = ", ".join(f"'{name}' = '{value}'" for name, value in _MAPPED.items())
+        _alter(work, work.mirror, f"SET TBLPROPERTIES ({pairs})")
+    for old, new in renames:
+        _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}")
     if missing:
         if any(kinds[column] == pa.timestamp("us") for column in missing):
             _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
@@ -148,21 +177,27 @@ def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
         session = work.open_session()
         with work.commit(session, "filling a new column's default", metadata, (app, 1)):
-            session.sql(f"UPDATE {delta(work.mirror)} SET {quote_name(column)} = {default}")
+            name = quote_name(schema.present_name(column))
+            session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {default}")
 
 
-def _reach_changelog(
-    work: TableWork, schema: TableSchema, added: dict[str, str], missing: list[str]
-) -> None:
-    """The change log's structs get their fields before the mirror gets its columns, and are looked at only until then."""
-    if not missing:
-        return
-    kinds = dict(columns_of(schema))
-    frame = work.open_session().sql(f"SELECT after FROM {delta(work.changelog)} LIMIT 0")
-    there = set(frame.schema["after"].dataType.names)
+def _renames(schema: TableSchema, mirror: DeltaLog) -> tuple[list[tuple[str, str]], set[str]]:
+    """What is to be renamed in the mirror still, in order, and the names that its columns have then."""
+    names, renames = set(mirror.columns), []
+    for old, new in schema.renamed:
+        if old in names:
+            renames.append((old, new))
+            names = names - {old} | {new}
+    return renames, names
+
+
+def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
+    """The change log's structs get their fields before the mirror gets its columns."""
+    kinds, log = dict(columns_of(schema)), read_log(work.changelog)
+    there = log.fields["after"] if log else ()
     fields = [
         f"{image}.{quote_name(column)} {spark_type(kinds[column])}"
-        for column in added
+        for column in kinds
         if column not in there
         for image in ("before", "after")
     ]

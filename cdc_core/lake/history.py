@@ -17,6 +17,9 @@ import pyarrow.parquet as pq
 
 from cdc_core.errors import LakeError
 
+MAPPING = "delta.columnMapping.mode"
+"""Table property: how a table's columns are found in its files."""
+
 _COMMIT = re.compile(r"(\d{20})\.json\Z")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet\Z")
 
@@ -36,12 +39,19 @@ class DeltaCommit:
 @dataclass(frozen=True, slots=True)
 class DeltaLog:
     """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the names of
-    the top-level columns to the protocol's type names (``struct`` and the like for nested ones)."""
+    the top-level columns to the protocol's type names (``struct`` and the like for nested ones), ``fields`` each struct to its
+    fields' names."""
 
     version: int
     transactions: dict[str, int]
     properties: dict[str, str]
     columns: dict[str, str]
+    fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Has the table other names in its files than in its schema (column mapping)?"""
+        return self.properties.get(MAPPING, "none") != "none"
 
 
 def read_log(path: str) -> DeltaLog | None:
@@ -75,6 +85,7 @@ def read_log(path: str) -> DeltaLog | None:
         transactions=state.transactions,
         properties=state.properties,
         columns=state.columns,
+        fields=state.fields,
     )
 
 
@@ -119,7 +130,8 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
 
 
 def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
-    """The newest version in which a mirror has not gone past ``scn``; None if the commits do not reach back so far.
+    """The newest version in which a mirror has not gone past ``scn``, with the columns that it had there; None if the commits do
+    not reach back so far.
 
     A commit's ``scn_high`` is the mirror's position after it, or the SCN of a chunk that was read ahead of the position. A
     commit that says nothing (a change of properties, OPTIMIZE, somebody else's) leaves the mirror where it was.
@@ -128,7 +140,7 @@ def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
     reached = -1
     for commit in commits:
         reached = max(reached, commit.metadata.get("scn_high", -1))
-        if 0 <= reached <= scn:
+        if 0 <= reached <= scn and commit.metadata.get("kind") != "schema":
             found = commit.version
     return found
 
@@ -153,6 +165,7 @@ class _State:
         self.transactions: dict[str, int] = {}
         self.properties: dict[str, str] = {}
         self.columns: dict[str, str] = {}
+        self.fields: dict[str, tuple[str, ...]] = {}
 
     def take(self, actions: list[dict[str, Any]]) -> None:
         for action in actions:
@@ -161,7 +174,12 @@ class _State:
             if metadata := action.get("metaData"):
                 self.properties = dict(metadata.get("configuration") or {})
                 fields = json.loads(metadata["schemaString"])["fields"]
-                self.columns = {field["name"]: _type_name(field["type"]) for field in fields}
+                self.columns = {one["name"]: _type_name(one["type"]) for one in fields}
+                self.fields = {
+                    one["name"]: tuple(part["name"] for part in one["type"]["fields"])
+                    for one in fields
+                    if _type_name(one["type"]) == "struct"
+                }
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
         with filesystem.open_input_file(name) as file:

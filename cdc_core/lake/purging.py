@@ -6,6 +6,7 @@ The column stays, and is NULL everywhere. Delta keeps the old files until VACUUM
 from __future__ import annotations
 
 from cdc_core.errors import ConfigError
+from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.tables import delta, quote_name
 from cdc_core.lake.work import TableWork
@@ -33,10 +34,13 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
     name = quote_name(column)
     with work.commit(session, "purging a column of the mirror", metadata):
         session.sql(f"UPDATE {delta(work.mirror)} SET {name} = NULL WHERE {name} IS NOT NULL")
-    if read_log(work.changelog) is None:
+    changelog = read_log(work.changelog)
+    if changelog is None:
         return [work.mirror]
-    for image in ("before", "after"):
-        field = f"{image}.{name}"
+    known = known_schema(changelog)
+    names = (column, *(known.earlier_names(column) if known else ()))
+    fields = [(image, one) for image in ("before", "after") for one in names]
+    for field in (f"{a}.{quote_name(b)}" for a, b in fields if b in changelog.fields[a]):
         with work.commit(session, "purging a column of the change log", metadata):
             session.sql(
                 f"UPDATE {delta(work.changelog)} SET {field} = NULL WHERE {field} IS NOT NULL"

@@ -49,7 +49,7 @@ def replay_window(
         )
     schema = settle_schema(work, schema)
     session = work.session_for()
-    changes = window_sql(work.changelog, manifest.window.scn_high)
+    changes = window_sql(work.changelog, manifest.window.scn_high, schema)
     count = change_facts(session, changes, schema).changes
     if count == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started, skipped=True)

@@ -200,7 +200,7 @@ class _Merging:
         }
         if self.is_late:
             sql, absent = rederived_sql(
-                work, session, window_sql(work.changelog, scn_high), schema,
+                work, session, window_sql(work.changelog, scn_high, schema), schema,
                 position=scn_high, covered_scn=self.covered_scn, is_late=True,
             )  # fmt: skip
         elif facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog))):
@@ -233,7 +233,7 @@ class _Merging:
         work, schema = self.work, self.schema
         defaults = added_columns(read_log(work.changelog))
         origin = mirror_origin(work.mirror, schema, absent)
-        own = window_sql(work.changelog, self.window.scn_high)
+        own = window_sql(work.changelog, self.window.scn_high, schema)
         rows = carried_sql(own, schema, absent, defaults, origin)
         return reduced_sql(
             f"({rows})", schema, absent=absent, defaults=defaults, has_gaps=self.has_gaps

@@ -20,6 +20,9 @@ _NO_CODE = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL
 _ROWS_LOST = re.compile(
     r"^\s*TRUNCATE\b|\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
 )
+_NO_TEXT = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'", re.DOTALL)
+_NAME = r'(?:"([^"]+)"|([^\W\d][\w$#]*))'
+_RENAMED = re.compile(rf"\bRENAME\s+COLUMN\s+{_NAME}\s+TO\s+{_NAME}", re.IGNORECASE)
 _PARTITIONS = re.compile(r"\b(?:SUB)?PARTITIONS?\b", re.IGNORECASE)
 _ROWS_MOVED = re.compile(
     r"^\s*FLASHBACK\s+TABLE\b|^\s*ALTER\s+TABLE\s+(?:[\w$#]+\s*)?(?:\.\s*[\w$#]*\s*)?\bMOVE\b|\bSHRINK\s+SPACE\b"
@@ -38,6 +41,14 @@ class AddColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """A column has another name, and keeps its place and its values."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class RedefineColumn:
     """A column has another definition whose values keep their type in Delta, such as a longer VARCHAR2."""
 
@@ -53,7 +64,7 @@ class DropColumn:
     column: Column
 
 
-Step: TypeAlias = AddColumn | RedefineColumn | DropColumn
+Step: TypeAlias = RenameColumn | DropColumn | RedefineColumn | AddColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,11 @@ class Evolution:
     def followed(self, old: TableSchema, new: TableSchema) -> TableSchema:
         """The new version as one that follows the old one: it knows what became of columns that are gone."""
         gone = [step.column.name for step in self.steps if isinstance(step, DropColumn)]
-        return replace(new, dropped=tuple(dict.fromkeys((*old.dropped, *new.dropped, *gone))))
+        return replace(
+            new,
+            dropped=tuple(dict.fromkeys((*old.dropped, *new.dropped, *gone))),
+            renamed=tuple(dict.fromkeys((*old.renamed, *new.renamed))),
+        )
 
 
 def judge(old: TableSchema, new: TableSchema) -> Evolution:
@@ -87,14 +102,23 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     does not matter either, unless it is part of the key. Whether the DEFAULT of an added column can be given to existing
     rows, of which the redo says nothing, is for the lake to decide.
 
-    Columns that are gone were dropped if no column came in the same step. If one came, nothing here says whether it is a column
-    under another name.
+    Columns that are gone were dropped if no column came in the same step. If one came, the new version must say that it is a column
+    under another name (:func:`knowing_rename`), in whose place it must stand, with its type.
 
     Raises:
         UnsupportedTypeError: A column of the new version has a type that is not captured.
     """
     if old.object_id and new.object_id and old.object_id != new.object_id:
         return Evolution(refusal="the table was dropped and created again", trouble="drop")
+    renamed = [RenameColumn(*pair) for pair in new.renamed if pair not in old.renamed]
+    renamed = [step for step in renamed if step.old in old.column_names]
+    of_key = [step.old for step in renamed if step.old in old.key]
+    if of_key:
+        return Evolution(
+            refusal=f"columns of the key were renamed: {', '.join(of_key)}",
+            trouble="unsupported_ddl",
+        )
+    old = old.under_names_of(new)
     refusal = _refusal(old, new)
     if refusal is not None:
         return Evolution(refusal=refusal, trouble="unsupported_ddl")
@@ -107,7 +131,7 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     )
     known = old.column_names
     added = tuple(AddColumn(column) for column in new.columns if column.name not in known)
-    steps: tuple[Step, ...] = (*dropped, *redefined, *added)
+    steps: tuple[Step, ...] = (*renamed, *dropped, *redefined, *added)
     return Evolution(steps, is_new_version=bool(steps) or _layout(old) != _layout(new))
 
 
@@ -134,9 +158,10 @@ def _refusal(old: TableSchema, new: TableSchema) -> str | None:
         return f"columns became invisible, virtual or excluded: {', '.join(left_out)}"
     if gone and len(kept) < len(names):
         return f"columns went and others came, and nothing says which is which: {', '.join(gone)}"
-    back = [name for name in old.dropped if name in names and name not in new.dropped]
+    taken = [*old.dropped, *(before for before, _ in old.renamed)]
+    back = [name for name in taken if name in names and name not in new.dropped]
     if back:
-        return f"columns came under the names of dropped ones: {', '.join(back)}"
+        return f"columns came under the names of dropped or renamed ones: {', '.join(back)}"
     retyped = [
         column.name for column in kept if arrow_type(column) != arrow_type(new.column(column.name))
     ]
@@ -154,6 +179,18 @@ def _definition(column: Column) -> tuple[object, ...]:
 def _layout(schema: TableSchema) -> tuple[object, ...]:
     """What else decoding depends on: which columns a row holds, and which of them are passed over."""
     return schema.stored, frozenset(schema.excluded), schema.dropped
+
+
+def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:
+    """The version that a DDL made of ``old``, with what only its text says: which column it gave another name."""
+    found = _RENAMED.search(_NO_TEXT.sub(" ", ddl))
+    if found is None:
+        return new
+    quoted, plain, quoted_now, plain_now = found.groups()
+    before, now = quoted or plain.upper(), quoted_now or plain_now.upper()
+    if before in old.excluded:
+        return new.without([now])
+    return replace(new, renamed=((before, now),)) if before in old.column_names else new
 
 
 def removes_rows(ddl: str) -> bool:

@@ -67,7 +67,8 @@ class TableSchema:
     character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
 
     ``dropped`` names the columns that were dropped since the table's Delta tables were begun. These keep them, so that no new column
-    can have such a name. No part of Oracle's definition either.
+    can have such a name. ``renamed`` are the old and new names of columns that were renamed since, in that order; the old ones stay
+    taken too, since the change log has them. No part of Oracle's definition either.
 
     ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
     definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
@@ -86,6 +87,7 @@ class TableSchema:
     segments: tuple[int, ...] = field(default=(), compare=False)
     masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     dropped: tuple[str, ...] = field(default=(), compare=False)
+    renamed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -119,6 +121,40 @@ class TableSchema:
         columns = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=columns, excluded=(*self.excluded, *fresh))
 
+    def present_name(self, name: str) -> str:
+        """What a column is called in this version that had a name before."""
+        for old, new in self.renamed:
+            name = new if name == old else name
+        return name
+
+    def earlier_names(self, name: str) -> tuple[str, ...]:
+        """The names that a column had before, newest first."""
+        names = [name]
+        for old, new in reversed(self.renamed):
+            if new == names[-1]:
+                names.append(old)
+        return tuple(names[1:])
+
+    def under_names_of(self, newer: TableSchema) -> TableSchema:
+        """The version with its columns under the names that a newer version gave them."""
+        names = {
+            old: new
+            for old in self.column_names
+            if (new := newer.present_name(old)) != old and new not in self.column_names
+        }
+        if not names:
+            return self
+        return replace(
+            self,
+            columns=tuple(
+                replace(column, name=names.get(column.name, column.name)) for column in self.columns
+            ),
+            key=tuple(names.get(name, name) for name in self.key),
+            stored=tuple(names.get(name, name) for name in self.stored),
+            dropped=tuple(names.get(name, name) for name in self.dropped),
+            renamed=newer.renamed,
+        )
+
     def in_oracle(self) -> TableSchema:
         """The version without the columns that the Delta tables keep and Oracle does not have any more."""
         if not self.dropped:
@@ -131,19 +167,20 @@ class TableSchema:
 
         Delta tables keep a column that was left out or dropped later: it is NULL from then on.
         """
-        names = set(self.column_names)
+        own, earlier = self.under_names_of(earlier), earlier.under_names_of(self)
+        names = set(own.column_names)
         kept = [
             column
             for column in earlier.columns
-            if column.name in names or column.name in self.excluded or column.name in self.dropped
+            if column.name in names or column.name in own.excluded or column.name in own.dropped
         ]
         if all(column.name in names for column in kept):
-            return self
-        fresh = [column for column in self.columns if column.name not in earlier.column_names]
-        known = {column.name: column for column in self.columns}
+            return own
+        fresh = [column for column in own.columns if column.name not in earlier.column_names]
+        known = {column.name: column for column in own.columns}
         columns = (*(known.get(column.name, column) for column in kept), *fresh)
-        left_out = [name for name in self.excluded if name not in earlier.column_names]
-        return replace(self, columns=columns, excluded=tuple(left_out))
+        left_out = [name for name in own.excluded if name not in earlier.column_names]
+        return replace(own, columns=columns, excluded=tuple(left_out))
 
     def as_json(self) -> dict[str, Any]:
         """A JSON form for the metadata store and manifests; :meth:`from_json` is its inverse."""
@@ -165,4 +202,5 @@ class TableSchema:
             segments=tuple(data.get("segments", ())),
             masked=tuple((name, mask) for name, mask in data.get("masked", ())),
             dropped=tuple(data.get("dropped", ())),
+            renamed=tuple((old, new) for old, new in data.get("renamed", ())),
         )

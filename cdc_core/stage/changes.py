@@ -145,6 +145,8 @@ class WindowChanges:
         keys = [f"{image}.{key}" for image in ("before", "after") for key in self._schema.key]
         rows = file.read_row_group(number, columns=[*_LIGHT, "_cdc_window", "_cdc_snapshot", *keys])
         start = int(self._starts[group])
+        if self._schema.renamed:
+            rows = _under_present_names(rows, self._schema)
         rows = rows.append_column("row", pa.array(np.arange(start, start + rows.num_rows)))
         own = pc.and_(
             pc.equal(rows["_cdc_window"], self._scn_high), pc.is_null(rows["_cdc_snapshot"])
@@ -191,11 +193,22 @@ class WindowChanges:
         return pa.concat_arrays(parts).take(pa.array(back))
 
     def _column(self, group: int, image: str, column: str, kind: pa.DataType) -> pa.Array:
+        """The file may be older than the column, or than its name."""
         file, number = self._groups[group]
-        rows = file.read_row_group(number, columns=[f"{image}.{column}"])
-        if image not in rows.column_names:  # the file is older than the column
+        names = (column, *self._schema.earlier_names(column))
+        rows = file.read_row_group(number, columns=[f"{image}.{name}" for name in names])
+        if image not in rows.column_names:
             return pa.nulls(file.metadata.row_group(number).num_rows, kind)
-        return pc.struct_field(rows[image].combine_chunks(), column).cast(kind)
+        values = rows[image].combine_chunks()
+        there = [name for name in names if values.type.get_field_index(name) >= 0]
+        return pc.coalesce(*(pc.struct_field(values, name).cast(kind) for name in there))
+
+
+def _under_present_names(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Changes whose absent columns have the names that these have now."""
+    names = [[schema.present_name(name) for name in one] for one in rows["_cdc_absent"].to_pylist()]
+    place = rows.schema.get_field_index("_cdc_absent")
+    return rows.set_column(place, "_cdc_absent", pa.array(names, rows["_cdc_absent"].type))
 
 
 def part_of(key: Sequence[pa.Array], parts: int) -> Rows:

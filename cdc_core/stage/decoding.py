@@ -7,7 +7,7 @@ the way out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,10 @@ class ChangeDecoder:
 
     def _versions(self) -> tuple[TableSchema, ...]:
         known = {version.scn_from: version for version in (self.schema, *self.earlier)}
-        return tuple(known[scn].without(self.excluded).in_oracle() for scn in sorted(known))
+        excluded = [*self.excluded]
+        for name in self.excluded:
+            excluded += self.schema.earlier_names(name)
+        return tuple(known[scn].without(excluded).in_oracle() for scn in sorted(known))
 
     def _decoded(
         self, batch: pa.RecordBatch, version: TableSchema, target: pa.Schema
@@ -150,6 +153,9 @@ class ChangeDecoder:
             raise self._located(error, batch) from error
         wrong = pc.not_equal(decoded.op.cast(pa.int32()), codes)
         self._stop_where(wrong, batch, "the statement is not what its operation code says")
+        named = version.under_names_of(self.schema)
+        if named is not version:
+            decoded, version = _under_names_of(decoded, self.schema), named
         rows, row_ids = batch.num_rows, _known_row_ids(batch["row_id"])
         before, after = (
             _in_columns_of(image, target.field(name).type, row_ids)
@@ -256,6 +262,29 @@ class ChangeDecoder:
             "xid": batch["xid"][row].as_py(),
             "ordinal": batch["ordinal"][row].as_py(),
         }
+
+
+def _under_names_of(decoded: Any, newest: TableSchema) -> Any:
+    """Decoded changes with their columns under the names that they have now."""
+
+    def image(values: pa.StructArray) -> pa.StructArray:
+        fields = [field.with_name(newest.present_name(field.name)) for field in values.type]
+        return pa.StructArray.from_arrays(
+            [values.field(at) for at in range(len(fields))], fields=fields, mask=values.is_null()
+        )
+
+    def names(lists: pa.ListArray) -> pa.ListArray:
+        return pa.array(
+            [[newest.present_name(name) for name in one] for one in lists.to_pylist()], lists.type
+        )
+
+    return replace(
+        decoded,
+        before=image(decoded.before),
+        after=image(decoded.after),
+        absent=names(decoded.absent),
+        before_absent=names(decoded.before_absent),
+    )
 
 
 def _with_later_columns(

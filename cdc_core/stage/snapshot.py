@@ -17,13 +17,14 @@ BATCH_ROWS = 50_000
 
 
 class ChunkRows:
-    """The rows of a chunk with all columns of ``schema``: columns that were added after it was read (as ``own``) have their default,
+    """The rows of a chunk with all columns of ``schema``, under its names: columns that were added after it was read (as ``own``) have their default,
     those that are left out now, or were dropped, are NULL."""
 
     def __init__(self, paths: Sequence[str], own: TableSchema, schema: TableSchema) -> None:
         self._paths = paths
         self._own = own
         self._schema = schema
+        self._names = {schema.present_name(name): name for name in own.column_names}
 
     def have_double_keys(self) -> bool:
         """Do two rows have one key?
@@ -53,7 +54,7 @@ class ChunkRows:
         wanted = arrow_schema(self._schema)
         if columns is not None:
             wanted = pa.schema([wanted.field(name) for name in columns])
-        own = [name for name in wanted.names if name in self._own.column_names]
+        own = [self._names[name] for name in wanted.names if name in self._names]
         try:
             for path in self._paths:
                 with pq.ParquetFile(path) as file:
@@ -68,8 +69,8 @@ class ChunkRows:
             ) from error
 
     def _values(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-        if field.name in self._own.column_names:
-            return batch[field.name].cast(field.type)
+        if field.name in self._names:
+            return batch[self._names[field.name]].cast(field.type)
         default = None
         if field.name not in (*self._own.excluded, *self._schema.dropped):
             default = default_scalar(self._schema.column(field.name))

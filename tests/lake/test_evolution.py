@@ -7,13 +7,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from cdc_core.errors import ConfigError, SchemaMismatchError
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.schema.table import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from cdc_core.lake.lake import Lake
     from cdc_core.schema.table import TableSchema
@@ -151,7 +154,7 @@ def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
     tx.update(old, {"COUNT": 8})
     tx.update(ids[3], {"ID": 30})
     tx.delete(ids[4])
-    tx.insert({**row(11), "COUNT": 1}, columns=["ID", "AMOUNT", "COUNT"])
+    tx.insert({"ID": 11, "AMOUNT": None, "NOTE": None, "COUNT": 1}, columns=["ID", "COUNT"])
     tx.commit()
     window = source.cut(*changes)
     for change in changes:
@@ -170,6 +173,102 @@ def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
     assert mirror(held, hidden=True) == before
     source.chunk(snapshot="s2").apply(lake)
     assert {one["NAME"] for one in mirror(held)} == {None}
+
+
+def test_a_renamed_column_keeps_its_values_in_the_mirror(
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    changelog: Callable[[TableSchema], list[Row]],
+    tmp_path: Path,
+) -> None:
+    """A text and a CLOB that changes do not carry are renamed; redo and a chunk from before, crashes, replays, time travel."""
+    lake = open_lake()
+    tx = source.begin()
+    ids = {i: tx.insert(row(i, f"name {i}")) for i in range(1, 6)}
+    tx.commit()
+    first = source.schema
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    tx = source.begin()
+    tx.update(ids[1], {"NAME": "in its own window"})
+    tx.commit()
+    earliest = source.cut()
+    earliest.apply(lake)
+    landed = source.chunk(snapshot="s2", keep=lambda r: r["ID"] == 5)
+
+    tx = source.begin()
+    tx.update(ids[2], {"AMOUNT": Decimal("2.00")})
+    tx.update(ids[3], {"ID": 30})
+    old = tx.insert(row(10))
+    tx.commit()
+    names = {"NAME": "TITLE", "NOTE": "BODY"}
+    schema, changes = first, []
+    for pair in names.items():
+        columns = tuple(
+            dataclasses.replace(column, name=pair[1]) if column.name == pair[0] else column
+            for column in schema.columns
+        )
+        schema = dataclasses.replace(
+            schema, columns=columns, renamed=(*schema.renamed, pair), scn_from=source.tick()
+        )
+        change = SchemaChange(schema.scn_from, source.next_ordinal(), "alter table …", schema)
+        changes.append(change)
+    source.schema = schema
+    for image in (*source.rows.values(), *(i for s in source.states.values() for i in s.values())):
+        for name in set(names) & set(image):
+            image[names[name]] = image.pop(name)
+    tx = source.begin()
+    tx.update(ids[4], {"TITLE": "its new name"})
+    tx.update(old, {"AMOUNT": Decimal("3.00")})
+    tx.update(ids[2], {"ID": 20})
+    tx.insert({"ID": 11, "TITLE": "new", "AMOUNT": None, "BODY": "text"})
+    tx.commit()
+    window = source.cut(*changes)
+
+    # One commit each: the change log's properties and its fields, the mirror's features, the first name.
+    for _ in range(4):
+        calls = iter(range(100))
+
+        def fence(calls: Iterator[int] = calls) -> None:
+            if next(calls) == 1:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            lake.prepare_schema(changes[-1], fence=fence)
+    lake.prepare_schema(changes[-1])
+    at_first = lake.mirror_version_at(first.table, earliest.scn_high)
+    assert {one["NAME"] for one in mirror(first, at_first)} >= {"in its own window", "name 2"}
+    landed.apply(lake)
+    window.apply(lake, earlier=[first, *(change.schema for change in changes)])
+    assert mirror(schema) == source.state(window.scn_high)
+
+    assert earliest.replay(lake).skipped
+    assert window.replay(lake).skipped
+    before = mirror(schema, hidden=True)
+    lake.rebuild_mirror(schema.table, schema)
+    assert mirror(schema, hidden=True) == before
+    source.low, source.pending, source.ended = source.scn, [], []
+    source.chunk(snapshot="s3").apply(lake)
+    assert mirror(schema) == source.state(source.scn)
+    tx = source.begin()
+    tx.update(ids[5], {"TITLE": "and on"})
+    tx.commit()
+    last = source.cut()
+    last.apply(lake)
+    assert mirror(schema) == source.state(last.scn_high)
+
+    rows = changelog(schema)
+    assert {one["after"]["NAME"] for one in rows if one["after"]} >= {"in its own window", None}
+    assert {one["after"]["TITLE"] for one in rows if one["after"]} >= {"its new name", "and on"}
+    plain = DeltaTable(str(tmp_path / "lake" / "shop" / "mirror" / schema.table.path))
+    assert plain.protocol().min_reader_version == 3
+    with pytest.raises(DeltaError):
+        plain.to_pyarrow_table()
+    assert set(lake.purge_column(schema.table, "TITLE", ("ID",)))
+    images = [one[image] for one in changelog(schema) for image in ("before", "after")]
+    assert {i[name] for i in images if i is not None for name in ("NAME", "TITLE")} == {None}
 
 
 def test_nothing_is_prepared_before_the_first_snapshot(

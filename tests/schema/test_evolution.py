@@ -12,9 +12,11 @@ from cdc_core.schema.evolution import (
     AddColumn,
     DropColumn,
     RedefineColumn,
+    RenameColumn,
     concerns_partitions,
     held_by,
     judge,
+    knowing_rename,
     moves_rows,
     removes_rows,
     removes_table,
@@ -75,8 +77,78 @@ def test_a_dropped_column_is_kept_by_the_lake_and_its_name_stays_taken() -> None
     assert later.keeping(held).column_names == ("ID", "NAME", "NOTE")
     again = replace(OLD, scn_from=Scn(4))
     for known in (followed, held):
-        assert "names of dropped ones: NAME" in (judge(known, again.keeping(known)).refusal or "")
+        assert "names of dropped or renamed ones: NAME" in (
+            judge(known, again.keeping(known)).refusal or ""
+        )
     assert held_by([OLD, followed, later]) == later.keeping(held)
+
+
+RENAME = "ALTER TABLE EMP RENAME COLUMN NAME TO TITLE"
+TITLE = replace(NAME, name="TITLE")
+
+
+def test_a_renamed_column_keeps_its_place_and_its_old_name_stays_taken() -> None:
+    old = replace(OLD, columns=(ID, NAME, NOTE), stored=("ID", "NAME", "NOTE"))
+    new = replace(old, scn_from=Scn(2), columns=(ID, TITLE, NOTE), stored=("ID", "TITLE", "NOTE"))
+    new = knowing_rename(old, new, RENAME)
+    evolution = judge(old, new)
+    assert evolution.steps == (RenameColumn("NAME", "TITLE"),)
+    followed = evolution.followed(old, new)
+    assert followed.renamed == (("NAME", "TITLE"),)
+    assert followed.keeping(old) == followed
+    assert old.keeping(followed) == replace(old, columns=new.columns, stored=new.stored)
+    assert TableSchema.from_json(followed.as_json()).renamed == followed.renamed
+
+    again = replace(followed, scn_from=Scn(3), columns=(ID, replace(NAME, name="T2"), NOTE))
+    again = knowing_rename(followed, again, "alter table emp rename column title to t2 -- x")
+    third = judge(followed, again).followed(followed, again)
+    assert third.renamed == (("NAME", "TITLE"), ("TITLE", "T2"))
+    assert [third.present_name(name) for name in ("NAME", "TITLE", "T2", "NOTE")] == ["T2", "T2", "T2", "NOTE"]  # fmt: skip
+    assert third.earlier_names("T2") == ("TITLE", "NAME")
+    assert judge(old, third.keeping(old)).steps[0] == RenameColumn("NAME", "TITLE")
+    assert third.keeping(old).column_names == ("ID", "T2", "NOTE")
+    assert held_by([old, followed, third]) == third
+
+    back = replace(third, scn_from=Scn(4), columns=(*third.columns, NAME))
+    assert "names of dropped or renamed ones: NAME" in (judge(third, back).refusal or "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "ddl"),
+    [
+        pytest.param((ID, TITLE), "ALTER TABLE EMP DROP COLUMN NAME", id="another-ddl"),
+        pytest.param((ID, TITLE), RENAME.replace("TITLE", "OTHER"), id="another-name"),
+        pytest.param((ID, TITLE), "COMMENT ON TABLE EMP IS 'RENAME COLUMN NAME TO TITLE'", id="a-text"),
+        pytest.param((TITLE, ID), RENAME, id="another-place"),
+        pytest.param((ID, replace(TITLE, data_type="DATE")), RENAME, id="another-type"),
+        pytest.param((replace(ID, name="N"), NAME), RENAME.replace("NAME TO TITLE", "ID TO N"), id="the-key"),
+    ],
+)  # fmt: skip
+def test_a_rename_that_dictionary_and_text_do_not_agree_on_is_refused(
+    columns: tuple[Column, ...], ddl: str
+) -> None:
+    key = ("N",) if columns[0].name == "N" else ("ID",)
+    new = knowing_rename(OLD, changed(columns=columns, key=key), ddl)
+    evolution = judge(OLD, new)
+    assert (evolution.refusal is not None, evolution.trouble) == (True, "unsupported_ddl")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "names"),
+    [
+        (RENAME, ("NAME", "TITLE")),
+        ('alter table "HR"."EMP" rename /* c */ column "NAME" to "a b"', ("NAME", "a b")),
+        ("ALTER TABLE emp RENAME COLUMN\n name\tTO title$1#;", ("NAME", "TITLE$1#")),
+    ],
+)
+def test_names_are_read_as_oracle_reads_them(ddl: str, names: tuple[str, str]) -> None:
+    assert knowing_rename(OLD, changed(), ddl).renamed == (names,)
+
+
+def test_an_excluded_column_stays_excluded_under_another_name() -> None:
+    old = OLD.without(["NAME"])
+    new = knowing_rename(old, changed(columns=(ID, TITLE), excluded=("NAME",)), RENAME)
+    assert (new.column_names, judge(old, new).steps) == (("ID",), ())
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,7 @@ class MemoryLake:
         found.read_scn = max(found.read_scn, manifest.scn)
         names = list(manifest.schema.column_names)
         rows = [row for path in paths for row in pq.read_table(path, columns=names).to_pylist()]
+        rows = [{found.schema.present_name(name): row[name] for name in row} for row in rows]
         keys = set()
         for row in rows:
             key = _key(manifest.schema, row)
@@ -362,7 +363,23 @@ def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
     if evolution.refusal is not None:
         raise SchemaMismatchError(evolution.refusal, table=known.table)
     followed = evolution.followed(known, schema).keeping(known)
-    return followed if evolution.is_new_version else known
+    if not evolution.is_new_version:
+        return known
+    _rename(found, followed)
+    return followed
+
+
+def _rename(found: MemoryTable, schema: TableSchema) -> None:
+    """What the tables have, under the names that columns have now."""
+
+    def named(values: dict[str, Any] | None) -> dict[str, Any] | None:
+        return values and {schema.present_name(name): value for name, value in values.items()}
+
+    found.rows = {key: (named(values) or {}, *place) for key, (values, *place) in found.rows.items()}  # fmt: skip
+    for change in found.history:
+        absent = [schema.present_name(name) for name in change["_cdc_absent"]]
+        change |= {"before": named(change["before"]), "after": named(change["after"])}
+        change["_cdc_absent"] = absent
 
 
 def _committed_rows(

@@ -1,4 +1,5 @@
-"""Columns that go while changes are captured, through the driver: rows of several layouts, before, inside and after a window."""
+"""Columns that go, or get other names, while changes are captured, through the driver: rows of several layouts, before, inside and
+after a window."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from cdc_core.errors import TableStoppedError
 from oracle_embedded.redo import Wart
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
 T = table_id("T")
 DROP = "ALTER TABLE T DROP COLUMN B"
+RENAME = "ALTER TABLE T RENAME COLUMN B TO B2"
 UNUSED = "ALTER TABLE T SET UNUSED COLUMN B"
 
 
@@ -147,7 +150,7 @@ def test_a_name_that_comes_back_is_another_column(oracle: Oracle, source: Source
     source.windows()
     record = source.record("T")
     assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
-    assert "names of dropped ones: B" in (record.reason or "")
+    assert "names of dropped or renamed ones: B" in (record.reason or "")
     assert kept(source, "B")[1] == "b1", "what came before it was taken"
     source.pipeline.resnapshot_tables([T])
     source.run()
@@ -188,3 +191,135 @@ def test_a_column_of_the_key_that_goes_stops_the_table(oracle: Oracle, tmp_path:
         record = source.record("K")
         assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
         assert "the key changed" in (record.reason or "")
+
+
+def after_rename(oracle: Oracle, name: str) -> None:
+    oracle.run(
+        f"INSERT INTO T (ID, A, {name}) VALUES (7, 'a7', 'b7')",
+        f"UPDATE T SET {name} = 'after' WHERE ID = 4",
+        "UPDATE T SET ID = 60, D = DATE '2026-02-06' WHERE ID = 6",
+        "DELETE FROM T WHERE ID = 5",
+    )
+
+
+@pytest.mark.parametrize(
+    ("statements", "name", "cut"),
+    [
+        pytest.param([RENAME], "B2", "", id="rename"),
+        pytest.param([RENAME], "B2", "in-front", id="rename-behind-a-window"),
+        pytest.param([RENAME], "B2", "behind", id="rename-in-front-of-a-window"),
+        pytest.param([RENAME, 'ALTER TABLE T RENAME COLUMN B2 TO "b3"'], '"b3"', "", id="twice"),
+        pytest.param([RENAME, "ALTER TABLE T DROP COLUMN A", "ALTER TABLE T ADD (A2 DATE)"], "B2", "", id="and-others"),
+        pytest.param([RENAME], "B2", "named", id="rows-with-names"),
+    ],
+)  # fmt: skip
+def test_a_column_with_another_name_keeps_its_values(
+    oracle: Oracle, source: Source, statements: list[str], name: str, cut: str
+) -> None:
+    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=cut != "named")
+    before(oracle)
+    if cut == "in-front":
+        source.windows()
+    for statement in statements:
+        oracle.run(statement)
+    if cut == "behind":
+        source.windows()
+    if "A2" in statements[-1]:
+        oracle.run(
+            "UPDATE T SET B2 = 'after' WHERE ID = 4", "INSERT INTO T (ID, B2) VALUES (7, 'b7')"
+        )
+        oracle.run("UPDATE T SET ID = 60 WHERE ID = 6", "DELETE FROM T WHERE ID = 5")
+    else:
+        after_rename(oracle, name)
+    source.windows()
+    record = source.record("T")
+    assert (record.state, record.generation) == ("ready", 1), record.reason
+    source.check_current("T")
+    assert kept(source, name.strip('"')) == {1: "last", 20: "b2", 4: "after", 60: "b6", 7: "b7"}
+    schema = source.lake.tables[T].schema
+    assert schema is not None
+    assert schema.column_names[2] == name.strip('"')
+
+
+def test_a_lob_that_changes_do_not_carry_keeps_its_value_under_another_name(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """Changes from before the DDL name the absent column as it was called then, those from after it as it is called now."""
+    oracle.run("CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), TXT CLOB)")
+    oracle.run("INSERT INTO L VALUES (1, 1, 'one')", "INSERT INTO L VALUES (2, 2, 'two')")
+    with source_of(oracle, tmp_path, "L") as source:
+        source.run()
+        oracle.run("UPDATE L SET N = 10 WHERE ID = 1", "UPDATE L SET ID = 20 WHERE ID = 2")
+        oracle.run("ALTER TABLE L RENAME COLUMN TXT TO BODY")
+        oracle.run("UPDATE L SET N = 11 WHERE ID = 1", "UPDATE L SET N = 22 WHERE ID = 20")
+        source.windows()
+        assert source.lake.image(table_id("L")) == [(1, 11, "one"), (20, 22, "two")]
+        assert {tuple(one["_cdc_absent"]) for one in source.lake.tables[table_id("L")].changes} == {
+            ("BODY",)
+        }
+
+
+def test_a_name_that_is_free_again_in_oracle_is_taken_in_the_lake(
+    oracle: Oracle, source: Source
+) -> None:
+    oracle.run(RENAME)
+    oracle.run("ALTER TABLE T ADD (B NUMBER(9))")
+    source.windows()
+    record = source.record("T")
+    assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
+    assert "names of dropped or renamed ones: B" in (record.reason or "")
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    assert source.record("T").generation == 2
+    source.check_current("T")
+
+
+def test_a_new_snapshot_knows_the_names_still(oracle: Oracle, source: Source) -> None:
+    """Into the same Delta tables, whose change log has the old names."""
+    before(oracle)
+    oracle.run(RENAME)
+    oracle.run("TRUNCATE TABLE T")
+    source.windows()
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    after_rename(oracle, "B2")
+    source.windows()
+    assert source.record("T").generation == 1
+    source.check_current("T")
+    versions = source.pipeline._ctx.store.schema_versions("src", T)
+    assert versions[-1].schema.renamed == (("B", "B2"),)
+
+
+def test_a_chunk_that_landed_before_is_applied_under_the_new_names(
+    oracle: Oracle, source: Source
+) -> None:
+    source.pipeline.start_snapshot([T])
+    [key] = source.pipeline.pending_chunks()
+    source.pipeline.snapshot_chunk(key)
+    oracle.run(RENAME, "ALTER TABLE T DROP COLUMN C")
+    after_rename(oracle, "B2")
+    source.windows()
+    source.run()
+    source.check_current("T")
+    assert kept(source, "B2")[1] == "b1"
+
+
+@pytest.mark.parametrize("statement", [DROP, RENAME])
+def test_a_chunk_that_is_read_ahead_of_the_windows(
+    oracle: Oracle, source: Source, statement: str
+) -> None:
+    """It has the columns of its own SCN. A rename is known with its window only: before that nothing tells it from two columns."""
+    before(oracle)
+    oracle.run(statement)
+    source.pipeline.start_snapshot([T])
+    [key] = source.pipeline.pending_chunks()
+    source.pipeline.snapshot_chunk(key)
+    if statement == DROP:
+        source.pipeline.apply_chunk(key)
+    else:
+        with pytest.raises(TableStoppedError, match="nothing says which is which"):
+            source.pipeline.apply_chunk(key)
+        source.pipeline.resnapshot_tables([T])
+    source.run()
+    source.check_current("T")
+    assert source.record("T").generation == (1 if statement == DROP else 2)
