@@ -172,9 +172,7 @@ def test_a_database_opened_with_resetlogs_stops_the_window(
         source.window()
 
 
-def test_an_added_column_is_followed_and_a_dropped_one_is_not(
-    oracle: Database, tmp_path: Path
-) -> None:
+def test_columns_that_come_go_and_get_names_are_followed(oracle: Database, tmp_path: Path) -> None:
     source = Source.begin(oracle, tmp_path)
     oracle.run("INSERT INTO EMP VALUES (400, 'old form')")
     oracle.run("ALTER TABLE EMP ADD (NOTE VARCHAR2(20) DEFAULT 'n')")
@@ -189,7 +187,16 @@ def test_an_added_column_is_followed_and_a_dropped_one_is_not(
     before, after = (row for row in source.rows(manifest) if row["operation_code"] == 1)
     assert before["scn"] < change.scn < after["scn"]
 
+    oracle.run("ALTER TABLE EMP RENAME COLUMN NOTE TO BODY")
     oracle.run("ALTER TABLE EMP DROP COLUMN NAME")
+    manifest = source.window()
+    assert manifest.left == ()
+    renamed, dropped = (change.schema for change in manifest.schema_changes)
+    assert (renamed.renamed, renamed.dropped) == ((("NOTE", "BODY"),), ())
+    assert (dropped.renamed, dropped.dropped) == (renamed.renamed, ("NAME",))
+    assert manifest.schemas == (dropped,)
+    assert manifest.schemas[0].dropped == ("NAME",)
+    oracle.run("ALTER TABLE EMP ADD (NAME VARCHAR2(20))")
     [end] = source.window().left
     assert (end.table, "NAME" in end.reason) == (EMP, True)
 

@@ -67,6 +67,9 @@ def test_values_and_passwords_stay_out_of_everything_beside_the_rows(
             list(pipeline.run_once())
             said.append(repr(asdict(pipeline.status())))
             oracle.run(f"INSERT INTO T VALUES (3, '{MARKED}4')", "ALTER TABLE T DROP COLUMN NAME")
+            oracle.run(
+                "ALTER TABLE T ADD (NAME VARCHAR2(20))"
+            )  # a name that is taken: it stops the table
             try:
                 list(pipeline.run_once())
             except CdcError as error:
