@@ -15,6 +15,7 @@ from pipelines.commands import (
     inspect,
     listings,
     maintain,
+    schema,
     state,
     tables,
 )
@@ -45,6 +46,11 @@ metadata = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Recover the metadata store: positions, windows, chunks and fates of tables.",
+)
+definitions = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="How captured tables are defined, and how they came to that.",
 )
 oracle = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trying things."
@@ -117,10 +123,15 @@ table.command("purge-column", short_help="Remove an excluded column from the lak
 table.callback()(lambda: None)
 metadata.command("rebuild", short_help="Rebuild the store from landing and lake.")(state.rebuild)
 metadata.callback()(lambda: None)
+definitions.command("show", short_help="Columns of a table, and the history of its definition.")(
+    schema.show
+)
+definitions.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
 app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
+app.add_typer(definitions, name="schema", short_help="How a table is defined, and was.")
 app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 

@@ -220,6 +220,16 @@ class ColumnReport:
     nullable: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionReport:
+    """A version of a table: from which SCN on, what had changed since the one before in words, and by which DDL; None where the
+    table was read by a snapshot, or the configuration changed."""
+
+    scn: int
+    changes: tuple[str, ...]
+    ddl: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Who holds a piece of work. ``death`` says why the holder counts as dead, None while it lives."""

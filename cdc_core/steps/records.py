@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import assert_never
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord, WindowState
-from cdc_core.model.reports import ColumnReport, FoundTable, TableApplied
+from cdc_core.model.reports import ColumnReport, DefinitionReport, FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal, SignalState
-from cdc_core.schema.table import Column
+from cdc_core.schema.evolution import (
+    AddColumn,
+    DropColumn,
+    RedefineColumn,
+    RenameColumn,
+    Step,
+    judge,
+)
+from cdc_core.schema.table import Column, TableSchema
 from cdc_core.state.store import Store
 
 
@@ -90,6 +99,45 @@ class Records:
             )
             for column in schema.columns
         ]
+
+    def definitions(self, table: TableId, scn: Scn | None = None) -> list[DefinitionReport]:
+        """The table's versions, oldest first; those up to an SCN alone. None for a table that was never captured."""
+        found: list[DefinitionReport] = []
+        before: TableSchema | None = None
+        for version in self._store.schema_versions(self._source, table):
+            if scn is not None and version.schema.scn_from > scn:
+                break
+            changes = _changes(before, version.schema)
+            found.append(
+                DefinitionReport(scn=version.schema.scn_from, changes=changes, ddl=version.ddl)
+            )
+            before = version.schema
+        return found
+
+
+def _changes(before: TableSchema | None, schema: TableSchema) -> tuple[str, ...]:
+    """What became of a table between two of its versions."""
+    if before is None:
+        return ("read for the first time",)
+    left_out = [name for name in schema.excluded if name in before.column_names]
+    evolution = judge(before.without(left_out), schema)
+    if evolution.refusal is not None:
+        return (f"read into new Delta tables: {evolution.refusal}",)
+    said = (*map(_step_text, evolution.steps), *(f"{name} is left out" for name in left_out))
+    return said or ("read again as it was",)
+
+
+def _step_text(step: Step) -> str:
+    match step:
+        case AddColumn(column):
+            return f"{column.name} {type_text(column)} is new"
+        case DropColumn(column):
+            return f"{column.name} was dropped; the lake keeps it"
+        case RenameColumn(old, new):
+            return f"{old} is called {new}"
+        case RedefineColumn(old_column, new_column):
+            return f"{new_column.name} is {type_text(new_column)}, was {type_text(old_column)}"
+    assert_never(step)
 
 
 def type_text(column: Column) -> str:

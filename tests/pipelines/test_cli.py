@@ -17,9 +17,11 @@ from typer.testing import CliRunner
 
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.reports import Answered, SourceStatus, StepReport, TableStatus
+from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.state.records import SchemaVersion
 from pipelines.cli import app
-from pipelines.commands import data, inspect, listings, maintain, tables
+from pipelines.commands import data, inspect, listings, maintain, schema, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 
 COMMANDS = [
@@ -49,6 +51,7 @@ COMMANDS = [
     "table resnapshot",
     "table purge-column",
     "table quarantine",
+    "schema show",
     "oracle serve",
 ]
 
@@ -62,7 +65,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]
     def opened(_: Path | None, *, oracle: bool = True) -> Iterator[StandIn]:
         yield made
 
-    for module in (data, inspect, listings, maintain, tables):
+    for module in (data, inspect, listings, maintain, schema, tables):
         monkeypatch.setattr(module, "opened", opened)
     yield made
     made.store.close()
@@ -219,6 +222,40 @@ def test_windows_are_listed_with_times_states_and_changes(source: StandIn) -> No
     late = redolake("windows", "--since", "2026-01-01T00:30", "--json").stdout
     assert [one["window"] for one in json.loads(late)["windows"]] == [second.key]
     assert "this is not a time" in redolake("windows", "--until", "yesterday").stderr
+
+
+def test_a_table_s_definition_is_shown_as_of_an_scn_with_its_history(source: StandIn) -> None:
+    source.snapshotted()
+    first = source.store.schema_versions("hr", EMPLOYEES)[0].schema
+    column = first.columns[-1]
+    renamed = replace(
+        first,
+        scn_from=Scn(1300),
+        columns=(*first.columns[:-1], replace(column, name="[X]")),
+        renamed=((column.name, "[X]"),),
+    )
+    dropped = replace(renamed, scn_from=Scn(1400), columns=first.columns[:-1], dropped=("[X]",))
+    for one, ddl in ((renamed, "ALTER TABLE …"), (dropped, "ALTER TABLE EMPLOYEES DROP ([X])")):
+        source.store.save_schema_version(SchemaVersion("hr", one, ddl))
+    found = json.loads(redolake("schema", "show", "hr.employees", "--json").stdout)
+    assert [one["name"] for one in found["columns"]] == list(dropped.column_names)
+    assert [(one["scn"], one["changes"]) for one in found["definitions"]] == [
+        (first.scn_from, ["read for the first time"]),
+        (1300, [f"{column.name} is called [X]"]),
+        (1400, ["[X] was dropped; the lake keeps it"]),
+    ]
+    early = json.loads(redolake("schema", "show", "hr.employees", "--as-of", "1399", "--json").stdout)  # fmt: skip
+    assert [one["name"] for one in early["columns"]][-1] == "[X]"
+    assert len(early["definitions"]) == 2
+    text = redolake("schema", "show", "hr.employees").stdout
+    assert "[X] was dropped" in text
+    assert "DROP ([X])" in text
+    documented = redolake("schema", "show", "--help").stdout
+    assert all(key in documented for one in found["definitions"] for key in one)
+    for arguments in (["hr.nowhere"], ["hr.employees", "--as-of", "1"]):
+        result = redolake("schema", "show", *arguments)
+        assert result.exit_code == 2
+        assert "no definition of this table" in result.stderr
 
 
 def test_signals_are_listed_with_what_became_of_them(source: StandIn) -> None:

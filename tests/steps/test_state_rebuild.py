@@ -143,9 +143,20 @@ def test_definitions_and_the_tables_that_ddl_stopped_are_known_again(source: Sou
     change(source, "ALTER TABLE ONE ADD (MORE NUMBER(5))", "INSERT INTO ONE VALUES (1000, 'a', 5)")
     change(source, "TRUNCATE TABLE TWO")
     assert source.record("TWO").state == "failed"
+    change(source, "ALTER TABLE ONE RENAME COLUMN MORE TO AGAIN")
+    change(source, "ALTER TABLE ONE ADD (GONE NUMBER(5))", "ALTER TABLE ONE DROP COLUMN GONE")
+    history = source.pipeline.records.definitions(table_id("ONE"))
+    assert [one.changes for one in history] == [
+        ("read for the first time",),
+        ("MORE NUMBER(5,0) is new",),
+        ("MORE is called AGAIN",),
+        ("GONE NUMBER(5,0) is new",),
+        ("GONE was dropped; the lake keeps it",),
+    ]
     found = rebuilt(source)
-    assert len(found["schema_versions"]) == 3
-    change(source, "UPDATE ONE SET MORE = 6 WHERE ID = 1000")
+    assert len(found["schema_versions"]) == 6
+    assert source.pipeline.records.definitions(table_id("ONE")) == history
+    change(source, "UPDATE ONE SET AGAIN = 6 WHERE ID = 1000")
     source.check_current("ONE")
     source.pipeline.resnapshot_tables([table_id("TWO")])
     source.run()
