@@ -118,6 +118,12 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
             refusal=f"columns of the key were renamed: {', '.join(of_key)}",
             trouble="unsupported_ddl",
         )
+    masked = dict(old.masked)
+    unmasked = [step.old for step in renamed if step.old in masked]
+    if unmasked:
+        return Evolution(
+            refusal=f"masked columns were renamed: {', '.join(unmasked)}", trouble="unsupported_ddl"
+        )
     old = old.under_names_of(new)
     refusal = _refusal(old, new)
     if refusal is not None:

@@ -133,6 +133,14 @@ def test_a_rename_that_dictionary_and_text_do_not_agree_on_is_refused(
     assert (evolution.refusal is not None, evolution.trouble) == (True, "unsupported_ddl")
 
 
+def test_a_masked_column_under_another_name_has_no_mask() -> None:
+    """A pattern's configuration may name the old name still, and no value may land."""
+    old = replace(OLD, masked=(("NAME", "hash"),))
+    evolution = judge(old, knowing_rename(old, changed(columns=(ID, TITLE)), RENAME))
+    assert evolution.refusal == "masked columns were renamed: NAME"
+    assert evolution.trouble == "unsupported_ddl"
+
+
 @pytest.mark.parametrize(
     ("ddl", "names"),
     [
