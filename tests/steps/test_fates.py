@@ -150,7 +150,7 @@ def test_a_table_comes_back_into_new_delta_tables_where_its_own_cannot_hold_it(
     """One command, whatever has become of the table."""
     for statements in (
         ["ALTER TABLE ONE DROP COLUMN V", "ALTER TABLE ONE ADD (V NUMBER(9))"],
-        ["ALTER TABLE ONE RENAME COLUMN V TO W"],
+        ["ALTER TABLE ONE RENAME COLUMN ID TO K"],
         ["DROP TABLE ONE PURGE", "CREATE TABLE ONE (K NUMBER(9) PRIMARY KEY)"],
     ):
         for statement in statements:
