@@ -144,9 +144,14 @@ class _Landed:
         dropped = batch.filter(gone)
         is_lob = np.isin(dropped.operations, LOB_OPERATIONS).tolist()
         rows = self._basic_rows(dropped, spans[gone])
-        for row, writes in zip(rows, is_lob, strict=True):
-            row["outcome"] = Outcome.LEFT_OUT if writes else Outcome.UNDECODABLE
-            row["why"] = "it writes a LOB that is left out" if writes else excluded.ends[-1].reason
+        texts = dropped.rows.column("sql_redo")
+        for at, (row, writes) in enumerate(zip(rows, is_lob, strict=True)):
+            if writes:
+                row |= {"outcome": Outcome.LEFT_OUT, "why": "it writes a LOB that is left out", "way_out": None}  # fmt: skip
+            else:
+                end = excluded.ends[-1]
+                row |= {"outcome": Outcome.UNDECODABLE, "why": end.reason, "way_out": end.way_out}
+                row["sql_redo"] = (texts[at].as_py() or "")[:_TEXT_KEPT]
         self._outcomes.add_rows(rows)
 
     def _note(self, batch: MinedBatch, before: MinedBatch, spans: npt.NDArray[np.int64]) -> None:

@@ -257,12 +257,19 @@ def test_a_statement_whose_end_is_missing(redo: Rows, script: Path, tmp_path: Pa
 
 
 def test_what_cannot_be_decoded_says_why(redo: Rows, script: Path, tmp_path: Path) -> None:
-    delete = number_of(redo, "delete from", '"NOTES"')
-    secret = redo.changed(delete, SQL_REDO=f'delete from "{OWNER}"."NOTES" where "SECRET" = 4711;')
-    row = Found(secret.write(tmp_path / "a.csv"), script).at(delete)
+    update = number_of(redo, "update", '"ORDERS"', "'8'")
+    secret = redo.changed(update, SQL_REDO=f'delete from "{OWNER}"."ORDERS" where "SECRET" = 4711;')
+    row = Found(secret.write(tmp_path / "a.csv"), script).at(update)
     assert row.outcome == Outcome.UNDECODABLE
     assert row.way_out
     assert row.why == "a redo row names a column that the table's definition does not have (column SECRET)"  # fmt: skip
+    delete = number_of(redo, "delete from", '"NOTES"')
+    secret = redo.changed(delete, SQL_REDO=f'delete from "{OWNER}"."NOTES" where "SECRET" = 4711;')
+    row = Found(secret.write(tmp_path / "d.csv"), script).at(delete)
+    assert row.outcome == Outcome.UNDECODABLE
+    assert "the values of excluded or masked columns cannot be taken" in (row.why or "")
+    assert row.way_out
+    assert row.sql_redo == f'delete from "{OWNER}"."NOTES" where "SECRET" = 4711;'
     untranslated = redo.changed(delete, STATUS=2)
     row = Found(untranslated.write(tmp_path / "b.csv"), script).at(delete)
     assert row.why == "LogMiner could not translate a change (STATUS 2 or 3)"
