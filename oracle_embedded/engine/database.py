@@ -30,7 +30,8 @@ from oracle_embedded.engine.dictionary import objects, system, tables
 from oracle_embedded.engine.dictionary.registry import Dictionary
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.packages import BUILT_IN
-from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.contracts import SessionState, StatementKey
+from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.security import Security
 from oracle_embedded.engine.session import Session
 from oracle_embedded.engine.storage.catalog import Definition, TableDef, UserDef
@@ -92,6 +93,7 @@ class Database:
         self._database_hooks: dict[str, Callable[[EngineSession], None]] = {}
         self._session_numbers = itertools.count(21)
         self._parsed: OrderedDict[str, object] = OrderedDict()
+        self.prepared: dict[StatementKey, tuple[int, PreparedStatement]] = {}
         first = self.store.catalog.setting("first_scn")
         self.is_new = first is None
         with self.store.writing():

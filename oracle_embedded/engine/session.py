@@ -64,7 +64,6 @@ class Session:
         self.read_only_scn: int | None = None
         self.open_rows: set[ResultRows] = set()
         self.current_values: dict[int, int] = {}
-        self.prepared: dict[str, tuple[object, PreparedStatement]] = {}
         self.closed = False
         self.killed = False
         self._interrupted = threading.Event()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from oracle_embedded.api import (
     BindMeta,
@@ -44,6 +44,10 @@ class LobPlace:
     rid: int
 
 
+StatementKey: TypeAlias = tuple[str, str, str, str]
+"""What a prepared statement depends on, beside the catalog: text, user, schema, container."""
+
+
 class DatabaseState(Protocol):
     """The database that a session works in: its storage, its rights, and what its names mean."""
 
@@ -55,6 +59,8 @@ class DatabaseState(Protocol):
     started: float
     first_scn: int
     store: Store
+    prepared: dict[StatementKey, tuple[int, PreparedStatement]]
+    """Statements that all sessions share, each with the version of the catalog for which it was prepared."""
     transactions: Transactions
     security: Security
     sequences: Sequences
@@ -135,8 +141,6 @@ class SessionState(EngineSession, Protocol):
     transaction: Transaction | None
     read_only_scn: int | None
     open_rows: set[ResultRows]
-    prepared: dict[str, tuple[object, PreparedStatement]]
-    """Statements by text, each with the state of the catalog and the session for which it was prepared."""
 
     @property
     def database(self) -> DatabaseState:

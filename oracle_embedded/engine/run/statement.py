@@ -20,7 +20,7 @@ from oracle_embedded.engine.sql.statements import parse_statement
 from oracle_embedded.engine.storage.catalog import TableDef
 
 _PLANS_MAX = 8
-_PREPARED_MAX = 200
+_PREPARED_MAX = 500
 
 
 def prepare(session: SessionState, sql: str) -> PreparedStatement:
@@ -29,15 +29,16 @@ def prepare(session: SessionState, sql: str) -> PreparedStatement:
     Raises:
         OracleError: What is wrong with it.
     """
-    state = (session.database.store.catalog.version, session.schema, session.container)
-    kept = session.prepared.get(sql)
-    if kept is not None and kept[0] == state:
+    catalog = session.database.store.catalog.version
+    key = (sql, session.username, session.schema, session.container)
+    kept = session.database.prepared.get(key)
+    if kept is not None and kept[0] == catalog:
         return kept[1]
     statement = _prepare(session, sql)
     if statement.kind in (StatementKind.QUERY, StatementKind.DML):
-        if len(session.prepared) >= _PREPARED_MAX:
-            session.prepared.clear()
-        session.prepared[sql] = (state, statement)
+        if len(session.database.prepared) >= _PREPARED_MAX:
+            session.database.prepared.clear()
+        session.database.prepared[key] = (catalog, statement)
     return statement
 
 
