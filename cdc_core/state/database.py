@@ -6,6 +6,7 @@ the store may read, decide and write without anything changing in between.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,9 @@ class Database:
         self._engine = engine
         self._clock = clock
         self.machine = machine
+        self._counting = threading.Lock()
+        self.changes = 0
+        """Transactions of this process that may have changed something; those of leases do not count."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -46,12 +50,17 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, *, leases_only: bool = False) -> Iterator[Connection]:
         """A transaction that writes, with no other writer beside it; committed when the block ends well."""
         with _translated(), self._engine.connect() as connection:
             connection = connection.execution_options(**{_WRITES: True})
-            with connection.begin():
-                yield connection
+            try:
+                with connection.begin():
+                    yield connection
+            finally:  # a commit that raises may have been one
+                if not leases_only:
+                    with self._counting:
+                        self.changes += 1
 
     def now(self) -> float:
         """Seconds since 1970 by this process's clock: for what people look at."""

@@ -28,7 +28,7 @@ class LeaseQueries:
         Raises:
             LeaseHeldError: Somebody holds it (the same holder name too: take it once and renew it).
         """
-        with self._database.writing() as connection:
+        with self._database.writing(leases_only=True) as connection:
             now = self._database.now_for_all(connection)
             row = connection.execute(select(LEASES).where(LEASES.c.name == name)).mappings().first()
             if row and row["holder"] is not None and self._seconds_left(row, now) > 0:
@@ -58,7 +58,7 @@ class LeaseQueries:
         Raises:
             FencedError: Somebody else has it, or had it.
         """
-        with self._database.writing() as connection:
+        with self._database.writing(leases_only=True) as connection:
             now = self._database.now_for_all(connection)
             values = {"heartbeat": now, **self._end(lease.holder, now, lease.seconds)}
             done = connection.execute(update(LEASES).where(_is_ours(lease)).values(values))
@@ -81,7 +81,7 @@ class LeaseQueries:
 
     def release_lease(self, lease: Lease) -> None:
         """Give a lease back. Does nothing if it is lost already."""
-        with self._database.writing() as connection:
+        with self._database.writing(leases_only=True) as connection:
             connection.execute(update(LEASES).where(_is_ours(lease)).values(holder=None))
 
     def leases(self) -> list[Lease]:

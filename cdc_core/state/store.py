@@ -67,6 +67,11 @@ class Store(
         """Where this process runs."""
         return self._database.machine
 
+    @property
+    def changes(self) -> int:
+        """How often this process may have changed something but leases: where it has not grown, nothing has changed."""
+        return self._database.changes
+
     def close(self) -> None:
         """Close all connections. May be called twice."""
         self._database.close()

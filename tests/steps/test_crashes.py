@@ -44,9 +44,9 @@ class Crash:
         writing = Database.writing
 
         @contextmanager
-        def wrapped(database: Database) -> Iterator[Connection]:
+        def wrapped(database: Database, **options: bool) -> Iterator[Connection]:
             is_it = getattr(self._inside, "method", "") == self._method and not self.happened
-            with writing(database) as connection:
+            with writing(database, **options) as connection:
                 yield connection
                 if is_it and self._when == "before":
                     self._happen()

@@ -30,6 +30,7 @@ class Keeper:
         self._ctx = ctx
         self._lock = threading.Lock()
         self._is_loaded = False
+        self._changes = -1
         self._revisions: dict[str, int] = {}
         self._plans: set[tuple[str, str]] = set()
         self._applied: set[tuple[str, str]] = set()
@@ -40,8 +41,14 @@ class Keeper:
         return self._is_loaded
 
     def keep(self) -> None:
-        """Bring landing to what the metadata store has; costs two queries where nothing has changed."""
+        """Bring landing to what the metadata store has; costs nothing where this process has changed nothing since the last call.
+
+        What another process changed and, since it died, did not keep comes with the next change of this one.
+        """
         with self._lock:
+            changes = self._ctx.store.changes
+            if changes == self._changes:
+                return
             source = self._ctx.store.source(self._ctx.source)
             if source is None:
                 return
@@ -64,6 +71,7 @@ class Keeper:
                 if is_applied and place not in self._applied:
                     keep_applied(self._ctx.landing, self._ctx.source, table, snapshot_id)
                     self._applied.add(place)
+            self._changes = changes
 
     def _load(self) -> None:
         landing, source = self._ctx.landing, self._ctx.source
