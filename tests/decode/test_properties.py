@@ -20,6 +20,19 @@ from tests.decode.redo_printer import Row, Statement, statements
 from tests.decode.test_golden import PAIRS
 
 _PLAN = plan_table(GOLDEN)
+_LITERALS = {
+    "V": "'it''s'",
+    "NV": r"UNISTR('\00E9x') || 'c'",
+    "I": "'-123'",
+    "N": "'-12.50'",
+    "D": "TO_DATE('2021-06-30 12:34:56', 'YYYY-MM-DD HH24:MI:SS')",
+    "T9": "TO_TIMESTAMP('2021-06-30 12:34:56.123456789')",
+    "TZ": "TO_TIMESTAMP_TZ('2021-06-30 12:34:56.123456 +02:00')",
+    "YM": "TO_YMINTERVAL('+000000012-03')",
+    "DS": "TO_DSINTERVAL('-000000001 04:03:02.500000000')",
+    "R": "HEXTORAW('00FF')",
+    "B": "EMPTY_BLOB()",
+}
 _SETTINGS = settings(suppress_health_check=list(HealthCheck))
 
 
@@ -106,6 +119,19 @@ def test_mutated_text_is_decoded_alike_or_refused() -> None:
         texts = [_mutated(chance.choice(originals), chance) for _ in range(1000)]
         understood += _check_against_plain(texts)
     assert understood > 1000
+
+
+def test_each_character_of_a_literal_counts() -> None:
+    """One literal of each column, with each of its characters left out, doubled, or replaced by another kind of character."""
+    others = ("'", "(", ")", "9", "Z", " ", ",", "-", "\0")
+    texts = []
+    for column, value in _LITERALS.items():
+        start, end = f'update "S"."T" set "{column}" = ', ' where "ID" = 1;'
+        assert _check_against_plain([start + value + end]) == 1, value
+        for at in range(len(value)):
+            for piece in ("", value[at] * 2, *others):
+                texts.append(start + value[:at] + piece + value[at + 1 :] + end)
+    assert _check_against_plain(texts) < len(texts)
 
 
 def test_mutated_text_gives_typed_errors_only() -> None:

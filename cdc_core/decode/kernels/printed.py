@@ -12,7 +12,7 @@ from cdc_core.decode.kernels.table import FORM_REWRITTEN, INTERVAL_DS, INTERVAL_
 ZONED_LENGTH = times.LENGTH + 10 + 7
 """Characters of the text: seconds, nine fractional digits, offset."""
 
-_BLANK, _PLUS, _MINUS, _POINT, _ZERO, _COLON, _QUOTE, _CLOSE = 32, 43, 45, 46, 48, 58, 39, 41
+_BLANK, _PLUS, _MINUS, _POINT, _ZERO, _COLON, _QUOTE, _OPEN, _CLOSE = 32, 43, 45, 46, 48, 58, 39, 40, 41
 _DIGITS_MAX = 9
 
 
@@ -87,7 +87,9 @@ def write_zoned(source: int, target: int) -> None:
 def read_interval(at: int, limit: int, kind: int, entry: int) -> int:
     """Read ``TO_YMINTERVAL('…')`` or ``TO_DSINTERVAL('…')``, by the kind; as :func:`read_zoned`."""
     function = _TO_YMINT if kind == INTERVAL_YM else _TO_DSINT
-    if load64(at) != function or load64(at + 5) != _INTERVAL or load8(at + 14) != _QUOTE:
+    if load64(at) != function or load64(at + 5) != _INTERVAL:
+        return -1
+    if load8(at + 13) != _OPEN or load8(at + 14) != _QUOTE:
         return -1
     at += 15
     source = at
