@@ -167,7 +167,7 @@ def test_reconciling_waits_for_a_table_that_was_altered_a_moment_ago(
     config = oracle.config(tmp_path, "COMPARED")
     session = oracle.capture_session(config)
     schema = read_table_schema(session, config.tables[0])
-    ctx: Any = SimpleNamespace(source="src", config=config)
+    ctx: Any = SimpleNamespace(source="src", config=config, masks=lambda _table: {})
     oracle.database.faults.arm(
         Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "AS OF SCN", code=1466, times=2)
     )

@@ -128,8 +128,8 @@ def test_an_unknown_table_is_told_with_names_like_it(write: Write) -> None:
     is_told(run(write(tables=[{"name": "DEMO.ORDRES"}]), "snapshot"), "DEMO.ORDRES", "DEMO.ORDERS")
 
 
-def test_a_table_without_key_is_told_with_the_statement_that_mends_it(write: Write) -> None:
-    is_told(run(write(tables=[{"name": "DEMO.KEYLESS"}]), "snapshot"), "KEYLESS", "PRIMARY KEY")
+def test_a_table_without_key_is_told_with_the_option_that_takes_it_in(write: Write) -> None:
+    is_told(run(write(tables=[{"name": "DEMO.KEYLESS"}]), "snapshot"), "KEYLESS", "identity: rowid")
 
 
 def test_missing_supplemental_logging_is_told_with_the_statement_that_mends_it(
