@@ -56,6 +56,7 @@ def test_a_long_life_in_short() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_table_equals_oracle_after_a_kill_in_a_merge_and_shuffled_replays() -> None:
     """Delta Lake through Spark in short. Whatever needs no Spark is in the test above; what Spark does after a kill at other

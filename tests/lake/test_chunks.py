@@ -126,6 +126,7 @@ def test_a_second_first_snapshot_doubles_nothing(
     assert mirror(source.schema) == source.state(at)
 
 
+@pytest.mark.slow
 def test_chunks_of_two_snapshots_may_be_mixed(
     open_lake: Callable[..., Lake],
     source: Source,

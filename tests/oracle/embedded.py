@@ -110,6 +110,10 @@ class Oracle:
             session.close()
 
 
+IDLE_REDO_SECONDS = 0.3
+"""Who waits for redo that an idle database writes waits so long; a real one writes some every three seconds."""
+
+
 @contextmanager
 def running_oracle(
     *,
@@ -122,7 +126,9 @@ def running_oracle(
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
-    settings = RedoSettings(strand_records=strand_records, lob_rows=lob_rows)
+    settings = RedoSettings(
+        strand_records=strand_records, lob_rows=lob_rows, idle_redo_seconds=IDLE_REDO_SECONDS
+    )
     database = open_database(passwords=first, now=clock, redo_settings=settings)
     for wart in warts:
         database.redo.set_wart(wart, shown=True)

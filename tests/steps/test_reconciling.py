@@ -105,6 +105,7 @@ def test_each_damage_is_found_by_both_judges_and_repaired(made: Damaged) -> None
     assert made.judge(found.scn).is_equal
 
 
+@pytest.mark.slow
 def test_more_differing_keys_than_a_list_holds_are_read_as_a_whole_table(
     made: Damaged, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,17 @@ from cdc_core.decode.kernels.table import FORM_REWRITTEN, INTERVAL_DS, INTERVAL_
 ZONED_LENGTH = times.LENGTH + 10 + 7
 """Characters of the text: seconds, nine fractional digits, offset."""
 
-_BLANK, _PLUS, _MINUS, _POINT, _ZERO, _COLON, _QUOTE, _OPEN, _CLOSE = 32, 43, 45, 46, 48, 58, 39, 40, 41
+_BLANK, _PLUS, _MINUS, _POINT, _ZERO, _COLON, _QUOTE, _OPEN, _CLOSE = (
+    32,
+    43,
+    45,
+    46,
+    48,
+    58,
+    39,
+    40,
+    41,
+)
 _DIGITS_MAX = 9
 
 
