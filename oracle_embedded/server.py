@@ -106,7 +106,7 @@ class EmbeddedServer:
                     session.close()
                     return
                 self._open[session] = thread
-            thread.start()
+                thread.start()  # under the lock: who stops the server joins threads that run
 
     def _serve(self, session: WireSession) -> None:
         try:
