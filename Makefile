@@ -27,7 +27,7 @@ ui: setup ## Open Dagster's web page on what the demo made
 	@$(RUN)/redolake ui
 
 test: setup ## Run all tests but the long forms: two test runs side by side, each prints when it ends
-	@$(MAKE) --no-print-directory -j2 --output-sync=target WORKERS=2 test-plain test-spark
+	@$(MAKE) --no-print-directory -j2 --output-sync=target WORKERS=1 test-plain test-spark
 
 test-fast: setup ## Run the tests that need neither Spark nor Dagster and are no stories, in two processes (WORKERS=n for more)
 	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark and not dagster and not story" $(PYTEST_ARGS)
