@@ -21,7 +21,23 @@ from cdc_core.model.streams import Trouble
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 HeldAs = Annotated[
     str,
-    Field(pattern=r"^(text|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\))$"),
+    Field(
+        pattern=r"^(text|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)|boolean|hex|base64|base64url|iso8601|timestamp"
+        r"|microseconds|nanoseconds)$"
+    ),
+]
+TypeName = Literal[
+    "NUMBER(1)",
+    "NUMBER",
+    "FLOAT",
+    "DATE",
+    "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE",
+    "TIMESTAMP WITH LOCAL TIME ZONE",
+    "INTERVAL YEAR TO MONTH",
+    "INTERVAL DAY TO SECOND",
+    "RAW",
+    "BLOB",
 ]
 Mask = Annotated[
     str,
@@ -143,9 +159,15 @@ class TableConfig(ConfigModel):
     columns of types that are not supported are left out by themselves."""
 
     columns_as: dict[str, HeldAs] = Field(default_factory=dict)
-    """What the lake holds columns as, in place of the type mapping: ``text`` for a NUMBER, FLOAT, DATE or TIMESTAMP as exact text;
-    ``decimal(p,s)`` for a NUMBER or FLOAT whose values all fit, others are errors; ``double`` for one that may be rounded. Not for
+    """What the lake holds columns as, in place of the type mapping, on both paths. A NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or
+    ``double``, which may round; a NUMBER of up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
+    ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An interval: ``iso8601`` or
+    ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A value that does not fit is an error. Not for
     columns of the key. Of a pattern: in every table that has them."""
+
+    types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)
+    """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name is the type without digits, or ``NUMBER(1)``.
+    Columns that ``columns_as`` names, and columns of the key, are left to it."""
 
     columns_mask: dict[str, Mask] = Field(default_factory=dict)
     """What stands in place of columns' values on both paths, before anything lands: ``stars(n)`` for n asterisks, ``truncate(n)`` for the

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from cdc_core.decode.held import held
 from cdc_core.decode.literals import (
     Bare,
     Call,
@@ -25,8 +26,9 @@ from cdc_core.decode.literals import (
     value_of,
 )
 from cdc_core.decode.plan import Kind, plan_column
-from cdc_core.errors import SchemaMismatchError
+from cdc_core.errors import DecodeError, SchemaMismatchError
 from cdc_core.schema.table import Column
+from cdc_core.schema.types import as_read
 
 _HINT = "Take a new snapshot of the table, which reads the column's values instead of its DEFAULT clause."
 _STRING = r"'((?:[^']|'')*)'"
@@ -64,13 +66,25 @@ def default_scalar(column: Column) -> pa.Scalar | None:
         value = value_of(literal, plan)
         value = _padded(value, column) if isinstance(value, str) else value
     except LiteralRefusedError as error:
-        raise SchemaMismatchError(
-            f"the DEFAULT clause of a new column cannot be applied to older rows: {error.what}",
-            hint=_HINT,
-            column=column.name,
-            data_type=column.data_type,
-        ) from None
-    return None if value is None else pa.scalar(value, plan.type)
+        raise _not_applied(column, error.what) from None
+    if value is None:
+        return None
+    scalar = pa.scalar(value, plan.type)
+    if as_read(column) == column:
+        return scalar
+    try:
+        return held(pa.array([scalar]), column)[0]
+    except DecodeError as error:
+        raise _not_applied(column, error.message) from None
+
+
+def _not_applied(column: Column, what: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"the DEFAULT clause of a new column cannot be applied to older rows: {what}",
+        hint=_HINT,
+        column=column.name,
+        data_type=column.data_type,
+    )
 
 
 def _without_parentheses(text: str) -> str:

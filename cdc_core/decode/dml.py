@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_core.decode.batch import ScannedBatch, scan_batch
+from cdc_core.decode.held import held
 from cdc_core.decode.plain import DELETE, INSERT, PlainChange, decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
 from cdc_core.decode.text_source import one_text_array, replace_rows
@@ -91,6 +92,8 @@ def _images(
             replace_rows(values, list(plain), [(side or {}).get(column.name) for side in sides])
             for values, column in zip(columns, plan.columns, strict=True)
         ]
+    for at, column in plan.held:
+        columns[at] = held(columns[at], column)
     mask = pa.array(is_null) if is_null.any() else None
     return pa.StructArray.from_arrays(columns, fields=list(row_type), mask=mask)
 

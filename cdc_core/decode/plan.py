@@ -14,6 +14,7 @@ from cdc_core.schema.types import (
     NUMBER_TYPES,
     Printed,
     arrow_type,
+    as_read,
     is_number_text,
     is_timestamp_text,
     printed_as,
@@ -67,7 +68,7 @@ class TablePlan:
 
     ``stored`` names the columns that LogMiner calls ``COL 1``, ``COL 2`` … where its dictionary does not know them; empty
     where that is not known, or where a column itself has such a name. ``object_sql`` is the table's name without a
-    dictionary.
+    dictionary. ``held`` are the columns that the lake holds in another form than they are read in, each by its place.
     """
 
     name_sql: str
@@ -75,11 +76,16 @@ class TablePlan:
     skipped: tuple[str, ...]
     stored: tuple[str, ...] = ()
     object_sql: str = ""
+    held: tuple[tuple[int, Column], ...] = ()
 
     @property
     def row_type(self) -> pa.StructType:
-        """The Arrow struct of a row: one nullable field per captured column."""
-        return pa.struct([pa.field(column.name, column.type) for column in self.columns])
+        """The Arrow struct of a row in the lake: one nullable field per captured column."""
+        kinds = [column.type for column in self.columns]
+        for at, column in self.held:
+            kinds[at] = arrow_type(column)
+        names = [column.name for column in self.columns]
+        return pa.struct(list(map(pa.field, names, kinds)))
 
 
 @lru_cache(maxsize=1024)
@@ -99,15 +105,17 @@ def plan_table(schema: TableSchema) -> TablePlan:
         skipped=tuple(dict.fromkeys(skipped)),
         stored=() if any(map(is_dictionary_name, schema.stored)) else schema.stored,
         object_sql=f'"UNKNOWN"."OBJ# {schema.object_id}"' if schema.object_id else "",
+        held=tuple((at, one) for at, one in enumerate(schema.columns) if as_read(one) != one),
     )
 
 
 def plan_column(column: Column, schema: TableSchema | None = None) -> ColumnPlan:
-    """Plan the decoding of one column.
+    """Plan the decoding of one column, in the form in which it is read.
 
     Raises:
         UnsupportedTypeError: The column's type is not captured.
     """
+    column = as_read(column)
     kind, held = _kind(column), arrow_type(column)
     is_decimal = kind is Kind.DECIMAL
     return ColumnPlan(

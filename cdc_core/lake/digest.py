@@ -4,7 +4,7 @@
 to, and what anyone can use to check a table with other tools.
 
 **The rule.** A value's text: ``N`` for NULL, else ``V`` and: integers and decimals plainly with the type's scale; text with
-backslash doubled and the separator U+001F as ``\\u``; binary in upper-case hex; timestamps as microseconds since 1970-01-01;
+backslash doubled and the separator U+001F as ``\\u``; binary in upper-case hex; ``true`` and ``false``; timestamps as microseconds since 1970-01-01;
 floats as Java prints the shortest text, with -0 as 0. A row's text joins its columns, in the table's order, with U+001F. A
 row's number is the first 15 hex digits of the SHA-256 of its text. The digest is the sum of all rows' numbers, in hex.
 """
@@ -50,6 +50,8 @@ def value_text(value: Value) -> str:
             return f"V{value:f}"
         case float():
             return "V" + _float_text(value)
+        case bool():
+            return "Vtrue" if value else "Vfalse"
         case _:
             return f"V{value}"
 

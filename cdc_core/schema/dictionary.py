@@ -21,6 +21,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
+from cdc_core.schema.forms import in_forms
 from cdc_core.schema.table import LOB_TYPES, ROW_ID, ROW_ID_COLUMN, Column, TableSchema
 from cdc_core.schema.types import MASKED_TYPES
 
@@ -172,11 +173,7 @@ def schema_from_rows(
         _refuse_unknown(
             config, "columns_mask", list(config.columns_mask), [row[0] for row in columns]
         )
-    captured = tuple(
-        replace(column, held_as=config.columns_as.get(column.name, ""))
-        for column in usable
-        if column.name not in config.columns_exclude
-    )
+    captured = tuple(column for column in usable if column.name not in config.columns_exclude)
     key: tuple[str, ...] = (ROW_ID,)
     if config.identity == "rowid":
         _refuse_row_ids(config, columns, is_index_organized=is_index_organized)
@@ -195,7 +192,7 @@ def schema_from_rows(
     return TableSchema(
         table=config.table,
         scn_from=scn,
-        columns=captured,
+        columns=in_forms(config, captured, key),
         key=key,
         object_id=object_id,
         excluded=excluded,

@@ -25,7 +25,7 @@ class Column:
 
     ``data_type`` is Oracle's own text (``NUMBER``, ``VARCHAR2``, ``TIMESTAMP(6)``). ``char_length`` is in characters,
     ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without one. ``held_as`` is what the configuration wants
-    the lake to hold it as (``columns_as``), empty for the type table's own answer.
+    the lake to hold it as (``columns_as``, ``types_as``), empty for the type table's own answer.
     """
 
     name: str

@@ -34,8 +34,9 @@ Arrow in the Gregorian one: the day of the week and the distance to later days d
 client that makes a date of Oracle's fields. A label that the Gregorian calendar lacks (29 February 1500, the years before
 Christ) is a :class:`~cdc_core.errors.DecodeError` on both paths, never another day; a DATE or TIMESTAMP that is held as text holds it.
 
-``columns_as`` of a table holds a NUMBER or FLOAT as ``text`` (canonical), ``decimal(p,s)`` or ``double``, and a DATE or TIMESTAMP as
-``text`` ('YYYY-MM-DD HH24:MI:SS.FF9').
+``columns_as`` of a table, and ``types_as`` for all its columns of a type, hold values in another form: :data:`FORMS` says which type has
+which. Loops and driver give some of them as they are; the others are made of the type table's own values by :mod:`cdc_core.decode.held`,
+the one place for both paths.
 
 Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; the way out is ``columns_exclude``.
 """
@@ -43,6 +44,8 @@ Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 
 import pyarrow as pa
@@ -60,6 +63,37 @@ _TIMESTAMP = re.compile(r"TIMESTAMP\((\d)\)\Z")
 _TIMESTAMP_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9"
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 NUMBER_TYPES = frozenset({"NUMBER", "FLOAT"})
+_DIGITS = re.compile(r"\(\d\)")
+
+_OF_MOMENTS = frozenset({"text", "iso8601", "microseconds", "nanoseconds"})
+_OF_INTERVALS = frozenset({"iso8601", "microseconds"})
+_OF_BYTES = frozenset({"hex", "base64", "base64url"})
+FORMS: Mapping[str, frozenset[str]] = {
+    "NUMBER": frozenset({"text", "double", "boolean"}),
+    "FLOAT": frozenset({"text", "double"}),
+    "DATE": _OF_MOMENTS,
+    "TIMESTAMP": _OF_MOMENTS | {"timestamp"},
+    "TIMESTAMP WITH TIME ZONE": frozenset({"iso8601"}),
+    "TIMESTAMP WITH LOCAL TIME ZONE": frozenset({"iso8601"}),
+    "INTERVAL YEAR TO MONTH": _OF_INTERVALS,
+    "INTERVAL DAY TO SECOND": _OF_INTERVALS,
+    "RAW": _OF_BYTES | {"text"},
+    "BLOB": _OF_BYTES,
+}
+"""In which other forms the lake may hold a type; a NUMBER and a FLOAT as ``decimal(p,s)`` too, a NUMBER as ``boolean`` where an int64 holds it."""
+_FORM_TYPES = {
+    "text": pa.string(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us"),
+    "iso8601": pa.string(),
+    "microseconds": pa.int64(),
+    "nanoseconds": pa.int64(),
+    "hex": pa.string(),
+    "base64": pa.string(),
+    "base64url": pa.string(),
+}
+_AS_READ = frozenset({"", "text", "double"})
 _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
 
 
@@ -107,15 +141,27 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def _held_type(column: Column) -> pa.DataType:
-    """What ``columns_as`` makes of the column."""
-    is_number = column.data_type in NUMBER_TYPES
-    if column.held_as == "text" and (is_number or _is_moment(column)):
-        return pa.string()
-    if column.held_as == "double" and is_number:
-        return pa.float64()
-    if is_number and (found := _DECIMAL.fullmatch(column.held_as)):
+    """What ``columns_as`` or ``types_as`` makes of the column."""
+    form, family = column.held_as, family_of(column)
+    if family in NUMBER_TYPES and (found := _DECIMAL.fullmatch(form)):
         return pa.decimal128(int(found[1]), int(found[2]))
-    raise _unsupported(column, f"columns_as does not hold this type as {column.held_as}")
+    fits = form != "boolean" or _number_type(column) == pa.int64()
+    if fits and form in FORMS.get(family, ()):
+        return _FORM_TYPES[form]
+    raise _unsupported(column, f"columns_as or types_as does not hold this type as {form}")
+
+
+def family_of(column: Column) -> str:
+    """The column's type without digits of seconds, days and years, as :data:`FORMS` has it."""
+    return _DIGITS.sub("", column.data_type)
+
+
+def as_read(column: Column) -> Column:
+    """The column as both paths read it, before :mod:`cdc_core.decode.held` gives its values the form that is asked for."""
+    form = column.held_as
+    if _DECIMAL.fullmatch(form) or (form in _AS_READ and column.data_type != "RAW"):
+        return column
+    return replace(column, held_as="text" if _is_moment(column) else "")
 
 
 def _is_moment(column: Column) -> bool:

@@ -6,10 +6,12 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.decode.held import held
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
 from cdc_core.errors import DecodeError
@@ -22,6 +24,7 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import (
     Printed,
     arrow_schema,
+    as_read,
     empty_lob_expression,
     is_read_as_bytes,
     is_timestamp_text,
@@ -69,9 +72,10 @@ def read_chunk(
     wanted = arrow_schema(schema)
     sql, binds = chunk_query(schema, chunk, scn, condition)
     landing.remove_unlanded(folder)
-    batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(schema, wanted))
+    read = replace(schema, columns=tuple(map(as_read, schema.columns)))
+    batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(read))
     with closing(batches):
-        exact = (masked(_exact(batch, schema, wanted), masks) for batch in batches)
+        exact = (masked(_held(_exact(batch, read), schema, wanted), masks) for batch in batches)
         files = _land(exact, landing, folder, wanted)
     manifest = ChunkManifest(
         source=source,
@@ -115,7 +119,7 @@ def chunk_query(
     """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for each LOB that says whether it
     is empty."""
     predicate, binds = part_predicate(chunk, schema)
-    selected = [select_expression(column) for column in schema.columns]
+    selected = [select_expression(as_read(column)) for column in schema.columns]
     selected += [empty_lob_expression(column) for column in schema.columns if column.is_lob]
     columns = ", ".join(selected)
     where = where_clause(predicate, condition)
@@ -123,14 +127,14 @@ def chunk_query(
     return sql, {"scn": scn, **binds}
 
 
-def _driver_schema(schema: TableSchema, wanted: pa.Schema) -> pa.Schema:
-    """What the driver is asked for: the table's types, with 64-bit offsets for text and bytes."""
+def _driver_schema(schema: TableSchema) -> pa.Schema:
+    """What the driver is asked for: the types in which columns are read, with 64-bit offsets for text and bytes."""
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     fields = [
         field.with_type(
             pa.large_binary() if is_read_as_bytes(column) else large.get(field.type, field.type)
         )
-        for column, field in zip(schema.columns, wanted, strict=True)
+        for column, field in zip(schema.columns, arrow_schema(schema), strict=True)
     ]
     lobs = [column for column in schema.columns if column.is_lob]
     return pa.schema(
@@ -138,8 +142,18 @@ def _driver_schema(schema: TableSchema, wanted: pa.Schema) -> pa.Schema:
     )
 
 
-def _exact(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.RecordBatch:
+def _held(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.RecordBatch:
+    """The rows in the forms that the lake holds."""
+    columns = [
+        values if as_read(column) == column else held(values, column)
+        for column, values in zip(schema.columns, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _exact(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
     columns = []
+    wanted = arrow_schema(schema)
     emptiness = iter(batch.columns[len(schema.columns) :])
     for column, array, field in zip(
         schema.columns, batch.columns[: len(schema.columns)], wanted, strict=True

@@ -21,6 +21,7 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.dictionary import mask_refusal, masks_of, read_table_schema
+from cdc_core.schema.forms import form_of
 from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
@@ -273,10 +274,10 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     held = [
         column.name
         for column in latest.columns
-        if column.held_as != config.columns_as.get(column.name, "")
+        if column.held_as != form_of(config, column, latest.key)
     ]
     if held:
-        reason = f"columns_as names other types than the Delta tables have: {', '.join(held)}"
+        reason = f"columns_as or types_as names other types than the Delta tables have: {', '.join(held)}"
         _stop_for_fresh(ctx, config, latest, reason)
         return
     again = _asked_for_again(ctx, config, latest)

@@ -22,7 +22,13 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "tables[].name": ("table.include.list",),
     "tables[].exclude": ("table.exclude.list",),
     "tables[].columns_exclude": ("column.exclude.list",),
-    "tables[].columns_as": ("decimal.handling.mode", "time.precision.mode"),
+    "tables[].columns_as": ("converters (NumberOneToBoolean, RawToString)",),
+    "tables[].types_as": (
+        "decimal.handling.mode",
+        "binary.handling.mode",
+        "interval.handling.mode",
+        "time.precision.mode",
+    ),
     "tables[].columns_mask": (
         "column.mask.with.length.chars",
         "column.mask.hash.v2.hashAlgorithm.with.salt.salt",

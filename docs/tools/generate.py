@@ -18,6 +18,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "options": options.markdown,
     "commands": commands.markdown,
     "types": type_table.markdown,
+    "type-forms": type_table.forms_markdown,
     "type-examples": type_table.examples_markdown,
     "redo-columns": formats.redo_columns,
     "transaction-columns": formats.transaction_columns,

@@ -83,6 +83,15 @@ def examples_markdown() -> str:
     return table(("Oracle", "Arrow (landing)", "Delta"), rows)
 
 
+def forms_markdown() -> str:
+    """In which forms each type can be held."""
+    rows = []
+    for family, forms in types.FORMS.items():
+        listed = [*sorted(forms), *(["decimal(p,s)"] if family in types.NUMBER_TYPES else [])]
+        rows.append((code(family), ", ".join(map(code, listed))))
+    return table(("Oracle", "forms"), rows)
+
+
 def _defaults() -> dict[str, Any]:
     """Values for fields that an example does not name."""
     return {field.name: None for field in fields(Column)} | {"length": 0, "char_length": 0}

@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from cdc_core.decode.defaults import default_scalar
@@ -108,3 +109,13 @@ def test_default_scalar_refuses_what_is_no_exact_literal(name: str, clause: str)
     assert raised.value.facts["column"] == name
     assert "snapshot" in raised.value.hint
     assert clause not in str(raised.value)
+
+
+def test_a_default_is_in_the_form_that_the_lake_holds() -> None:
+    """Older rows get the same value as rows that carry it; one that the form does not hold stops the table."""
+    flag = Column("FLAG", "NUMBER", 22, 0, 1, 0, nullable=True, default="1", held_as="boolean")
+    token = Column("TOKEN", "RAW", 8, 0, None, None, True, "HEXTORAW('00FF')", held_as="hex")
+    assert default_scalar(flag) == pa.scalar(True)
+    assert default_scalar(token) == pa.scalar("00ff")
+    with pytest.raises(SchemaMismatchError, match="neither 0 nor 1"):
+        default_scalar(replace(flag, default="2"))

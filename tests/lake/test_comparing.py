@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -47,6 +47,7 @@ SCHEMA = TableSchema(
         _column("AT", "TIMESTAMP(6)"),
         _column("NANOS", "TIMESTAMP(9)"),
         _column("RAWS", "RAW"),
+        replace(_column("FLAG", "NUMBER", p=1, s=0), held_as="boolean"),
     ),
     ("A", "B"),
 )
@@ -62,6 +63,7 @@ ROWS: list[tuple[Any, ...]] = [
         datetime(1, 1, 1),
         "0001-01-01 00:00:00.000000001",
         b"\x00\xff",
+        True,
     ),
     (
         1,
@@ -73,10 +75,22 @@ ROWS: list[tuple[Any, ...]] = [
         datetime(9999, 12, 31, 23, 59, 59, 999999),
         None,
         b"",
+        False,
     ),
-    (2, "ü🔥", None, "0", 1e300, 0.001953125, datetime(1969, 12, 31, 23, 59, 59, 1), "x", None),
-    (3, "x", TINY, "5", 1e-5, 1e10, None, None, None),
-    (4, "x", Decimal("0.0000000000"), "5", 0.0, 123456.0, None, None, None),
+    (
+        2,
+        "ü🔥",
+        None,
+        "0",
+        1e300,
+        0.001953125,
+        datetime(1969, 12, 31, 23, 59, 59, 1),
+        "x",
+        None,
+        None,
+    ),
+    (3, "x", TINY, "5", 1e-5, 1e10, None, None, None, True),
+    (4, "x", Decimal("0.0000000000"), "5", 0.0, 123456.0, None, None, None, None),
 ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -160,6 +161,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
 HELD: dict[str, dict[str, tuple[list[str], list[object]]]] = {
     "text": {
         "NUMBER(10,2)": (["1.50", "-0.01"], ["1.5", "-0.01"]),
+        "RAW(20)": (["HEXTORAW('616263')", "HEXTORAW('C3A9')"], ["abc", "é"]),
         "DATE": (["DATE '1999-12-31'"], ["1999-12-31 00:00:00.000000000"]),
         "TIMESTAMP(6)": (
             ["TIMESTAMP '2001-02-03 04:05:06.5'"],
@@ -176,6 +178,82 @@ HELD: dict[str, dict[str, tuple[list[str], list[object]]]] = {
             [0.1, 1e125, -1e-130, 12345678901234567891.0],
         ),
         "NUMBER(38,10)": (["1.0000000001"], [1.0000000001]),
+    },
+    "boolean": {"NUMBER(1)": (["0", "1"], [False, True])},
+    "hex": {
+        "RAW(10)": (["HEXTORAW('00FF1A')", "HEXTORAW('7F')"], ["00ff1a", "7f"]),
+        "BLOB": (["HEXTORAW('DEADBEEF')", "EMPTY_BLOB()"], ["deadbeef", ""]),
+    },
+    "base64": {
+        "RAW(10)": (
+            ["HEXTORAW('FB')", "HEXTORAW('FBFF')", "HEXTORAW('FBFFBE')", "HEXTORAW('FBFFBE00')"],
+            ["+w==", "+/8=", "+/++", "+/++AA=="],
+        ),
+        "BLOB": (["HEXTORAW('FBFFBE')", "EMPTY_BLOB()"], ["+/++", ""]),
+    },
+    "base64url": {"RAW(10)": (["HEXTORAW('FBFFBE')", "HEXTORAW('FB')"], ["-_--", "-w=="])},
+    "iso8601": {
+        "INTERVAL YEAR(4) TO MONTH": (
+            ["INTERVAL '-3-6' YEAR TO MONTH", "INTERVAL '1234' YEAR(4)", "INTERVAL '-11' MONTH"],
+            ["P-3Y-6M0DT0H0M0S", "P1234Y0M0DT0H0M0S", "P0Y-11M0DT0H0M0S"],
+        ),
+        "INTERVAL DAY(3) TO SECOND(9)": (
+            [
+                "INTERVAL '-1 2:3:4.56' DAY TO SECOND",
+                "INTERVAL '0' SECOND",
+                "INTERVAL '-0.000000001' SECOND(1,9)",
+                "INTERVAL '100 10:20:30' DAY(3) TO SECOND",
+                "INTERVAL '-7' DAY",
+            ],
+            [
+                "P0Y0M-1DT-2H-3M-4.56S",
+                "P0Y0M0DT0H0M0S",
+                "P0Y0M0DT0H0M-0.000000001S",
+                "P0Y0M100DT10H20M30S",
+                "P0Y0M-7DT0H0M0S",
+            ],
+        ),
+        "DATE": (
+            ["DATE '2018-03-27'", "DATE '-0044-03-15'"],
+            ["2018-03-27T00:00:00Z", "-0044-03-15T00:00:00Z"],
+        ),
+        "TIMESTAMP(9)": (
+            ["TIMESTAMP '2018-03-27 12:34:10.130000000'", "TIMESTAMP '2018-03-27 12:34:00'"],
+            ["2018-03-27T12:34:10.13Z", "2018-03-27T12:34:00Z"],
+        ),
+        "TIMESTAMP WITH TIME ZONE": (
+            [
+                "TIMESTAMP '2018-03-27 01:34:56.007891 -11:00'",
+                "TIMESTAMP '2018-03-27 01:34:50 +00:00'",
+            ],
+            ["2018-03-27T01:34:56.007891-11:00", "2018-03-27T01:34:50Z"],
+        ),
+        "TIMESTAMP WITH LOCAL TIME ZONE": (
+            ["TIMESTAMP '2018-03-27 01:34:56.5 +02:00'"],
+            ["2018-03-26T23:34:56.5Z"],
+        ),
+    },
+    "microseconds": {
+        "INTERVAL YEAR TO MONTH": (
+            ["INTERVAL '-3-6' YEAR TO MONTH", "INTERVAL '1' MONTH"],
+            [-110451600000000, 2629800000000],
+        ),
+        "INTERVAL DAY TO SECOND": (
+            ["INTERVAL '-1 2:3:4.56' DAY TO SECOND", "INTERVAL '0.000001' SECOND"],
+            [-93784560000, 1],
+        ),
+        "DATE": (["DATE '1969-12-31'", "DATE '9999-12-31'"], [-86400000000, 253402214400000000]),
+        "TIMESTAMP(6)": (["TIMESTAMP '1970-01-01 00:00:01.000002'"], [1000002]),
+    },
+    "nanoseconds": {
+        "TIMESTAMP(9)": (["TIMESTAMP '1970-01-01 00:00:01.000000002'"], [1000000002]),
+        "DATE": (["DATE '1970-01-02'"], [86400000000000]),
+    },
+    "timestamp": {
+        "TIMESTAMP(9)": (
+            ["TIMESTAMP '2001-02-03 04:05:06.123456'"],
+            [datetime(2001, 2, 3, 4, 5, 6, 123456)],
+        ),
     },
 }
 """What ``columns_as`` makes of columns: literals, and the values in the lake."""
@@ -209,6 +287,40 @@ def test_a_number_that_does_not_fit_the_decimal_is_refused_on_both_paths(
             paths.snapshot()
         with pytest.raises(DecodeError):
             paths.log()
+
+
+UNFIT = [
+    ("boolean", "NUMBER(1)", "2"),
+    ("text", "RAW(10)", "HEXTORAW('FF')"),
+    ("timestamp", "TIMESTAMP(9)", "TIMESTAMP '2001-02-03 04:05:06.000000001'"),
+    ("nanoseconds", "DATE", "DATE '2300-01-01'"),
+    ("microseconds", "INTERVAL DAY TO SECOND(9)", "INTERVAL '0.000000001' SECOND(1,9)"),
+    ("microseconds", "INTERVAL YEAR(9) TO MONTH", "INTERVAL '300000' YEAR(9)"),
+    ("microseconds", "INTERVAL DAY(9) TO SECOND", "INTERVAL '106751991' DAY(9)"),
+    ("microseconds", "DATE", "DATE '-0044-03-15'"),
+    ("timestamp", "TIMESTAMP(9)", "TIMESTAMP '1500-02-29 00:00:00'"),
+]
+"""A form, and a value that it does not hold."""
+
+
+@pytest.mark.parametrize(("held_as", "declaration", "literal"), UNFIT)
+def test_what_a_form_does_not_hold_is_refused_on_both_paths(
+    oracle: Database, tmp_path: Path, held_as: str, declaration: str, literal: str
+) -> None:
+    """An error that names the column, and its row so that quarantine can take it; never another value."""
+    table = "NOT_HELD"
+    oracle.run(f"CREATE TABLE {table} (ID NUMBER(5) PRIMARY KEY, V {declaration})")
+    try:
+        paths = Paths(oracle, tmp_path, table, columns_as={"V": held_as})
+        oracle.run(
+            f"INSERT INTO {table} VALUES (1, NULL)", f"INSERT INTO {table} VALUES (2, {literal})"
+        )
+        for path in (paths.snapshot, paths.log):
+            with pytest.raises(DecodeError, match="columns_as") as refused:
+                path()
+            assert (refused.value.facts["column"], refused.value.facts["row"]) == ("V", 1)
+    finally:
+        oracle.run(f"DROP TABLE {table} PURGE")
 
 
 def test_every_row_of_the_type_table_has_cases() -> None:

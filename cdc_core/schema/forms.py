@@ -1,0 +1,32 @@
+"""In which form does the configuration want the lake to hold a column? The one place that reads ``columns_as`` and ``types_as``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from cdc_core.config import TableConfig
+from cdc_core.schema.table import Column
+from cdc_core.schema.types import family_of
+
+
+def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
+    """What the configuration says; empty for the type table's own answer.
+
+    ``columns_as`` comes before ``types_as``, ``NUMBER(1)`` before ``NUMBER``. A column of the key keeps its type.
+    """
+    if column.name in key:
+        return ""
+    if column.name in config.columns_as:
+        return config.columns_as[column.name]
+    forms: dict[str, str] = {**config.types_as}
+    one_digit = (column.data_type, column.precision, column.scale) == ("NUMBER", 1, 0)
+    own = forms.get("NUMBER(1)", "") if one_digit else ""
+    return own or forms.get(family_of(column), "")
+
+
+def in_forms(
+    config: TableConfig, columns: tuple[Column, ...], key: Collection[str]
+) -> tuple[Column, ...]:
+    """The columns with the forms that the configuration wants."""
+    return tuple(replace(column, held_as=form_of(config, column, key)) for column in columns)
