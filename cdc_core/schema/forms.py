@@ -19,10 +19,10 @@ def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
         return ""
     if column.name in config.columns_as:
         return config.columns_as[column.name]
-    forms: dict[str, str] = {**config.types_as}
     one_digit = (column.data_type, column.precision, column.scale) == ("NUMBER", 1, 0)
-    own = forms.get("NUMBER(1)", "") if one_digit else ""
-    return own or forms.get(family_of(column), "")
+    names = ("NUMBER(1)", "NUMBER") if one_digit else (family_of(column),)
+    forms = (form for name in names for given, form in config.types_as.items() if given == name)
+    return next(forms, "")
 
 
 def in_forms(
