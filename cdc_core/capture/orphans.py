@@ -8,6 +8,9 @@ transaction whose session was never seen, or whose absence cannot be asked for, 
 A released transaction stays in the ledger until its undo slot is used again. If it commits after all, the tables that it changed leave
 the stream before that commit (:mod:`cdc_core.capture.ledger`).
 
+One that was set aside as ``undone`` leaves the ledger by the same rule, and nobody need know: the ROLLBACK row that may have closed a
+savepoint only was its end. Should it go on after all, it is met again without what it took back.
+
 Source: measured on 23ai by others (transactions of killed sessions); Oracle Database Reference 19c, V$TRANSACTION, V$SESSION.
 """
 
@@ -67,17 +70,18 @@ def read_living(session: Queries) -> Living:
 def judged(
     ledger: Sequence[OpenTransaction], living: Living, *, before: Set[str], scn_low: Scn
 ) -> list[OpenTransaction]:
-    """The ledger after a window, with what Oracle no longer knows noted or released. Pure.
+    """The ledger after a window, with what Oracle no longer knows noted or released, and without what has ended. Pure.
 
     Args:
         living: What Oracle knew before the window's redo was read.
         before: XIDs that were open at the end of the window before as well; the others have time.
         scn_low: The window's lower end: windows up to there, and this one, were mined without an end of the transaction.
     """
-    return [_judged(one, living, scn_low) if one.xid in before else one for one in ledger]
+    found = (_judged(one, living, scn_low) if one.xid in before else one for one in ledger)
+    return [one for one in found if one is not None]
 
 
-def _judged(one: OpenTransaction, living: Living, scn_low: Scn) -> OpenTransaction:
+def _judged(one: OpenTransaction, living: Living, scn_low: Scn) -> OpenTransaction | None:
     if one.state == "released" or one.xid.endswith(UNRESOLVED):
         return one
     if one.xid in living.transactions:
@@ -85,7 +89,9 @@ def _judged(one: OpenTransaction, living: Living, scn_low: Scn) -> OpenTransacti
     if one.absent_scn is None:
         return replace(one, absent_scn=living.scn)
     is_mined = one.absent_scn <= scn_low
-    return replace(one, state="released") if is_mined and _is_ownerless(one, living) else one
+    if not is_mined or not _is_ownerless(one, living):
+        return one
+    return None if one.state == "undone" else replace(one, state="released")
 
 
 def _is_ownerless(one: OpenTransaction, living: Living) -> bool:
