@@ -38,6 +38,7 @@ from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.evolution import known_schema, settle_schema
 from cdc_core.lake.history import filesystem_of, read_commits, read_log
+from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import replaced
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
@@ -54,6 +55,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
+from cdc_core.stage.widths import WidthCounter
 
 MIRROR_INDEXED = 32
 """So many of the mirror's first columns get statistics, as Delta's own writers do it."""
@@ -103,10 +105,15 @@ def apply_chunk(
         if removes:
             gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
             changes = chain(changes, deletions(gone, name, manifest.scn, schema))
-        doing = "appending a chunk to the change log"
-        columns = change_schema(schema)
+        counter = WidthCounter(schema)
         work.append_rows(
-            work.changelog, columns, changes, doing, metadata, (app, 1), indexed=CHANGELOG_INDEXED
+            work.changelog,
+            change_schema(schema),
+            counter.passing(changes),
+            "appending a chunk to the change log",
+            lambda: with_widths(metadata, work.changelog, schema, counter.seen),
+            (app, 1),
+            indexed=CHANGELOG_INDEXED,
         )
     if _holds_alone(work, manifest.snapshot_id, manifest.scn):
         work.append_rows(
@@ -114,7 +121,7 @@ def apply_chunk(
             mirror_schema(schema),
             landed.as_mirror(manifest.scn),
             "appending a chunk to the mirror",
-            metadata,
+            lambda: metadata,
             (app, 1),
             indexed=mirror_schema(schema).names[:MIRROR_INDEXED],
         )
@@ -174,7 +181,7 @@ def remove_gone(
             change_schema(schema),
             deletions(keys, name, scn_lowest, schema),
             "appending deletions to the change log",
-            metadata,
+            lambda: metadata,
             (app, 1),
             indexed=CHANGELOG_INDEXED,
         )

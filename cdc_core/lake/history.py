@@ -129,6 +129,21 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
     )
 
 
+def newest_metadata(path: str, name: str) -> Any:
+    """What the newest of our commits that has a name in its user metadata says there; None if no commit does.
+
+    Commits are read newest first, and those between two of ours are few.
+    """
+    filesystem, root = filesystem_of(path)
+    commits = _commit_names(_names(filesystem, root))
+    for version in sorted(commits, reverse=True):
+        actions = list(_actions(filesystem, f"{root}/_delta_log/{commits[version]}"))
+        metadata = _commit(version, actions).metadata
+        if name in metadata:
+            return metadata[name]
+    return None
+
+
 def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
     """The newest version in which a mirror has not gone past ``scn``, with the columns that it had there; None if the commits do
     not reach back so far.

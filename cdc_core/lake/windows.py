@@ -23,6 +23,7 @@ from cdc_core.lake.changes import window_sql
 from cdc_core.lake.deriving import rederived_sql
 from cdc_core.lake.evolution import added_columns, check_mirror, settle_schema
 from cdc_core.lake.history import filesystem_of, read_log
+from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
@@ -41,6 +42,7 @@ from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
 from cdc_core.stage.reducing import merge_sources
+from cdc_core.stage.widths import WidthCounter
 from cdc_core.stage.window import staged_changes
 
 
@@ -120,7 +122,8 @@ def _append_changes(
     """Append the window to the change log, after what cannot be decoded of it is in quarantine; returns its file, None if it has
     no changes."""
     columns = change_schema(schema)
-    file = write_file(work.changelog, columns, changes, CHANGELOG_INDEXED)
+    counter = WidthCounter(schema)
+    file = write_file(work.changelog, columns, counter.passing(changes), CHANGELOG_INDEXED)
     quarantine.put(
         QUARANTINE_SCHEMA.empty_table() if sieve is None else sieve.rows, window.scn_high
     )
@@ -130,7 +133,7 @@ def _append_changes(
         work.changelog,
         columns,
         [file],
-        metadata=_metadata(work, window),
+        metadata=with_widths(_metadata(work, window), work.changelog, schema, counter.seen),
         txn=(work.window_app, window.scn_high),
         fence=work.fence,
         doing="appending a window to the change log",

@@ -202,14 +202,14 @@ class TableWork:
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
         doing: str,
-        metadata: str,
+        metadata: Callable[[], str],
         txn: tuple[str, int],
         *,
         indexed: Sequence[str],
     ) -> NewFile | None:
         """Append rows to a Delta table without Spark, in one commit; None, and no commit, if there are none.
 
-        ``indexed`` are the columns of which the commit gets statistics.
+        ``metadata`` is asked for when the rows are written. ``indexed`` are the columns of which the commit gets statistics.
         """
         file = write_file(path, schema, batches, indexed)
         if file is not None:
@@ -217,7 +217,7 @@ class TableWork:
                 path,
                 schema,
                 [file],
-                metadata=metadata,
+                metadata=metadata(),
                 txn=txn,
                 fence=self.fence,
                 doing=doing,

@@ -112,7 +112,7 @@ class Pipeline:
     @property
     def records(self) -> Records:
         """What was done so far, for those who show it."""
-        return Records(self._ctx.store, self.config.name)
+        return Records(self._ctx.store, self.config)
 
     def start_spark(self) -> None:
         """Start Spark ahead of its first use."""

@@ -1,11 +1,16 @@
-"""What has been done so far? The metadata store of one source, for those who show it."""
+"""What has been done so far? The metadata store of one source, and what its Delta tables' logs say, for those who show it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import assert_never
 
+from cdc_core.config import SourceConfig
+from cdc_core.lake.ledger import widths_in
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord, WindowState
 from cdc_core.model.reports import ColumnReport, DefinitionReport, FoundTable, TableApplied
@@ -20,14 +25,16 @@ from cdc_core.schema.evolution import (
     judge,
 )
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.stage.widths import Width, room_of
 from cdc_core.state.store import Store
+from cdc_core.steps.delta import delta_path
 
 
 class Records:
     """Reads the metadata store, and changes nothing."""
 
-    def __init__(self, store: Store, source: str) -> None:
-        self._store, self._source = store, source
+    def __init__(self, store: Store, config: SourceConfig) -> None:
+        self._store, self._config, self._source = store, config, config.name
 
     @property
     def is_begun(self) -> bool:
@@ -86,19 +93,12 @@ class Records:
         return self._store.signals(self._source, states=states)
 
     def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
-        """The table's columns as of an SCN; none where its definition is not known."""
+        """The table's columns as of an SCN, with the widest values that they had so far; none where its definition is not known."""
         schema = self._store.schema_at(self._source, table, scn)
         if schema is None:
             return []
-        return [
-            ColumnReport(
-                name=column.name,
-                type=type_text(column),
-                in_key=column.name in schema.key,
-                nullable=column.nullable,
-            )
-            for column in schema.columns
-        ]
+        seen = _widths_seen(self._config, schema)
+        return [_column_report(column, schema, seen.get(column.name)) for column in schema.columns]
 
     def definitions(self, table: TableId, scn: Scn | None = None) -> list[DefinitionReport]:
         """The table's versions, oldest first; those up to an SCN alone. None for a table that was never captured."""
@@ -113,6 +113,36 @@ class Records:
             )
             before = version.schema
         return found
+
+
+def _widths_seen(config: SourceConfig, schema: TableSchema) -> dict[str, Width]:
+    """How wide the widest values of a table's columns were so far, under their present names."""
+    found = widths_in(delta_path(config, "changelog", schema.table))
+    seen: dict[str, Width] = {}
+    for column in schema.columns:
+        names = (column.name, *schema.earlier_names(column.name))
+        widths = [found[name] for name in names if name in found]
+        if widths:
+            seen[column.name] = reduce(or_, widths)
+    return seen
+
+
+def _column_report(column: Column, schema: TableSchema, width: Width | None) -> ColumnReport:
+    report = ColumnReport(
+        name=column.name,
+        type=type_text(column),
+        in_key=column.name in schema.key,
+        nullable=column.nullable,
+    )
+    if width is None:
+        return report
+    return replace(
+        report,
+        digits=width.whole or None,
+        fraction=width.fraction or None,
+        length=width.length or None,
+        room=room_of(column, width),
+    )
 
 
 def _changes(before: TableSchema | None, schema: TableSchema) -> tuple[str, ...]:

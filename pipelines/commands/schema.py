@@ -11,6 +11,7 @@ from rich.table import Table
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import ColumnReport
 from cdc_core.model.scn import SCN_MAX, Scn
 from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
 
@@ -26,10 +27,13 @@ def show(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show a table's columns and every change of its definition that Redolake has met, from the metadata store.
+    """Show a table's columns and every change of its definition that Redolake has met.
 
-    --json prints an object with the keys table, as_of, columns (each with name, type, in_key, nullable) and definitions (each with
-    scn, changes, ddl).
+    "Widest" is the most that a value of the column had so far: digits before and behind the point, or characters (of RAW and BLOB, bytes).
+    "Room" says how many more digits the Delta type has, where it is narrower than Oracle's.
+
+    --json prints an object with the keys table, as_of, columns (each with name, type, in_key, nullable, digits, fraction, length, room) and
+    definitions (each with scn, changes, ddl).
     """
     named = TableId.parse(table)
     at = Scn(SCN_MAX if as_of is None else as_of)
@@ -53,13 +57,15 @@ def show(
             }
         )
         return
-    shown = Table("Column", "Type", "Key", "NULL", box=None, pad_edge=False)
+    shown = Table("Column", "Type", "Key", "NULL", "Widest", "Room", box=None, pad_edge=False)
     for column in columns:
         shown.add_row(
             escape(column.name),
             column.type,
             "key" if column.in_key else "",
             "" if column.nullable else "NOT NULL",
+            _widest(column),
+            "" if column.room is None else f"{column.room} digits",
         )
     history = Table("From SCN", "What changed", "DDL", box=None, pad_edge=False)
     for one in definitions:
@@ -69,3 +75,11 @@ def show(
     console.print(shown)
     console.print()
     console.print(history)
+
+
+def _widest(column: ColumnReport) -> str:
+    if column.length is not None:
+        return f"{column.length:,}"
+    if column.digits is None and column.fraction is None:
+        return ""
+    return f"{column.digits or 0}" + (f".{column.fraction}" if column.fraction else "") + " digits"

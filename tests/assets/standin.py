@@ -112,7 +112,7 @@ class StandIn:
 
     @property
     def records(self) -> Records:
-        return Records(self.store, self.source)
+        return Records(self.store, self.config)
 
     def holders(self, work: str) -> list[Holder]:
         return holders(self.store, self.source, work)

@@ -251,7 +251,12 @@ def test_a_table_s_definition_is_shown_as_of_an_scn_with_its_history(source: Sta
     assert "[X] was dropped" in text
     assert "DROP ([X])" in text
     documented = redolake("schema", "show", "--help").stdout
-    assert all(key in documented for one in found["definitions"] for key in one)
+    assert all(
+        key in documented
+        for part in ("columns", "definitions")
+        for one in found[part]
+        for key in one
+    )
     for arguments in (["hr.nowhere"], ["hr.employees", "--as-of", "1"]):
         result = redolake("schema", "show", *arguments)
         assert result.exit_code == 2
