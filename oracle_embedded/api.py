@@ -25,6 +25,9 @@ from typing import Protocol
 
 Value = bytes | None
 
+BANNER = "Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production"
+"""What the database says that it is, to clients that ask by a call as well as in V$VERSION."""
+
 
 class OraType(IntEnum):
     """Type numbers of the wire protocol, used throughout for columns and binds."""

@@ -12,12 +12,23 @@ from oracle_embedded.wire.lobs import LobStore
 from oracle_embedded.wire.ttc import TtcReader, clr_bytes, ub_bytes
 
 _ARRAY_FLAG = 0x40
+_PREFETCH_FLAG = 0x02000000
 _ROW_DATA = 7
 _NATIONAL = 2
 _TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
 _SIZED_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.RAW))
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
 _TIMESTAMP_TYPES = frozenset((OraType.TIMESTAMP, OraType.TIMESTAMP_LTZ))
+SCALED_TYPES = frozenset(
+    (
+        OraType.NUMBER,
+        OraType.TIMESTAMP,
+        OraType.TIMESTAMP_TZ,
+        OraType.TIMESTAMP_LTZ,
+        OraType.INTERVAL_DS,
+    )
+)
+"""Types whose scale is one byte or a number with a length, as was agreed on."""
 _TYPES = frozenset(int(ora_type) for ora_type in OraType)
 
 
@@ -27,12 +38,17 @@ class UnreadableRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WireBind:
-    """One bind or define as the client declared it."""
+    """One bind or define as the client declared it.
+
+    ``lob_prefetch`` says how many bytes or characters of a LOB shall come with its locator, its length and its chunk size; None
+    asks for the locator alone.
+    """
 
     type: int
     is_array: bool
     size: int
     charset_form: int
+    lob_prefetch: int | None = None
 
     @property
     def meta(self) -> BindMeta:
@@ -40,20 +56,34 @@ class WireBind:
         return BindMeta(OraType(self.type), self.size, self.charset_form)
 
 
-def read_metadata(reader: TtcReader, count: int) -> list[WireBind]:
+def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> list[WireBind]:
     """Read the metadata of binds or defines."""
     binds = []
     for _ in range(count):
         bind_type = reader.u8()
         flags = reader.u8()
-        reader.raw(2)
+        reader.u8()
+        if bind_type in SCALED_TYPES and not lengths_converted:
+            reader.sb()
+        else:
+            reader.u8()
         size = reader.ub()
-        reader.skip_ub(2)
+        reader.ub()
+        has_prefetch = reader.ub() & _PREFETCH_FLAG
         reader.dlc()
         reader.skip_ub(2)
         charset_form = reader.u8()
-        reader.skip_ub(2)
-        binds.append(WireBind(bind_type, bool(flags & _ARRAY_FLAG), size, charset_form))
+        prefetch = reader.ub()
+        reader.ub()
+        binds.append(
+            WireBind(
+                bind_type,
+                bool(flags & _ARRAY_FLAG),
+                size,
+                charset_form,
+                prefetch if has_prefetch else None,
+            )
+        )
     return binds
 
 
@@ -185,14 +215,16 @@ def utf8_from_utf16(value: Value) -> Value:
     return None if value is None else value.decode("utf-16-be", "replace").encode()
 
 
-def out_value(value: Value, meta: BindMeta, lobs: LobStore, *, has_handles: bool) -> bytes:
+def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool) -> bytes:
     """Encode one OUT or RETURNING value with the field that follows it: 0, or the length of what was cut to the bind's size."""
     if value is None:
         return b"\x00\x00"
+    meta = bind.meta
     if has_handles:
-        return lobs.column_value(value, meta.type, meta.charset_form) + b"\x00"
+        return lobs.column_value(value, meta.type, meta.charset_form, bind.lob_prefetch) + b"\x00"
     if meta.type in _LOB_TYPES:
-        return lobs.temporary_from(value, meta.type, meta.charset_form) + b"\x00"
+        locator = lobs.temporary_from(value, meta.type, meta.charset_form, bind.lob_prefetch)
+        return locator + b"\x00"
     if meta.type == OraType.BOOLEAN:
         return b"\x02\x01\x01\x00" if value == b"\x01" else b"\x01\x00\x00"
     if meta.charset_form == _NATIONAL:
@@ -204,7 +236,7 @@ def out_value(value: Value, meta: BindMeta, lobs: LobStore, *, has_handles: bool
 
 def out_row(
     values: Sequence[Sequence[Value]],
-    kinds: Sequence[tuple[BindMeta, bool]],
+    kinds: Sequence[tuple[WireBind, bool]],
     lobs: LobStore,
     *,
     counted: bool,
@@ -212,11 +244,11 @@ def out_row(
     """Encode message 7 with the OUT values of one execution; behind RETURNING each bind has a row count.
 
     Args:
-        kinds: Each bind's type, and whether its values are handles of LOBs.
+        kinds: Each bind, and whether its values are handles of LOBs.
     """
     parts = [b"\x07"]
-    for bind_values, (meta, has_handles) in zip(values, kinds, strict=True):
+    for bind_values, (bind, has_handles) in zip(values, kinds, strict=True):
         if counted:
             parts.append(ub_bytes(len(bind_values)))
-        parts += [out_value(value, meta, lobs, has_handles=has_handles) for value in bind_values]
+        parts += [out_value(value, bind, lobs, has_handles=has_handles) for value in bind_values]
     return b"".join(parts)

@@ -7,13 +7,15 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from oracle_embedded.api import EngineSession, OracleError
+from oracle_embedded.api import BANNER, EngineSession, OracleError
 from oracle_embedded.faults import FaultEvent, FaultRegistry, LostConnectionFaultError
+from oracle_embedded.wire import login
 from oracle_embedded.wire.binds import UnreadableRequestError
+from oracle_embedded.wire.connect import Agreement
 from oracle_embedded.wire.lobs import LobStore, read_lob_request
 from oracle_embedded.wire.packets import BreakReceivedError, ConnectionLostError, Link
 from oracle_embedded.wire.piggybacks import PiggybackActions, read_piggyback
-from oracle_embedded.wire.replies import CallEnd, end_message, status_message
+from oracle_embedded.wire.replies import CallEnd, end_message, status_message, version_message
 from oracle_embedded.wire.requests import (
     MESSAGE_FUNCTION,
     Function,
@@ -42,18 +44,25 @@ class Calls:
         session: EngineSession,
         link: Link,
         reader: TtcReader,
+        agreement: Agreement,
         faults: FaultRegistry,
         running: Callable[[EngineSession | None], None],
     ) -> None:
         self._session = session
         self._link = link
         self._reader = reader
+        self._agreement = agreement
         self._running = running
         self._faults = faults
         self._lobs = LobStore(session)
-        self._statements = Statements(session, self._link, self._lobs, faults, self._commit)
+        self._statements = Statements(
+            session, self._link, self._lobs, agreement, faults, self._commit
+        )
         self._piggybacks = PiggybackActions(
-            self._statements.close_cursor, self._lobs.free, self._set_attribute
+            self._statements.close_cursor,
+            self._statements.cancel_cursor,
+            self._lobs.free,
+            self._set_attribute,
         )
         self._piggyback_error: OracleError | None = None
         self._after_piggyback = False
@@ -65,6 +74,7 @@ class Calls:
             Function.LOB_OPERATION: self._lob_operation,
             Function.COMMIT: lambda: self._end_transaction(self._commit),
             Function.ROLLBACK: lambda: self._end_transaction(self._rollback),
+            Function.VERSION: self._version,
             Function.PING: lambda: self._end_transaction(lambda: None),
         }
 
@@ -81,7 +91,11 @@ class Calls:
             message = self._reader.u8()
             if message == _PIGGYBACK:
                 self._after_piggyback = True
-                read_piggyback(self._reader, self._piggybacks)
+                read_piggyback(
+                    self._reader,
+                    self._piggybacks,
+                    lengths_converted=self._agreement.lengths_converted,
+                )
                 return True
             if message == 0 and self._after_piggyback:
                 # What is left of client attributes that were set to an empty text.
@@ -90,7 +104,7 @@ class Calls:
             if message != MESSAGE_FUNCTION:
                 raise ProtocolError(f"message {message} is not expected from a client")
             function = self._reader.u8()
-            self._reader.u8()
+            self._statements.call_number = self._reader.u8()
             if function == Function.LOGOFF:
                 self._session.rollback()
                 self._link.send_data(status_message(0))
@@ -125,7 +139,7 @@ class Calls:
     def _send_error(self, error: OracleError) -> None:
         if self._link.break_seen:
             raise BreakReceivedError
-        end = CallEnd(self._statements.call_status(), error=error)
+        end = CallEnd(self._statements.call_status(), self._statements.call_number, error=error)
         self._link.send_data(end_message(end))
 
     def _check_piggyback(self) -> None:
@@ -143,7 +157,11 @@ class Calls:
     # --- functions ---
 
     def _execute(self) -> None:
-        request = read_execute(self._reader, self._statements.cursor)
+        request = read_execute(
+            self._reader,
+            self._statements.cursor,
+            lengths_converted=self._agreement.lengths_converted,
+        )
         self._check_piggyback()
         self._statements.execute(request)
 
@@ -167,6 +185,20 @@ class Calls:
         self._check_piggyback()
         end()
         self._send_status()
+
+    def _version(self) -> None:
+        self._reader.u8()
+        self._reader.ub()
+        self._reader.raw(2)
+        self._reader.ub()
+        self._check_piggyback()
+        self._send_status(
+            version_message(
+                BANNER,
+                login.SERVER_VERSION,
+                lengths_converted=self._agreement.lengths_converted,
+            )
+        )
 
     def _commit(self) -> None:
         self._faults.check(FaultEvent.COMMIT, "")

@@ -15,9 +15,34 @@ FIELD_VERSION = 12
 CHARSET_UTF8 = 873
 CHARSET_UTF16 = 2000
 STRING_SIZE_MAX = 32767
+_LENGTHS_CONVERTED = 0x02
+_SERVICES_OFF = 0x0C
+"""Both flags of ACCEPT: no native encryption, no other network services; with 0 JDBC would begin to agree on them."""
+_FIELD_VERSION_AT = 7
+_CAPABILITIES = {
+    4: 0x6A,  # ways to log in: O5LOGON, its successors, long names
+    _FIELD_VERSION_AT: FIELD_VERSION,
+    15: 0x01,  # call status in the end of every call
+    16: 0x10,  # sequence number in the end of every call
+    23: 0xCF,  # LOBs with 8-byte lengths, with length and data sent in advance
+    27: 0x01,  # data types as two-byte numbers
+    37: 0x20,  # long values in chunks with lengths of up to four bytes
+}
+"""Compile-time capabilities that are offered: place and bits."""
 _BANNER = b"Redolake embedded Oracle 19.3"
 _PROTOCOL_VERSION = 317
 _PROTOCOL_VERSION_MIN = 315
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What later messages' layouts depend on.
+
+    ``lengths_converted`` is what a client asks for with bit 0x02 of its data types message: user name, keys and SQL texts have a
+    length byte of their own, and a described scale is one byte. python-oracledb asks for it, JDBC does not.
+    """
+
+    lengths_converted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +85,9 @@ def send_accept(link: Link, sdu: int) -> None:
     """Accept the connection; both sides use ``sdu`` and 32-bit packet lengths from here on."""
     narrow = min(sdu, 0xFFFF)
     body = struct.pack(
-        ">HHHHHHHBB8xIIB", _PROTOCOL_VERSION, 1, narrow, narrow, 0x0100, 0, 0, 0, 0, sdu, sdu, 0
-    )
+        ">HHHHHHHBB8xIIB",
+        _PROTOCOL_VERSION, 1, narrow, narrow, 0x0100, 0, 0, _SERVICES_OFF, _SERVICES_OFF, sdu, sdu, 0,
+    )  # fmt: skip
     link.send_packet(PacketType.ACCEPT, body)
     link.switch_to_wide(sdu)
 
@@ -83,8 +109,10 @@ def send_refuse(link: Link, code: int) -> None:
     link.send_packet(PacketType.REFUSE, struct.pack(">BBH", 0x22, 0, len(text)) + text)
 
 
-def negotiate(link: Link, reader: TtcReader) -> None:
+def negotiate(link: Link, reader: TtcReader) -> Agreement:
     """Answer the protocol and the data types request.
+
+    Clients name their own highest field version or the lower of both; both sides go on with the lower one.
 
     Raises:
         ProtocolError: Other messages came, or the client cannot speak our field version.
@@ -98,20 +126,23 @@ def negotiate(link: Link, reader: TtcReader) -> None:
     link.send_data(_protocol_reply())
     if reader.u8() != 2:
         raise ProtocolError("data type negotiation expected")
-    reader.raw(5)
+    reader.raw(4)
+    flags = reader.u8()
     compile_caps = reader.clr()
     reader.clr()
     while reader.u16():
         if reader.u16():
             reader.raw(4)
-    if len(compile_caps) < 8 or compile_caps[7] != FIELD_VERSION:
+    if len(compile_caps) < 8 or compile_caps[_FIELD_VERSION_AT] < FIELD_VERSION:
         raise ProtocolError("client does not take field version 12")
     link.send_data(b"\x02\x00\x00")
+    return Agreement(lengths_converted=bool(flags & _LENGTHS_CONVERTED))
 
 
 def _protocol_reply() -> bytes:
     compile_caps = bytearray(53)
-    compile_caps[7] = FIELD_VERSION
+    for place, capability in _CAPABILITIES.items():
+        compile_caps[place] = capability
     runtime_caps = bytearray(11)
     runtime_caps[6] = 0x04
     national = bytes(9) + struct.pack(">H", CHARSET_UTF16)

@@ -6,27 +6,32 @@ here until the client frees them. Positions count bytes in BLOBs and UTF-16 code
 
 from __future__ import annotations
 
+import struct
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import EngineSession, OracleError, OraType, Value
-from oracle_embedded.wire.ttc import TtcReader, clr_bytes, ub_bytes
+from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes, dlc_bytes, ub_bytes
 
 CHUNK_SIZE = 8060
 LOCATOR_SIZE = 40
 _PREFIX = 16
 _HANDLE_MAX = 200
 _TEMPORARY_FLAG = 0x01
+_UTF16_FLAG = 0x80
+_INITIALIZED_FLAG = 0x08
+_BLOB_FLAG, _CLOB_FLAG = 0x01, 0x02
+_TYPE_AT, _FORM_AT = 8, 9
 _NATIONAL = 2
 _CACHE_BYTES_MAX = 16 * 1024 * 1024
 _READ, _LENGTH, _WRITE, _TRIM, _CHUNK = 0x0002, 0x0001, 0x0040, 0x0020, 0x4000
-_CREATE, _OPEN, _CLOSE, _IS_OPEN = 0x0110, 0x8000, 0x10000, 0x11000
+_CREATE, _FREE, _OPEN, _CLOSE, _IS_OPEN = 0x0110, 0x0111, 0x8000, 0x10000, 0x11000
 _LOB_DATA = 14
 
 
 @dataclass(frozen=True, slots=True)
 class LobRequest:
-    """One call of function 96."""
+    """One call of function 96. ``has_charset`` and ``wants_flag`` say which fields its reply has beside locator and amount."""
 
     operation: int
     locator: bytes
@@ -34,6 +39,8 @@ class LobRequest:
     destination_offset: int
     amount: int | None
     data: bytes
+    has_charset: bool
+    wants_flag: bool
 
 
 def read_lob_request(reader: TtcReader) -> LobRequest:
@@ -42,21 +49,32 @@ def read_lob_request(reader: TtcReader) -> LobRequest:
     locator_size = reader.ub()
     reader.u8()
     reader.skip_ub(3)
-    reader.raw(3)
+    has_charset = bool(reader.u8())
+    reader.u8()
+    wants_flag = bool(reader.u8())
     operation = reader.ub()
-    reader.raw(2)
+    reader.u8()
+    scn_parts = reader.ub()
     source_offset = reader.ub()
     destination_offset = reader.ub()
     has_amount = reader.u8()
     reader.raw(6)
     locator = reader.raw(locator_size) if has_locator else b""
-    data = b""
-    if operation == _CREATE:
+    if has_charset:
         reader.ub()
-    elif operation == _WRITE and reader.u8() == _LOB_DATA:
-        data = reader.clr()
+    reader.skip_ub(scn_parts)
     amount = reader.ub() if has_amount else None
-    return LobRequest(operation, locator, source_offset, destination_offset, amount, data)
+    data = reader.clr() if operation == _WRITE and reader.u8() == _LOB_DATA else b""
+    return LobRequest(
+        operation,
+        locator,
+        source_offset,
+        destination_offset,
+        amount,
+        data,
+        has_charset,
+        wants_flag,
+    )
 
 
 @dataclass(slots=True)
@@ -80,20 +98,24 @@ class LobStore:
 
     # --- locators ---
 
-    def column_value(self, handle: bytes, ora_type: OraType, charset_form: int) -> bytes:
-        """A locator of a fetched row, framed with length and chunk size."""
+    def column_value(
+        self, handle: bytes, ora_type: OraType, charset_form: int, prefetch: int | None
+    ) -> bytes:
+        """A locator of a fetched row with what the client wants along with it (see :class:`WireBind`)."""
         _, content = self._content(handle)
-        return _framed(_locator(handle, ora_type, charset_form, 0), len(content), ora_type)
+        return _framed(_locator(handle, ora_type, charset_form, 0), content, prefetch)
 
     def text_of(self, handle: bytes) -> bytes:
         """The whole content: UTF-8 for a CLOB. For clients that fetch LOBs as LONG."""
         return self._session.read_lob(handle)[1]
 
-    def temporary_from(self, value: bytes, ora_type: OraType, charset_form: int) -> bytes:
+    def temporary_from(
+        self, value: bytes, ora_type: OraType, charset_form: int, prefetch: int | None
+    ) -> bytes:
         """A framed locator of a new temporary LOB with this content, as an OUT bind returns it."""
         content = value if ora_type == OraType.BLOB else value.decode().encode("utf-16-be")
         locator = self._create(ora_type, charset_form, content)
-        return _framed(locator, len(content), ora_type)
+        return _framed(locator, content, prefetch)
 
     def bind_content(self, locator: Value) -> Value:
         """The content behind a bound locator, as the engine takes it.
@@ -111,11 +133,14 @@ class LobStore:
         if len(locator) >= _PREFIX + 8:
             self._temporaries.pop(int.from_bytes(locator[_PREFIX : _PREFIX + 8], "big"), None)
 
-    def _create(self, ora_type: OraType, charset_form: int, content: bytes) -> bytes:
+    def _create(
+        self, ora_type: OraType, charset_form: int, content: bytes, size: int = LOCATOR_SIZE
+    ) -> bytes:
+        """A new temporary LOB; the locator is as long as the client's buffer for it."""
         number = self._next_temporary
         self._next_temporary += 1
         self._temporaries[number] = _Temporary(ora_type, charset_form, bytearray(content))
-        return _locator(number.to_bytes(8, "big"), ora_type, charset_form, _TEMPORARY_FLAG)
+        return _locator(number.to_bytes(8, "big"), ora_type, charset_form, _TEMPORARY_FLAG, size)
 
     def _temporary(self, locator: bytes) -> _Temporary:
         number = int.from_bytes(locator[_PREFIX : _PREFIX + 8], "big")
@@ -161,19 +186,21 @@ class LobStore:
         """
         if request.operation == _CREATE:
             ora_type = OraType(request.destination_offset)
-            locator = self._create(ora_type, request.source_offset, b"")
-            return b"\x08" + locator + b"\x00\x00"
-        if request.operation in (_OPEN, _CLOSE):
-            return b"\x08" + request.locator + _amount(request.amount)
-        if request.operation == _IS_OPEN:
-            return b"\x08" + request.locator + _amount(request.amount) + b"\x00"
+            size = len(request.locator)
+            locator = self._create(ora_type, request.source_offset, b"", size)
+            return _answer(request, request.amount, locator)
+        if request.operation in (_OPEN, _CLOSE, _IS_OPEN):
+            return _answer(request, request.amount)
+        if request.operation == _FREE:
+            self.free(request.locator)
+            return _answer(request, request.amount)
         if request.operation in (_WRITE, _TRIM):
             return self._change(request)
         if request.operation == _CHUNK:
-            return b"\x08" + request.locator + ub_bytes(CHUNK_SIZE)
+            return _answer(request, CHUNK_SIZE)
         if request.operation == _LENGTH:
             ora_type, content = self._resolve(request.locator)
-            return b"\x08" + request.locator + ub_bytes(len(content) // _unit(ora_type))
+            return _answer(request, len(content) // _unit(ora_type))
         if request.operation == _READ:
             return self._read(request)
         raise OracleError(3001, "unimplemented feature")
@@ -187,7 +214,7 @@ class LobStore:
         if ora_type == OraType.CLOB and not _is_utf16(request.locator):
             piece = piece.decode("utf-16-be", "replace").encode()
         data = b"\x0e" + clr_bytes(piece) if piece else b""
-        return data + b"\x08" + request.locator + _amount(amount)
+        return data + _answer(request, amount)
 
     def _change(self, request: LobRequest) -> bytes:
         if len(request.locator) < LOCATOR_SIZE:
@@ -197,7 +224,7 @@ class LobStore:
             _edit(lob.content, lob.type, request)
         else:
             self._change_kept(request)
-        return b"\x08" + request.locator + _amount(request.amount)
+        return _answer(request, request.amount)
 
     def _change_kept(self, request: LobRequest) -> None:
         """Change a LOB of a row."""
@@ -233,29 +260,68 @@ def _unit(ora_type: OraType) -> int:
     return 1 if ora_type == OraType.BLOB else 2
 
 
-def _amount(amount: int | None) -> bytes:
-    return b"" if amount is None else ub_bytes(amount)
+def _answer(request: LobRequest, amount: int | None, locator: bytes | None = None) -> bytes:
+    """Message 8 of a LOB operation: the fields that the request asked for."""
+    parts = [b"\x08", request.locator if locator is None else locator]
+    if request.has_charset:
+        parts.append(b"\x00")
+    if request.amount is not None:
+        parts.append(ub_bytes(amount or 0))
+    if request.wants_flag:
+        parts.append(b"\x00")
+    return b"".join(parts)
 
 
 def _is_utf16(locator: bytes) -> bool:
-    return locator[9] == _NATIONAL
+    return locator[_FORM_AT] == _NATIONAL
 
 
-def _locator(handle: bytes, ora_type: OraType, charset_form: int, flags: int) -> bytes:
+def _locator(
+    handle: bytes, ora_type: OraType, charset_form: int, flags: int, size: int = LOCATOR_SIZE
+) -> bytes:
     if len(handle) > _HANDLE_MAX:
         raise OracleError(600, "internal error code, arguments: [LOB handle too long]")
-    prefix = bytes((0, 0, 0, 1, 0, 0, 0, flags, ora_type, charset_form, len(handle))).ljust(
-        _PREFIX, b"\x00"
-    )
-    return (prefix + handle).ljust(LOCATOR_SIZE, b"\x00")
+    kind = _BLOB_FLAG if ora_type == OraType.BLOB else _CLOB_FLAG
+    width = _UTF16_FLAG if charset_form == _NATIONAL else 0
+    size = max(size, _PREFIX + len(handle))
+    prefix = struct.pack(
+        ">HH6B", size - 2, 1, kind, _INITIALIZED_FLAG, width, flags, ora_type, charset_form
+    ) + bytes((len(handle),))
+    return (prefix.ljust(_PREFIX, b"\x00") + handle).ljust(size, b"\x00")
 
 
-def _framed(locator: bytes, size: int, ora_type: OraType) -> bytes:
-    return b"".join(
-        (
-            ub_bytes(len(locator)),
-            ub_bytes(size // _unit(ora_type)),
-            ub_bytes(CHUNK_SIZE),
-            clr_bytes(locator),
-        )
-    )
+def split_locators(locators: bytes) -> list[bytes]:
+    """Locators that stand one after another; each begins with its length, which does not count itself.
+
+    Raises:
+        ProtocolError: They do not fit.
+    """
+    found = []
+    at = 0
+    while at < len(locators):
+        end = at + 2 + int.from_bytes(locators[at : at + 2], "big")
+        if end > len(locators):
+            raise ProtocolError("locators are cut off")
+        found.append(locators[at:end])
+        at = end
+    return found
+
+
+def _framed(locator: bytes, content: bytes, prefetch: int | None) -> bytes:
+    """A locator alone, or with length and chunk size, or with its first data as well."""
+    if prefetch is None:
+        return dlc_bytes(locator)
+    ora_type = OraType(locator[_TYPE_AT])
+    unit = _unit(ora_type)
+    parts = [ub_bytes(len(locator)), ub_bytes(len(content) // unit), ub_bytes(CHUNK_SIZE)]
+    if prefetch:
+        data = content[: prefetch * unit]
+        if ora_type == OraType.CLOB:
+            if data and 0xD8 <= data[-2] < 0xDC:
+                data = data[:-2]  # no half characters: the client reads on where the data ends
+            parts += (b"\x00", bytes((locator[_FORM_AT],)))
+            if not _is_utf16(locator):
+                data = data.decode("utf-16-be", "replace").encode()
+        parts.append(clr_bytes(data))
+    parts.append(clr_bytes(locator))
+    return b"".join(parts)

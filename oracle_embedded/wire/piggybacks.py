@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oracle_embedded.wire.lobs import LOCATOR_SIZE
+from oracle_embedded.wire.lobs import split_locators
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader
 
-_CLOSE_CURSORS, _FREE_LOBS, _END_TO_END = 105, 96, 135
+_CLOSE_CURSORS, _CANCEL_CURSORS, _FREE_LOBS, _END_TO_END = 105, 120, 96, 135
 _SET_SCHEMA, _KEY_VALUES, _SESSION_STATE = 152, 154, 176
 
 
@@ -17,11 +17,14 @@ class PiggybackActions:
     """What a piggyback makes the session do."""
 
     close_cursor: Callable[[int], None]
+    cancel_cursor: Callable[[int], None]
     free_lob: Callable[[bytes], None]
     set_attribute: Callable[[str, str | None], None]
 
 
-def read_piggyback(reader: TtcReader, actions: PiggybackActions) -> None:
+def read_piggyback(
+    reader: TtcReader, actions: PiggybackActions, *, lengths_converted: bool
+) -> None:
     """Read one piggyback and do what it says.
 
     Raises:
@@ -33,11 +36,15 @@ def read_piggyback(reader: TtcReader, actions: PiggybackActions) -> None:
         reader.u8()
         for _ in range(reader.ub()):
             actions.close_cursor(reader.ub())
+    elif code == _CANCEL_CURSORS:
+        reader.u8()
+        for _ in range(reader.ub()):
+            actions.cancel_cursor(reader.ub())
     elif code == _SET_SCHEMA:
         reader.u8()
         actions.set_attribute("CURRENT_SCHEMA", reader.text_twice())
     elif code == _END_TO_END:
-        _read_end_to_end(reader, actions)
+        _read_end_to_end(reader, actions, lengths_converted=lengths_converted)
     elif code == _FREE_LOBS:
         _read_free_lobs(reader, actions)
     elif code == _KEY_VALUES:
@@ -48,7 +55,9 @@ def read_piggyback(reader: TtcReader, actions: PiggybackActions) -> None:
         raise ProtocolError(f"piggyback {code} was not offered")
 
 
-def _read_end_to_end(reader: TtcReader, actions: PiggybackActions) -> None:
+def _read_end_to_end(
+    reader: TtcReader, actions: PiggybackActions, *, lengths_converted: bool
+) -> None:
     reader.raw(2)
     reader.ub()
     fields = [(name, *_pointer(reader)) for name in ("CLIENT_IDENTIFIER", "MODULE", "ACTION")]
@@ -61,7 +70,8 @@ def _read_end_to_end(reader: TtcReader, actions: PiggybackActions) -> None:
     changes: list[tuple[str, str | None]] = []
     for name, present, size in fields:
         if present:
-            changes.append((name, _sized_text(reader, size) if size else None))
+            read = _sized_text if lengths_converted else _bare_text
+            changes.append((name, read(reader, size) if size else None))
     for name, value in changes:
         actions.set_attribute(name, value)
 
@@ -73,6 +83,10 @@ def _sized_text(reader: TtcReader, size: int) -> str:
     if len(value.encode()) != size:
         raise ProtocolError("client attribute has another length than announced")
     return value
+
+
+def _bare_text(reader: TtcReader, size: int) -> str:
+    return reader.announced_text(size, length_again=False)
 
 
 def _pointer(reader: TtcReader) -> tuple[int, int]:
@@ -95,8 +109,8 @@ def _read_free_lobs(reader: TtcReader, actions: PiggybackActions) -> None:
     reader.u8()
     reader.ub()
     locators = reader.raw(size)
-    for at in range(0, size, LOCATOR_SIZE):
-        actions.free_lob(locators[at : at + LOCATOR_SIZE])
+    for locator in split_locators(locators):
+        actions.free_lob(locator)
 
 
 def _read_key_values(reader: TtcReader) -> None:

@@ -16,9 +16,10 @@ _BATCH_ERROR = OracleError(24381, "error(s) in array DML")
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How a call on a statement ended; what message 4 says."""
+    """How a call on a statement ended; what message 4 says. ``call_number`` is the third byte of the call's header."""
 
     call_status: int
+    call_number: int = 0
     cursor_id: int = 0
     row_count: int = 0
     rowid: str | None = None
@@ -29,6 +30,13 @@ class CallEnd:
 def status_message(call_status: int) -> bytes:
     """Encode message 9, the end of a call that is not about a statement."""
     return b"\x09" + ub_bytes(call_status) + b"\x00"
+
+
+def version_message(banner: str, version: int, *, lengths_converted: bool) -> bytes:
+    """Encode message 8 with the database's version."""
+    text = banner.encode()
+    framed = clr_bytes(text) if lengths_converted else text
+    return b"\x08" + ub_bytes(len(text)) + framed + ub_bytes(version)
 
 
 def end_message(end: CallEnd) -> bytes:
@@ -49,7 +57,7 @@ def end_message(end: CallEnd) -> bytes:
             sb_bytes(max(error.offset, 0) if error else 0),
             bytes(6),
             _rowid(end.rowid),
-            bytes(6),
+            bytes((0, 0, end.call_number, 0, 0, 0)),
             _batch_lists(end.batch_errors),
             ub_bytes(number),
             ub_bytes(end.row_count),
@@ -82,9 +90,12 @@ def _batch_lists(errors: Sequence[tuple[int, OracleError]]) -> bytes:
     return b"".join(parts)
 
 
-def row_counts_message(counts: Sequence[int]) -> bytes:
-    """Encode message 8 with the row count of each execution of array DML."""
-    return b"\x08\x00\x00\x00\x00" + ub_bytes(len(counts)) + b"".join(map(ub_bytes, counts))
+def execute_message(cursor_id: int, row_counts: Sequence[int] | None = None) -> bytes:
+    """Encode message 8 of an execute: two parts of an SCN, the cursor; the row count of each execution where they are wanted."""
+    counts = b""
+    if row_counts is not None:
+        counts = ub_bytes(len(row_counts)) + b"".join(map(ub_bytes, row_counts))
+    return b"\x08\x01\x03\x00\x00" + ub_bytes(cursor_id) + b"\x00\x00\x00" + counts
 
 
 def directions_message(directions: Sequence[int]) -> bytes:

@@ -5,7 +5,7 @@ A request is read to its end before anything is done with it, since only its con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
@@ -32,6 +32,7 @@ class Function(IntEnum):
     LOGOFF = 9
     COMMIT = 14
     ROLLBACK = 15
+    VERSION = 59
     REEXECUTE_AND_FETCH = 78
     EXECUTE = 94
     LOB_OPERATION = 96
@@ -72,7 +73,7 @@ class Cursor:
     returning: frozenset[int] = frozenset()
     out_only: frozenset[int] = frozenset()
     is_plsql: bool = False
-    defines: list[int] = field(default_factory=list)
+    defines: list[WireBind] = field(default_factory=list)
     rows: ResultRows | None = None
     encoder: RowEncoder | None = None
     described: tuple[ColumnMeta, ...] = ()
@@ -104,7 +105,7 @@ class ExecuteRequest:
 Lookup = Callable[[int], Cursor | None]
 
 
-def read_execute(reader: TtcReader, lookup: Lookup) -> ExecuteRequest:
+def read_execute(reader: TtcReader, lookup: Lookup, *, lengths_converted: bool) -> ExecuteRequest:
     """Read function 94.
 
     Raises:
@@ -112,7 +113,7 @@ def read_execute(reader: TtcReader, lookup: Lookup) -> ExecuteRequest:
     """
     request = ExecuteRequest(Option(reader.ub()), reader.ub())
     has_sql = reader.u8()
-    reader.ub()
+    sql_size = reader.ub()
     reader.u8()
     reader.ub()
     reader.raw(2)
@@ -138,15 +139,27 @@ def read_execute(reader: TtcReader, lookup: Lookup) -> ExecuteRequest:
     reader.raw(2)
     reader.ub()
     if has_sql:
-        request.sql = reader.text()
+        request.sql = reader.announced_text(sql_size, length_again=lengths_converted)
     array = [reader.ub() for _ in range(13)]
     request.row_counts_wanted = bool(array[9] & _ROW_COUNTS_WANTED)
     request.scrollable = bool(array[9] & _SCROLLABLE)
-    request.executions = 1 if array[7] else _checked_executions(array[1])
+    is_query = bool(array[7])
+    request.executions = 1 if is_query else _checked_executions(array[1])
+    if is_query:
+        # Behind a define step, this is the number of rows.
+        request.rows_wanted = request.rows_wanted or array[1]
     if define_count:
-        request.defines = read_metadata(reader, define_count)
+        request.defines = read_metadata(reader, define_count, lengths_converted=lengths_converted)
     elif bind_count:
-        _read_binds(reader, lookup, request, bind_count)
+        request.binds = read_metadata(reader, bind_count, lengths_converted=lengths_converted)
+        _read_bind_rows(reader, lookup, request, request.binds)
+    elif request.sql is None and request.options & Option.EXECUTE:
+        # JDBC executes again this way, with the binds that it declared before.
+        cursor = lookup(request.cursor_id)
+        if cursor is not None:
+            request.bind_rows = _known_bind_rows(
+                reader, cursor, max(request.executions, 1), absent=cursor.returning
+            )
     return request
 
 
@@ -157,10 +170,9 @@ def _checked_executions(count: int) -> int:
     return count
 
 
-def _read_binds(
-    reader: TtcReader, lookup: Lookup, request: ExecuteRequest, bind_count: int
+def _read_bind_rows(
+    reader: TtcReader, lookup: Lookup, request: ExecuteRequest, binds: Sequence[WireBind]
 ) -> None:
-    request.binds = read_metadata(reader, bind_count)
     is_plsql = bool(request.options & Option.PLSQL_BIND)
     if not is_plsql:
         cursor = lookup(request.cursor_id)
@@ -168,7 +180,7 @@ def _read_binds(
             request.returning = returning_positions(request.sql)
         elif cursor is not None:
             request.returning = cursor.returning
-    rows = BindRows(request.binds, request.returning, is_plsql=is_plsql)
+    rows = BindRows(binds, request.returning, is_plsql=is_plsql)
     request.bind_rows = rows.read(reader, max(request.executions, 1))
 
 
@@ -191,8 +203,16 @@ def read_reexecute(reader: TtcReader, lookup: Lookup, *, fetch: bool) -> Execute
     cursor = lookup(cursor_id)
     if cursor is None:
         raise UnreadableRequestError
-    absent = cursor.returning | cursor.out_only
-    if cursor.binds:
-        rows = BindRows(cursor.binds, absent, is_plsql=cursor.is_plsql)
-        request.bind_rows = rows.read(reader, request.executions)
+    request.bind_rows = _known_bind_rows(
+        reader, cursor, request.executions, absent=cursor.returning | cursor.out_only
+    )
     return request
+
+
+def _known_bind_rows(
+    reader: TtcReader, cursor: Cursor, executions: int, *, absent: frozenset[int]
+) -> list[list[Value]]:
+    """Read values of binds that an earlier request has declared."""
+    if not cursor.binds:
+        return []
+    return BindRows(cursor.binds, absent, is_plsql=cursor.is_plsql).read(reader, executions)

@@ -12,9 +12,10 @@ from itertools import chain
 
 from oracle_embedded.api import ColumnMeta, OraType, Value
 from oracle_embedded.values import parts_from_rowid
+from oracle_embedded.wire.binds import SCALED_TYPES, WireBind
 from oracle_embedded.wire.connect import CHARSET_UTF8, CHARSET_UTF16
 from oracle_embedded.wire.lobs import LobStore
-from oracle_embedded.wire.ttc import SHORT_MAX, clr_bytes, dlc_bytes, ub_bytes
+from oracle_embedded.wire.ttc import SHORT_MAX, clr_bytes, dlc_bytes, sb1_bytes, ub_bytes
 
 Framer = Callable[[Value], bytes]
 
@@ -33,8 +34,10 @@ def has_lobs(columns: Sequence[ColumnMeta]) -> bool:
     return any(column.type in _LOB_TYPES for column in columns)
 
 
-def describe(columns: Sequence[ColumnMeta]) -> bytes:
-    """Encode message 16."""
+def describe(
+    columns: Sequence[ColumnMeta], *, scale_bytes: Callable[[int], bytes] = sb1_bytes
+) -> bytes:
+    """Encode message 16; ``scale_bytes`` as the client reads the scale of numbers and times."""
     parts = [b"\x10\x00", ub_bytes(sum(column.size for column in columns)), ub_bytes(len(columns))]
     if columns:
         parts.append(b"\x00")
@@ -42,7 +45,8 @@ def describe(columns: Sequence[ColumnMeta]) -> bytes:
         name = column.name.encode()
         charset = (0, CHARSET_UTF8, CHARSET_UTF16)[column.charset_form]
         parts += (
-            struct.pack(">BBbb", column.type, 0, column.precision, column.scale),
+            struct.pack(">BBb", column.type, 0, column.precision),
+            (scale_bytes if column.type in SCALED_TYPES else sb1_bytes)(column.scale),
             ub_bytes(max(column.size, 1)),
             b"\x00\x00\x00\x00",
             ub_bytes(charset),
@@ -63,13 +67,13 @@ class RowEncoder:
     """Encodes the rows of one query.
 
     Args:
-        defines: Types by which the client wants the columns, empty when it did not say.
+        defines: How the client wants the columns, empty when it did not say.
     """
 
     def __init__(
-        self, columns: Sequence[ColumnMeta], defines: Sequence[int], lobs: LobStore
+        self, columns: Sequence[ColumnMeta], defines: Sequence[WireBind], lobs: LobStore
     ) -> None:
-        wanted = defines if len(defines) == len(columns) else [column.type for column in columns]
+        wanted = defines if len(defines) == len(columns) else [None] * len(columns)
         framers = [
             _framer(column, define, lobs) for column, define in zip(columns, wanted, strict=True)
         ]
@@ -118,7 +122,7 @@ def _long_prefixes(values: list[Value], lengths: list[int], width: int) -> list[
     return prefixes
 
 
-def _framer(column: ColumnMeta, define: int, lobs: LobStore) -> Framer | None:
+def _framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> Framer | None:
     """What encodes a column's values with all that goes around them; None for plain bytes with a length."""
     if column.type in _LOB_TYPES:
         return _lob_framer(column, define, lobs)
@@ -135,12 +139,15 @@ def _framer(column: ColumnMeta, define: int, lobs: LobStore) -> Framer | None:
     return None
 
 
-def _lob_framer(column: ColumnMeta, define: int, lobs: LobStore) -> Framer:
-    if define in _LOB_TYPES:
+def _lob_framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> Framer:
+    if define is None or define.type in _LOB_TYPES:
+        prefetch = None if define is None else define.lob_prefetch
         return lambda handle: (
-            lobs.column_value(handle, column.type, column.charset_form) if handle else b"\x00"
+            lobs.column_value(handle, column.type, column.charset_form, prefetch)
+            if handle
+            else b"\x00"
         )
-    end = _LONG_END if define in _LONG_TYPES else b""
+    end = _LONG_END if define.type in _LONG_TYPES else b""
     if column.charset_form == _NATIONAL:
         return lambda handle: clr_bytes(_national(handle and lobs.text_of(handle))) + end
     return lambda handle: clr_bytes(lobs.text_of(handle) if handle else b"") + end

@@ -24,9 +24,14 @@ _INTERRUPT_AGAIN_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class WireSettings:
-    """What the server decides about its connections. ``sdu`` is the size of the largest packet, 512 to 2097152."""
+    """What the server decides about its connections.
+
+    ``sdu`` is the size of the largest packet, 512 to 2097152. A client that has not logged in after ``login_seconds`` is
+    disconnected, as by Oracle's INBOUND_CONNECT_TIMEOUT: it may wait for a message that never comes.
+    """
 
     sdu: int = 65535
+    login_seconds: float = 60.0
     instance: str = "FREE"
 
 
@@ -73,31 +78,45 @@ class WireSession:
             self._link.close()
 
     def _run(self) -> None:
+        waiting = threading.Timer(self._settings.login_seconds, self._link.close)
+        waiting.daemon = True
+        waiting.start()
+        try:
+            opened = self._open()
+        finally:
+            waiting.cancel()
+        if opened is None:
+            return
+        session, agreement = opened
+        try:
+            Calls(
+                session, self._link, self._reader, agreement, self._faults, self._running_changed
+            ).serve()
+        finally:
+            session.close()
+
+    def _open(self) -> tuple[EngineSession, connect.Agreement] | None:
+        """Accept and log in; None after a refusal, which the client was told."""
         request = connect.read_connect(self._link)
         refusal = connect.refusal_code(request, frozenset(self._engine.service_names))
         if refusal is not None:
             connect.send_refuse(self._link, refusal)
-            return
+            return None
         connect.send_accept(self._link, self._settings.sdu)
         self._link.start_reader(f"oracle-embedded-read-{self._number}")
-        connect.negotiate(self._link, self._reader)
-        session = self._log_in(request.service or request.sid)
-        if session is None:
-            return
-        try:
-            Calls(session, self._link, self._reader, self._faults, self._running_changed).serve()
-        finally:
-            session.close()
+        agreement = connect.negotiate(self._link, self._reader)
+        session = self._log_in(request.service or request.sid, agreement)
+        return None if session is None else (session, agreement)
 
     # --- login ---
 
-    def _log_in(self, service: str) -> EngineSession | None:
+    def _log_in(self, service: str, agreement: connect.Agreement) -> EngineSession | None:
         """Authenticate; None after a failure, which the client was told."""
-        first = self._read_auth(Function.AUTH_PHASE_ONE)
+        first = self._read_auth(Function.AUTH_PHASE_ONE, agreement)
         user = login.user_name(first.user)
         exchange = login.Login(self._engine.password_of(user, service))
         self._link.send_data(login.parameters_message(exchange.challenge()))
-        second = self._read_auth(Function.AUTH_PHASE_TWO)
+        second = self._read_auth(Function.AUTH_PHASE_TWO, agreement)
         try:
             exchange.verify(second.parameters)
             _refuse_unsupported(user, second)
@@ -121,11 +140,11 @@ class WireSession:
         self._link.send_data(login.parameters_message([exchange.proof(), *pairs]))
         return session
 
-    def _read_auth(self, function: Function) -> login.AuthRequest:
+    def _read_auth(self, function: Function, agreement: connect.Agreement) -> login.AuthRequest:
         if self._reader.u8() != MESSAGE_FUNCTION or self._reader.u8() != function:
             raise ProtocolError("login expected")
         self._reader.u8()
-        return login.read_auth(self._reader)
+        return login.read_auth(self._reader, lengths_converted=agreement.lengths_converted)
 
     # --- break ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oracle_embedded.api import (
+    ColumnMeta,
     EngineSession,
     OracleError,
     Outcome,
@@ -14,6 +15,7 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.faults import FaultEvent, FaultRegistry
 from oracle_embedded.wire.binds import engine_rows, out_row
+from oracle_embedded.wire.connect import Agreement
 from oracle_embedded.wire.lobs import LobStore
 from oracle_embedded.wire.packets import BreakReceivedError, Link
 from oracle_embedded.wire.replies import (
@@ -22,10 +24,11 @@ from oracle_embedded.wire.replies import (
     CallEnd,
     directions_message,
     end_message,
-    row_counts_message,
+    execute_message,
 )
 from oracle_embedded.wire.requests import Cursor, ExecuteRequest, Option
 from oracle_embedded.wire.rows import ROW_HEADER, RowEncoder, describe, has_lobs
+from oracle_embedded.wire.ttc import sb1_bytes, sb_bytes
 
 _CURSORS_MAX = 0xFFFF
 _PIECE_ROWS_FIRST = 250
@@ -39,6 +42,8 @@ _IN, _OUT, _IN_OUT = 32, 16, 48
 class Statements:
     """The cursors of one session, and the calls on them. Each call sends its whole reply.
 
+    ``call_number`` is the client's number of the call that is answered, by which it recognises the answer.
+
     Args:
         commit: Commits the session's transaction, for clients that let the statement do it.
     """
@@ -48,16 +53,19 @@ class Statements:
         session: EngineSession,
         link: Link,
         lobs: LobStore,
+        agreement: Agreement,
         faults: FaultRegistry,
         commit: Callable[[], None],
     ) -> None:
         self._session = session
         self._link = link
         self._lobs = lobs
+        self._scale_bytes = sb1_bytes if agreement.lengths_converted else sb_bytes
         self._faults = faults
         self._commit = commit
         self._cursors: dict[int, Cursor] = {}
         self._last_id = 0
+        self.call_number = 0
 
     def cursor(self, cursor_id: int) -> Cursor | None:
         """The cursor with an id that the client named."""
@@ -66,6 +74,12 @@ class Statements:
     def close_cursor(self, cursor_id: int) -> None:
         """Forget a cursor; unknown ids are ignored, as clients may name one twice."""
         cursor = self._cursors.pop(cursor_id, None)
+        if cursor is not None:
+            cursor.close_rows()
+
+    def cancel_cursor(self, cursor_id: int) -> None:
+        """Give up the rows of a cursor, which can be executed again."""
+        cursor = self._cursors.get(cursor_id)
         if cursor is not None:
             cursor.close_rows()
 
@@ -121,11 +135,17 @@ class Statements:
         statement = cursor.statement
         assert statement is not None
         if request.options & Option.DEFINE:
-            cursor.defines = [define.type for define in request.defines]
+            cursor.defines = request.defines
             cursor.encoder = None
+        if request.options & Option.FETCH and not request.options & Option.EXECUTE:
+            if cursor.rows is None:
+                raise OracleError(1002, "fetch out of sequence")
+            self._send_rows(cursor, request.rows_wanted, after=execute_message(cursor.id))
+            return
         if not request.options & Option.EXECUTE:
             describes = request.options & Option.DESCRIBE and statement.columns
-            self._send_end(cursor, before=describe(statement.columns) if describes else b"")
+            before = self._describe(statement.columns) if describes else b""
+            self._send_end(cursor, before=before + execute_message(cursor.id))
             return
         if request.scrollable:
             raise OracleError(3001, "unimplemented feature")
@@ -170,16 +190,19 @@ class Statements:
         columns = tuple(rows.columns)
         before = b""
         if request.sql is not None or not cursor.described:
-            before = describe(columns)
+            before = self._describe(columns)
         elif columns != cursor.described:
             # The client reacts by closing the cursor and parsing the statement again.
             cursor.close_rows()
             raise OracleError(1007, "variable not in SELECT list")
         cursor.described = columns
         if not request.options & Option.FETCH or (has_lobs(columns) and not cursor.defines):
-            self._send_end(cursor, before=before)
+            self._send_end(cursor, before=before + execute_message(cursor.id))
             return
-        self._send_rows(cursor, request.rows_wanted, before)
+        self._send_rows(cursor, request.rows_wanted, before, execute_message(cursor.id))
+
+    def _describe(self, columns: Sequence[ColumnMeta]) -> bytes:
+        return describe(columns, scale_bytes=self._scale_bytes)
 
     def _reply_dml(self, cursor: Cursor, outcome: Outcome, request: ExecuteRequest) -> None:
         parts = []
@@ -190,8 +213,8 @@ class Statements:
             ]
             parts.append(directions_message(directions))
             parts += self._out_rows(cursor, outcome, counted=True)
-        if request.row_counts_wanted:
-            parts.append(row_counts_message(outcome.row_counts))
+        counts = (outcome.row_counts or [0]) if request.row_counts_wanted else None
+        parts.append(execute_message(cursor.id, counts))
         self._send_end(
             cursor,
             before=b"".join(parts),
@@ -212,11 +235,12 @@ class Statements:
             parts.append(directions_message(directions))
             if outcome.out_binds:
                 parts += self._out_rows(cursor, outcome, counted=False)
+        parts.append(execute_message(cursor.id))
         self._send_end(cursor, before=b"".join(parts), row_count=executions)
 
     def _out_rows(self, cursor: Cursor, outcome: Outcome, *, counted: bool) -> list[bytes]:
         outs = sorted(outcome.out_binds, key=lambda out: out.position)
-        kinds = [(cursor.binds[out.position].meta, out.has_handles) for out in outs]
+        kinds = [(cursor.binds[out.position], out.has_handles) for out in outs]
         executions = zip(*(out.values for out in outs), strict=True)
         return [out_row(values, kinds, self._lobs, counted=counted) for values in executions]
 
@@ -232,11 +256,13 @@ class Statements:
                 if not cursor.described:
                     raise OracleError(1002, "fetch out of sequence")
                 raise NO_MORE_ROWS
-            self._send_rows(cursor, count, b"")
+            self._send_rows(cursor, count)
         except OracleError as error:
             self._send_end(cursor, error=error)
 
-    def _send_rows(self, cursor: Cursor, count: int, before: bytes) -> None:
+    def _send_rows(
+        self, cursor: Cursor, count: int, before: bytes = b"", after: bytes = b""
+    ) -> None:
         """Send up to ``count`` rows in pieces, so that client and server work at the same time."""
         rows = cursor.rows
         assert rows is not None
@@ -270,6 +296,7 @@ class Statements:
             error = raised
         if error is not None:
             cursor.close_rows()
+        pending.append(after)
         self._send_end(cursor, before=b"".join(pending), row_count=sent, error=error)
 
     # --- ends ---
@@ -297,5 +324,13 @@ class Statements:
         batch_errors: Sequence[tuple[int, OracleError]] = (),
     ) -> None:
         self._check_break()
-        end = CallEnd(self.call_status(), cursor.id, row_count, rowid, error, batch_errors)
+        end = CallEnd(
+            self.call_status(),
+            self.call_number,
+            cursor.id,
+            row_count,
+            rowid,
+            error,
+            batch_errors,
+        )
         self._link.send_data(before + end_message(end))

@@ -6,6 +6,7 @@ with a length (in chunks when they are long), ``dlc`` are bytes whose length sta
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -132,6 +133,14 @@ class TtcReader:
         """
         return _utf8(self.clr())
 
+    def announced_text(self, size: int, *, length_again: bool) -> str:
+        """Read text whose length was announced some fields before, and stands in front of it again if the client does so.
+
+        Raises:
+            ProtocolError: It is not UTF-8.
+        """
+        return self.text() if length_again else _utf8(self.raw(size))
+
     def text_twice(self) -> str:
         """Read text whose length stands there twice.
 
@@ -190,6 +199,11 @@ def sb_bytes(value: int) -> bytes:
         return ub_bytes(value)
     magnitude = ub_bytes(-value)
     return bytes((magnitude[0] | 0x80,)) + magnitude[1:]
+
+
+def sb1_bytes(value: int) -> bytes:
+    """Encode a signed number of one byte."""
+    return struct.pack(">b", value)
 
 
 def clr_bytes(value: bytes) -> bytes:

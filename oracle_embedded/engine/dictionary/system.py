@@ -5,13 +5,13 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator
 
+from oracle_embedded.api import BANNER
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.storage.transactions import UNDO_RETENTION_DEFAULT
 
 VIEWS = Views()
 
-BANNER = "Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production"
 VERSION = "19.0.0.0.0"
 VERSION_FULL = "19.3.0.0.0"
 

@@ -9,13 +9,9 @@ import oracledb
 import pytest
 
 from oracle_embedded.api import OraType
-from oracle_embedded.faults import FaultRegistry
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import number_from_decimal
-from oracle_embedded.wire.calls import Calls
 from oracle_embedded.wire.packets import (
-    ConnectionLostError,
-    Link,
     Packet,
     PacketType,
 )
@@ -28,42 +24,16 @@ from oracle_embedded.wire.ttc import (
     ub_bytes,
 )
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession, column
-
-
-class _Recorder(Link):
-    """A link whose requests come from a list and whose replies go to one."""
-
-    def __init__(self, requests: list[bytes]) -> None:
-        self.requests = requests
-        self.replies: list[bytes] = []
-        self.break_seen = self.lost = False
-
-    def next_data(self) -> bytes:
-        if not self.requests:
-            raise ConnectionLostError
-        return self.requests.pop(0)
-
-    def send_data(self, payload: bytes | bytearray) -> None:
-        self.replies.append(bytes(payload))
-
-
-def _serve(requests: list[bytes], engine: FakeEngine | None = None) -> list[bytes]:
-    """Replies to requests, each given as the payload of one packet."""
-    link = _Recorder(requests)
-    session = FakeSession(engine or FakeEngine(), 1, "SCOTT", "test")
-    calls = Calls(session, link, TtcReader(link.next_data), FaultRegistry(), lambda _session: None)
-    with pytest.raises(ConnectionLostError):
-        calls.serve()
-    return link.replies
+from tests.oracle_embedded.wire.recorder import Recorder, calls_of, serve
 
 
 def test_commit_is_answered_as_captured() -> None:
-    assert _serve([bytes.fromhex("030e06")]) == [b"\x09\x00\x00"]
+    assert serve([bytes.fromhex("030e06")]) == [b"\x09\x00\x00"]
 
 
 def test_requests_may_be_cut_at_every_byte() -> None:
     request = bytes.fromhex("1169040101010101030e06")
-    assert _serve([request[at : at + 1] for at in range(len(request))]) == [b"\x09\x00\x00"]
+    assert serve([request[at : at + 1] for at in range(len(request))]) == [b"\x09\x00\x00"]
 
 
 _DESCRIBE = (
@@ -72,6 +42,8 @@ _DESCRIBE = (
     "01000000 010a 00000000 020369 01 010a 00 01 01 010101 53 0000 0102 00"
     "000000000000"
 )
+_EXECUTED = "08 0103 0000 0101 000000"
+"""Message 8: an SCN's two parts and the cursor, as JDBC reads them; python-oracledb passes over it."""
 _FIRST_ROW = "0600000000000000 07 02c102 0161"
 
 
@@ -93,21 +65,23 @@ def test_query_is_answered_as_captured() -> None:
             bytes.fromhex("0101000000000000010100028000000000"),
         )
     )
-    [reply] = _serve([request], engine)
-    assert reply.startswith(bytes.fromhex(_DESCRIBE + _FIRST_ROW + "04000001010000000101"))
+    [reply] = serve([request], engine)
+    assert reply.startswith(
+        bytes.fromhex(_DESCRIBE + _FIRST_ROW + _EXECUTED + "04000001010000000101")
+    )
 
 
 @pytest.mark.parametrize(
     "function", [103, 121, 125, 128, 162, 200], ids=lambda code: f"function-{code}"
 )
 def test_unknown_functions_are_refused_and_dropped(function: int) -> None:
-    replies = _serve([bytes((3, function, 1, 9, 9, 9)), bytes.fromhex("030e06")])
+    replies = serve([bytes((3, function, 1, 9, 9, 9)), bytes.fromhex("030e06")])
     assert b"ORA-03001" in replies[0]
     assert replies[1] == b"\x09\x00\x00"
 
 
 def test_unknown_cursors_are_refused_and_the_request_is_read() -> None:
-    replies = _serve(
+    replies = serve(
         [
             bytes.fromhex("0305080163010a"),
             bytes.fromhex("034e0901630101012000"),
@@ -129,9 +103,9 @@ def test_unknown_cursors_are_refused_and_the_request_is_read() -> None:
     ],
 )
 def test_requests_that_are_no_protocol_end_the_connection(request_bytes: bytes) -> None:
-    link = _Recorder([request_bytes])
+    link = Recorder([request_bytes])
     session = FakeSession(FakeEngine(), 1, "SCOTT", "test")
-    calls = Calls(session, link, TtcReader(link.next_data), FaultRegistry(), lambda _session: None)
+    calls = calls_of(session, link)
     with pytest.raises(ProtocolError):
         calls.serve()
 
@@ -187,8 +161,8 @@ def test_text_that_is_not_utf8_is_refused() -> None:
 
 
 def test_absurd_numbers_of_executions_are_refused() -> None:
-    link = _Recorder([bytes.fromhex("030409010104ffffffff0000")])
+    link = Recorder([bytes.fromhex("030409010104ffffffff0000")])
     session = FakeSession(FakeEngine(), 1, "SCOTT", "test")
-    calls = Calls(session, link, TtcReader(link.next_data), FaultRegistry(), lambda _session: None)
+    calls = calls_of(session, link)
     with pytest.raises(ProtocolError, match="executions"):
         calls.serve()
