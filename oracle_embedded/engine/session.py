@@ -145,6 +145,7 @@ class Session:
             and not transaction.row_locks
             and not transaction.savepoints
             and not transaction.changes
+            and not transaction.deferral.is_set
         ):
             self.database.transactions.rollback(transaction)
             self.transaction = None

@@ -191,7 +191,14 @@ def _with_key(
         )
     elif any(item.kind in "PU" and item.columns == columns for item in table.constraints):
         raise OracleError(2261, "such unique or primary key already exists in the table")
+    if spec.deferrable and spec.kind == "P" and table.is_index_organized:
+        raise OracleError(
+            25188,
+            "cannot drop/disable/defer the primary key constraint for index-organized tables or sorted hash cluster",
+        )
     existing = next((index for index in table.indexes if index.columns == columns), None)
+    if spec.deferrable and existing is not None and existing.unique:
+        raise OracleError(1408, "such column list already indexed")
     indexes = table.indexes
     if existing is None:
         existing = IndexDef(
@@ -214,6 +221,7 @@ def _with_key(
         index_name=existing.name,
         validated=spec.validated,
         deferrable=spec.deferrable,
+        deferred=spec.deferred,
     )
     return replace(table, constraints=(*table.constraints, made), indexes=indexes)
 

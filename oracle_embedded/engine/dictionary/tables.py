@@ -231,7 +231,7 @@ def _constraints(view: View) -> Iterator[Row]:
                 "OWNER": table.owner, "CONSTRAINT_NAME": item.name, "CONSTRAINT_TYPE": item.kind, "TABLE_NAME": table.name,
                 "SEARCH_CONDITION": item.condition, "SEARCH_CONDITION_VC": item.condition, "R_OWNER": parent.owner if parent else None,
                 "R_CONSTRAINT_NAME": item.referenced_constraint, "DELETE_RULE": item.delete_rule,
-                "STATUS": "ENABLED" if item.enabled else "DISABLED", "DEFERRED": "IMMEDIATE",
+                "STATUS": "ENABLED" if item.enabled else "DISABLED", "DEFERRED": "DEFERRED" if item.deferred else "IMMEDIATE",
                 "DEFERRABLE": "DEFERRABLE" if item.deferrable else "NOT DEFERRABLE",
                 "VALIDATED": "VALIDATED" if item.validated else "NOT VALIDATED",
                 "GENERATED": "GENERATED NAME" if item.generated else "USER NAME", "LAST_CHANGE": table.changed,

@@ -21,7 +21,8 @@ from oracle_embedded.engine.sql.expressions import read_condition
 from oracle_embedded.engine.sql.queries import parse_condition, parse_expression, query_stream
 from oracle_embedded.engine.storage.catalog import ColumnDef, Constraint, TableDef
 from oracle_embedded.engine.storage.fitting import fitter
-from oracle_embedded.engine.storage.rows import CheckRow, Image, text_columns
+from oracle_embedded.engine.storage.keys import text_columns
+from oracle_embedded.engine.storage.rows import CheckRow, Image
 from oracle_embedded.engine.storage.store import Store
 
 

@@ -26,7 +26,8 @@ from oracle_embedded.engine.run.query_run import (
 )
 from oracle_embedded.engine.run.row_run import over_row
 from oracle_embedded.engine.storage.fitting import Fitter, fitter
-from oracle_embedded.engine.storage.rows import Image, RowWriter, text_columns
+from oracle_embedded.engine.storage.keys import text_columns
+from oracle_embedded.engine.storage.rows import Image, RowWriter
 from oracle_embedded.engine.storage.transactions import Busy
 
 _CHECK_EVERY = 256

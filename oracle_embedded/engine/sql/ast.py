@@ -447,6 +447,14 @@ class Simple:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints:
+    """SET CONSTRAINTS; no names stand for ALL."""
+
+    names: tuple[Name, ...]
+    deferred: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LockTable:
     """LOCK TABLE."""
 

@@ -273,14 +273,19 @@ def read_state(stream: TokenStream) -> tuple[bool, bool] | None:
 def _read_constraint_state(stream: TokenStream, spec: ddl.ConstraintSpec) -> ddl.ConstraintSpec:
     while True:
         if stream.is_word("INITIALLY", "DEFERRED"):
-            raise unsupported("constraints that are checked at the commit", stream.token.start)
-        if (
+            if spec.kind not in "PU":
+                raise unsupported(
+                    "foreign keys and conditions that are checked at the commit", stream.token.start
+                )
+            stream.take_word("INITIALLY", "DEFERRED")
+            spec = replace(spec, deferrable=True, deferred=True)
+        elif (
             stream.take_word("NOT", "DEFERRABLE")
             or stream.take_word("INITIALLY", "IMMEDIATE")
             or stream.take_any("RELY", "NORELY")
         ):
             continue
-        if stream.take_word("DEFERRABLE"):
+        elif stream.take_word("DEFERRABLE"):
             spec = replace(spec, deferrable=True)
         elif (state := read_state(stream)) is not None:
             spec = replace(spec, enabled=state[0], validated=state[1])

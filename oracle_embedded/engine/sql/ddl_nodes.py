@@ -23,6 +23,7 @@ class ConstraintSpec:
     enabled: bool = True
     validated: bool = True
     deferrable: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

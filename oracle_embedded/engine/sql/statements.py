@@ -124,7 +124,7 @@ def _read_set(stream: TokenStream) -> object:
     if stream.take_word("ROLE"):
         raise unsupported("SET ROLE", stream.token.start)
     if stream.take_word("CONSTRAINT") or stream.take_word("CONSTRAINTS"):
-        raise unsupported("deferred constraints", stream.token.start)
+        return _read_set_constraints(stream)
     if not stream.take_word("TRANSACTION"):
         raise OracleError(922, "missing or invalid option", stream.token.start)
     if stream.take_word("READ", "ONLY"):
@@ -146,6 +146,18 @@ def _read_set(stream: TokenStream) -> object:
     if stream.take_word("NAME"):
         stream.text()
     return ast.Simple("SET TRANSACTION", action)
+
+
+def _read_set_constraints(stream: TokenStream) -> ast.SetConstraints:
+    names: list[ast.Name] = []
+    if not stream.take_word("ALL"):
+        names.append(stream.name())
+        while stream.take_op(","):
+            names.append(stream.name())
+    mode = stream.take_any("IMMEDIATE", "DEFERRED")
+    if mode is None:
+        raise stream.error(905)
+    return ast.SetConstraints(tuple(names), mode == "DEFERRED")
 
 
 def _read_lock(stream: TokenStream) -> object:

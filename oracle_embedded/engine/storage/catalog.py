@@ -73,7 +73,8 @@ def data_length(kind: SqlType) -> int:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint; ``kind`` is P, U, R or C as in ALL_CONSTRAINTS. ``columns`` are internal ids."""
+    """A constraint; ``kind`` is P, U, R or C as in ALL_CONSTRAINTS. ``columns`` are internal ids. One that is ``deferrable`` is checked
+    at the end of a statement, or of the transaction where that says so; ``deferred``: where it says nothing, too."""
 
     name: str
     kind: str
@@ -88,6 +89,7 @@ class Constraint:
     index_name: str | None = None
     validated: bool = True
     deferrable: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,15 @@ class TableDef:
             if index.unique:
                 found.setdefault(index.columns, index.name)
         return tuple((name, columns) for columns, name in found.items())
+
+    @cached_property
+    def deferrable_keys(self) -> dict[tuple[int, ...], Constraint]:
+        """Enabled keys that a transaction may leave for its end, by columns."""
+        return {
+            item.columns: item
+            for item in self.constraints
+            if item.kind in "PU" and item.enabled and item.deferrable
+        }
 
     @cached_property
     def foreign_keys(self) -> tuple[Constraint, ...]:

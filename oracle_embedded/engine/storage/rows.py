@@ -8,19 +8,14 @@ from functools import partial
 
 from oracle_embedded.api import OracleError, RowOp, Value
 from oracle_embedded.engine.storage.catalog import SCN_MAX, Constraint, TableDef
+from oracle_embedded.engine.storage.deferred import unique_violated
+from oracle_embedded.engine.storage.keys import matching, text_columns
 from oracle_embedded.engine.storage.rowids import row_bytes
 from oracle_embedded.engine.storage.transactions import Busy, Transaction, Transactions
 
 Row = tuple[Value, ...]
 Image = dict[int, Value]
 CheckRow = Callable[[TableDef, Image], None]
-
-
-def text_columns(table: TableDef) -> frozenset[int]:
-    """Internal ids of the columns that SQLite holds as TEXT."""
-    return frozenset(
-        column.internal_id for column in table.columns if column.type.family in ("text", "clob")
-    )
 
 
 @dataclass(slots=True)
@@ -44,7 +39,7 @@ class RowWriter:
     transactions: Transactions
     transaction: Transaction
     check_row: CheckRow
-    pending: list[Callable[[], None]] = field(default_factory=list)
+    pending: list[Callable[[], object]] = field(default_factory=list)
     shapes: dict[tuple[int, int], Shape] = field(default_factory=dict)
 
     def _shape(self, table: TableDef) -> Shape:
@@ -77,6 +72,8 @@ class RowWriter:
         rid = self._put(table, shape, values)
         if violation is not None:
             raise violation
+        for columns, constraint in table.deferrable_keys.items():
+            self._check_key_later(table, constraint.name, columns, values, rid)
         return rid
 
     def _put(self, table: TableDef, shape: Shape, values: Image) -> int:
@@ -124,7 +121,8 @@ class RowWriter:
     def _violation(self, table: TableDef, values: Image) -> OracleError | None:
         try:
             for name, columns in table.unique_keys:
-                self._check_unique(table, name, columns, values, None)
+                if columns not in table.deferrable_keys:
+                    self._check_unique(table, name, columns, values, None)
         except OracleError as error:
             return error
         return None
@@ -169,11 +167,24 @@ class RowWriter:
     ) -> None:
         for name, key in table.unique_keys:
             if any(item in columns and old[item] != merged[item] for item in key):
-                self.pending.append(partial(self._check_unique, table, name, key, merged, rid))
+                self._check_key_later(table, name, key, merged, rid)
                 self._check_children_later(table, key, old, deleting=False)
         for foreign in table.foreign_keys:
             if any(item in columns for item in foreign.columns):
                 self._check_parent_later(table, foreign, merged)
+
+    def _check_key_later(
+        self, table: TableDef, name: str, columns: tuple[int, ...], values: Image, rid: int
+    ) -> None:
+        """At the end of the statement; a key that the transaction defers is waited for there, and checked when that ends."""
+        deferral = self.transaction.deferral
+        constraint = table.deferrable_keys.get(columns)
+        if constraint is not None and deferral.covers(table, constraint):
+            key = tuple(values[internal_id] for internal_id in columns)
+            deferral.unchecked.add((table.object_id, columns, key))
+            self.pending.append(partial(self._is_taken, table, columns, values, rid))
+        else:
+            self.pending.append(partial(self._check_unique, table, name, columns, values, rid))
 
     def delete(self, table: TableDef, rid: int, old: Image) -> None:
         """Delete a row, and its children where a foreign key says so."""
@@ -215,35 +226,38 @@ class RowWriter:
             self.check_row(table, values)
 
     def _matching(
-        self, table: TableDef, columns: Sequence[int], values: Sequence[Value], prefix: str
+        self, table: TableDef, columns: Sequence[int], values: Sequence[Value]
     ) -> tuple[str, list[object]]:
-        texts = self._shape(table).texts
-        tests, params = [], []
-        for internal_id, value in zip(columns, values, strict=True):
-            if value is None:
-                tests.append(f"{prefix}c{internal_id} IS NULL")
-            else:
-                tests.append(f"{prefix}c{internal_id} = ?")
-                params.append(value.decode() if internal_id in texts else value)
-        return " AND ".join(tests), list(params)
+        return matching(columns, values, self._shape(table).texts)
 
     def _check_unique(
         self, table: TableDef, name: str, columns: tuple[int, ...], values: Image, own: int | None
     ) -> None:
+        if self._is_taken(table, columns, values, own):
+            raise unique_violated(table, name)
+
+    def _is_taken(
+        self, table: TableDef, columns: tuple[int, ...], values: Image, own: int | None
+    ) -> bool:
+        """Has another row than the own one this key?
+
+        Raises:
+            Busy: An open transaction of another session says so, or may say so.
+        """
         key = [values[internal_id] for internal_id in columns]
         if all(value is None for value in key):
-            return
-        test, params = self._matching(table, columns, key, "")
+            return False
+        test, params = self._matching(table, columns, key)
         sqlite = self.transactions.store.writer.sqlite
         oid = table.object_id
         found = sqlite.execute(f"SELECT rid, vf FROM t{oid} WHERE {test}", params).fetchall()
-        for rid, version in found:
-            if rid == own:
-                continue
+        others = [version for rid, version in found if rid != own]
+        for version in others:
             if version > SCN_MAX and version != self.transaction.mark:
                 raise Busy(version - SCN_MAX)
-            raise OracleError(1, f"unique constraint ({table.owner}.{name}) violated")
-        self._check_past(table, test, params)
+        if not others:
+            self._check_past(table, test, params)
+        return bool(others)
 
     def _check_past(self, table: TableDef, test: str, params: list[object]) -> None:
         """Wait for whoever has removed a matching row without committing yet."""
@@ -267,7 +281,7 @@ class RowWriter:
         parent = self.transactions.store.catalog.by_id(key.referenced)
         assert isinstance(parent, TableDef)
         target = next(item for item in parent.constraints if item.name == key.referenced_constraint)
-        test, params = self._matching(parent, target.columns, child, "")
+        test, params = self._matching(parent, target.columns, child)
         rows = self.transactions.store.writer.sqlite.execute(
             f"SELECT vf FROM t{parent.object_id} WHERE {test}", params
         ).fetchall()
@@ -309,12 +323,12 @@ class RowWriter:
         deleting: bool,
     ) -> None:
         sqlite = self.transactions.store.writer.sqlite
-        still, still_params = self._matching(table, columns, key, "")
+        still, still_params = self._matching(table, columns, key)
         if sqlite.execute(
             f"SELECT 1 FROM t{table.object_id} WHERE {still}", still_params
         ).fetchone():
             return
-        test, params = self._matching(child, foreign.columns, key, "")
+        test, params = self._matching(child, foreign.columns, key)
         found = sqlite.execute(
             f"SELECT rid, vf, {child.storage} FROM t{child.object_id} WHERE {test}", params
         ).fetchall()

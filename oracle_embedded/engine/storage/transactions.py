@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from oracle_embedded.api import OracleError, RowChange, RowOp, TransactionInfo, Value
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.storage.catalog import SCN_MAX, TableDef
+from oracle_embedded.engine.storage.deferred import Deferral, violation
 from oracle_embedded.engine.storage.rowids import FREE_MAX, printed
 from oracle_embedded.engine.storage.store import Store
 
@@ -52,6 +53,7 @@ class Transaction:
     segments: set[int] = field(default_factory=set)
     waits_for: int | None = None
     changes: int = 0
+    deferral: Deferral = field(default_factory=Deferral)
 
     @property
     def mark(self) -> int:
@@ -136,7 +138,15 @@ class Transactions:
             self.store.activity[table.object_id].writers.add(transaction.number)
 
     def commit(self, transaction: Transaction) -> int:
-        """Make the changes permanent; gives the commit SCN."""
+        """Make the changes permanent; gives the commit SCN.
+
+        Raises:
+            OracleError: ORA-02091 over ORA-00001 if rows share a key that was left for the end; the transaction is rolled back.
+        """
+        violated = violation(self.store, transaction.deferral, transaction.number)
+        if violated is not None:
+            self.rollback(transaction)
+            raise OracleError(2091, f"transaction rolled back\n{violated}")
         scn = self.store.clock.next()
         if transaction.begun:
             self.write_undo()
