@@ -10,8 +10,9 @@ all changes of their SCN.
 **Occupants.** Oracle checks unique keys at the end of a statement, so that in ``UPDATE t SET id = id + 1`` two rows share a
 key for a while, and "the last event of the key" would delete the wrong one. Inside one transaction the events of a key are
 therefore followed per ROW_ID: a delete ends what its own row did, and reaches the key's occupant from before the transaction
-only if that row did not put the key itself. Where LogMiner does not know an address, order alone decides, and a key that
-was moved to and deleted in one such transaction is refused.
+only if that row did not put the key itself. Where LogMiner does not know an address, order alone decides. A key that
+was moved to and deleted in one such transaction is refused, and so is one that Oracle does not check at once and that was inserted
+before a delete.
 
 **Result.** After the last put or delete of a key, the last present value of each column counts. Columns that no change of
 the key carries are named in ``_cdc_missing`` and keep the mirror's value. After an insert they are NULL, since LogMiner lists what
@@ -28,8 +29,7 @@ from cdc_core.lake.spark import packed_error
 from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHUNK_ORDINAL
-
-SNAPSHOT_HINT = "Take a new snapshot of the table."
+from cdc_core.stage.reducing import AFTER_DELETE, AMBIGUOUS, SNAPSHOT_HINT, TWICE, UNKNOWN_ROW
 
 
 def reduced_sql(
@@ -57,6 +57,7 @@ def reduced_sql(
         came by an insert, and no row of it went: an older row in the mirror would be a second one).
     """
     keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
+    shared = "MIN(IF(kind = 'put', o, NULL)) OVER whole < MAX(IF(kind = 'del', o, NULL)) OVER whole"
     key_images = ", ".join(
         f"img.{quote_name(column)} AS key{i}" for i, column in enumerate(schema.key)
     )
@@ -75,10 +76,11 @@ keyed AS (
   SELECT *,
     BOOL_OR(kind = 'del') OVER (PARTITION BY {keys}) AS gone,
     BOOL_OR(rid IS NULL) OVER whole AS unknown,
-    BOOL_OR(moved AND kind = 'put') OVER whole AND BOOL_OR(kind = 'del') OVER whole AS crossed
+    BOOL_OR(moved AND kind = 'put') OVER whole AND BOOL_OR(kind = 'del') OVER whole AS crossed,
+    COALESCE({shared if schema.key_is_deferred else "FALSE"}, FALSE) AS shared
   FROM keyed WINDOW whole AS (PARTITION BY {keys}, cs, xid)
 ), lines AS (
-  SELECT *, unknown AND crossed AS ambiguous, IF(unknown, '', rid) AS line FROM known
+  SELECT *, unknown AND crossed AS ambiguous, unknown AND shared AS hidden, IF(unknown, '', rid) AS line FROM known
 ), lived AS (
   SELECT *,
     COALESCE(BOOL_OR(kind = 'del') OVER (PARTITION BY {keys}, cs, xid, line ORDER BY o
@@ -87,7 +89,7 @@ keyed AS (
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), FALSE) AS own
   FROM lines
 ), kept AS (
-  SELECT * FROM lived WHERE (kind <> 'del' AND NOT ended) OR (kind = 'del' AND NOT own)
+  SELECT * FROM lived WHERE (kind <> 'del' AND NOT ended) OR (kind = 'del' AND NOT own) OR ambiguous OR hidden
 ), based AS (
   SELECT *,
     MAX(IF(kind IN ('put', 'del'), pos, NULL)) OVER (PARTITION BY {keys}) AS base,
@@ -100,7 +102,7 @@ keyed AS (
     MAX_BY(NAMED_STRUCT('kind', kind, 'img', img), pos) AS last,
     MAX_BY(NAMED_STRUCT('kind', kind, 'op', op, 'width', width), pos) FILTER (WHERE pos = base) AS base,
     BOOL_OR(op = 'c') AND NOT BOOL_OR(gone) AS new,
-    BOOL_OR(ambiguous) AS ambiguous, COALESCE(BOOL_OR(twice), FALSE) AS twice{present}
+    BOOL_OR(ambiguous) AS ambiguous, BOOL_OR(hidden) AS hidden, COALESCE(BOOL_OR(twice), FALSE) AS twice{present}
   FROM based GROUP BY {keys}
 )
 {_final_select(schema, absent, defaults, has_gaps=has_gaps)}
@@ -167,9 +169,10 @@ def _final_select(
         after_delete += f" AND SIZE({missing}) > 0"
     return f"""SELECT {", ".join(columns)}, pos.cs AS _cdc_commit_scn, pos.o AS _cdc_ordinal,
   CASE
-    WHEN ambiguous THEN {_stop(schema, "a key was moved to and deleted in one transaction, and LogMiner does not say by which rows")}
-    WHEN twice THEN {_stop(schema, "two rows have one key at the end of a transaction")}
-    WHEN {after_delete} THEN {_stop(schema, "a row was updated after it had been deleted")}
+    WHEN ambiguous THEN {_stop(schema, AMBIGUOUS)}
+    WHEN hidden THEN {_stop(schema, UNKNOWN_ROW)}
+    WHEN twice THEN {_stop(schema, TWICE)}
+    WHEN {after_delete} THEN {_stop(schema, AFTER_DELETE)}
     WHEN last.kind = 'del' THEN 'del' ELSE 'row'
   END AS _cdc_kind,
   {missing} AS _cdc_missing,

@@ -105,7 +105,8 @@ def _check_keys(session: OracleSession, tables: Sequence[TableId]) -> Iterator[F
             elif deferrable == "DEFERRABLE":
                 yield Finding(
                     f"{table}: its primary key {name} is deferrable: rows may share it until they are committed",
-                    "Nothing needs to be done; windows with such transactions take longer",
+                    "Nothing needs to be done. If the table has LOBs, a transaction that inserts a key and then deletes a row of that key stops "
+                    "it, since LogMiner does not show which row went",
                     table,
                     is_problem=False,
                 )

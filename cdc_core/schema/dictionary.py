@@ -43,7 +43,7 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA
  WHERE {tables}
  ORDER BY OWNER, TABLE_NAME, COLUMN_ID, INTERNAL_COLUMN_ID"""
 _PRIMARY_KEYS = """
-SELECT K.OWNER, K.TABLE_NAME, K.COLUMN_NAME
+SELECT K.OWNER, K.TABLE_NAME, K.COLUMN_NAME, C.DEFERRABLE
   FROM ALL_CONSTRAINTS{as_of} C, ALL_CONS_COLUMNS{as_of} K
  WHERE C.CONSTRAINT_TYPE = 'P' AND C.STATUS = 'ENABLED'
    AND K.OWNER = C.OWNER AND K.CONSTRAINT_NAME = C.CONSTRAINT_NAME AND {tables}
@@ -151,6 +151,7 @@ def schema_from_rows(
     scn: Scn,
     character_sets: Mapping[str, str] | None = None,
     is_index_organized: bool = False,
+    primary_is_deferrable: bool = False,
 ) -> TableSchema:
     """Build one table's schema from dictionary rows. Pure.
 
@@ -162,6 +163,7 @@ def schema_from_rows(
         unique_indexes: Columns of each unique index.
         character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``.
         is_index_organized: Its rows have no ROWIDs of a place.
+        primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that is unique is checked at once.)
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
     usable = [_column(row) for row in columns if row[0] not in left_out]
@@ -188,6 +190,7 @@ def schema_from_rows(
             table=config.table,
         )
     excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))
+    checked = [*unique_indexes, *([] if primary_is_deferrable else [primary_key])]
     sets = character_sets or {}
     return TableSchema(
         table=config.table,
@@ -200,6 +203,8 @@ def schema_from_rows(
         charset=sets.get("NLS_CHARACTERSET", ""),
         ncharset=sets.get("NLS_NCHAR_CHARACTERSET", ""),
         masked=masks_of(config, captured),
+        key_is_deferred=config.identity != "rowid"
+        and not any(one and set(one) <= set(key) for one in checked),
     )
 
 
@@ -230,6 +235,7 @@ def _read(
             scn=valid_from,
             character_sets=character_sets,
             is_index_organized=config.table in index_organized,
+            primary_is_deferrable=any(row[1] == "DEFERRABLE" for row in keys.get(config.table, [])),
         )
         for config in configs
     ]

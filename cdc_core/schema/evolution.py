@@ -86,12 +86,14 @@ class Evolution:
         return tuple(step.column for step in self.steps if isinstance(step, AddColumn))
 
     def followed(self, old: TableSchema, new: TableSchema) -> TableSchema:
-        """The new version as one that follows the old one: it knows what became of columns that are gone."""
+        """The new version as one that follows the old one: it knows what became of columns that are gone, and that the key was deferred
+        once, as long as changes of that time may be looked at."""
         gone = [step.column.name for step in self.steps if isinstance(step, DropColumn)]
         return replace(
             new,
             dropped=tuple(dict.fromkeys((*old.dropped, *new.dropped, *gone))),
             renamed=tuple(dict.fromkeys((*old.renamed, *new.renamed))),
+            key_is_deferred=old.key_is_deferred or new.key_is_deferred,
         )
 
 
@@ -183,8 +185,8 @@ def _definition(column: Column) -> tuple[object, ...]:
 
 
 def _layout(schema: TableSchema) -> tuple[object, ...]:
-    """What else decoding depends on: which columns a row holds, and which of them are passed over."""
-    return schema.stored, frozenset(schema.excluded), schema.dropped
+    """What else reading depends on: which columns a row holds, which of them are passed over, and what order says of the key's rows."""
+    return schema.stored, frozenset(schema.excluded), schema.dropped, schema.key_is_deferred
 
 
 def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:

@@ -66,6 +66,9 @@ class TableSchema:
     (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and ``ncharset`` are the database's
     character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
 
+    ``key_is_deferred``: rows may share the key inside a transaction, since Oracle checks it at the end (a DEFERRABLE constraint) or not
+    at all (a configured key that no unique index holds).
+
     ``dropped`` names the columns that were dropped since the table's Delta tables were begun. These keep them, so that no new column
     can have such a name. ``renamed`` are the old and new names of columns that were renamed since, in that order; the old ones stay
     taken too, since the change log has them. No part of Oracle's definition either.
@@ -88,6 +91,7 @@ class TableSchema:
     masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     dropped: tuple[str, ...] = field(default=(), compare=False)
     renamed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    key_is_deferred: bool = False
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -203,4 +207,5 @@ class TableSchema:
             masked=tuple((name, mask) for name, mask in data.get("masked", ())),
             dropped=tuple(data.get("dropped", ())),
             renamed=tuple((old, new) for old, new in data.get("renamed", ())),
+            key_is_deferred=data.get("key_is_deferred", False),
         )

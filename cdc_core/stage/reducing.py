@@ -7,8 +7,9 @@ the old key and puts the new one. The order is (commit SCN, ordinal).
 key for a while, and a DEFERRABLE key, or a row that moves to another block, may have its new row inserted before its old one is
 deleted: "the last event of the key" would be wrong. Inside one transaction the events of a key are therefore followed per ROW_ID:
 a delete ends what its own row did, and reaches the key's occupant from before the transaction only if that row did not put the
-key itself. Where LogMiner does not know an address, order alone decides, and a key that was moved to and deleted in one such
-transaction is refused.
+key itself. Where LogMiner does not know an address (of rows that are inserted into tables with LOBs, for one), order alone
+decides: what was inserted and then deleted is gone. A key that was moved to and deleted in one such transaction is refused, and so is
+one that was inserted before a delete if Oracle does not check the key at once: the old row may have been deleted.
 
 **Result.** After the last put or delete of a key, the last present value of each column counts. Columns that no change of
 the key carries are missing and keep the mirror's value. After an insert they are NULL, since LogMiner lists what the row holds,
@@ -40,6 +41,7 @@ SNAPSHOT_HINT = "Take a new snapshot of the table."
 AMBIGUOUS = (
     "a key was moved to and deleted in one transaction, and LogMiner does not say by which rows"
 )
+UNKNOWN_ROW = "a key that Oracle does not check at once was inserted and deleted in one transaction, and LogMiner does not say whose row went"
 TWICE = "two rows have one key at the end of a transaction"
 AFTER_DELETE = "a row was updated after it had been deleted"
 
@@ -118,12 +120,13 @@ def reduce_changes(
     unknown = _any(events.line < 0, transaction)
     is_put = events.moved & (events.kind == _PUT)
     crossed = _any(is_put, transaction) & _any(events.kind == _DEL, transaction)
+    if (unknown & crossed).any():
+        raise _stop(schema, AMBIGUOUS)
+    if schema.key_is_deferred and (unknown & _is_put_before_delete(events, transaction)).any():
+        raise _stop(schema, UNKNOWN_ROW)
     line = np.where(unknown[transaction], -1, events.line)
     kept = _kept(events, transaction, line)
-    ambiguous = (unknown & crossed)[transaction][kept]
     events, line, transaction = events.picked(kept), line[kept], transaction[kept]
-    if ambiguous.any():
-        raise _stop(schema, AMBIGUOUS)
     if _have_two_rows(events, transaction, line):
         raise _stop(schema, TWICE)
     # Rows that are there stand behind those that went: two rows may have shared the key.
@@ -185,6 +188,16 @@ def _any(flags: Flags, group: Rows) -> Flags:
     """Per group: is a flag set?"""
     found = np.zeros(int(group.max(initial=-1)) + 1, dtype=np.bool_)
     found[group[flags]] = True
+    return found
+
+
+def _is_put_before_delete(events: _Events, transaction: Rows) -> Flags:
+    """Per transaction and key: does a put of the key stand before a delete?"""
+    never = np.iinfo(np.int64).max
+    starts = np.flatnonzero(np.diff(transaction, prepend=-1))
+    puts = np.where(events.kind == _PUT, events.ordinal, never)
+    deletes = np.where(events.kind == _DEL, events.ordinal, -1)
+    found: Flags = np.minimum.reduceat(puts, starts) < np.maximum.reduceat(deletes, starts)
     return found
 
 

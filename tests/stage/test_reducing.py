@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -119,14 +119,28 @@ class Table:
                     if other:  # the same statement moves the row that had the key
                         self.update(other[0], ID=old, NOTE=f"m{self.ordinal}")
                 case 3 if rids and self.key_is_deferred and self.known and len(self.free) > 1:
+                    self.insert(self.rows[self.rng.choice(rids)]["ID"])
+                case 4 if rids and self.key_is_deferred and self.known:
                     rid = self.rng.choice(rids)
-                    self.insert(self.rows[rid]["ID"])
-                    self.delete(rid)
+                    self.update(rid, ID=self.rng.choice("abcd"), NOTE=f"m{self.ordinal}")
                 case _ if rids:
                     values = {"NAME": f"u{self.ordinal}"}
                     if self.rng.random() < 0.4:
                         values["NOTE"] = f"v{self.ordinal}"
                     self.update(self.rng.choice(rids), **values)
+        self.settle()
+
+    def settle(self) -> None:
+        """Of the rows that share a key at the end, all but one go, or take another key."""
+        while len(self.image()) < len(self.rows):
+            keys = [row["ID"] for row in self.rows.values()]
+            shared = sorted(rid for rid, row in self.rows.items() if keys.count(row["ID"]) > 1)
+            free = [key for key in "abcdefgh" if key not in keys]
+            rid = self.rng.choice(shared)
+            if self.rng.random() < 0.5:
+                self.delete(rid)
+            else:
+                self.update(rid, ID=self.rng.choice(free), NOTE=f"m{self.ordinal}")
 
     def image(self) -> dict[Key, Row]:
         return {(row["CASE"], row["ID"]): row for row in self.rows.values()}
@@ -160,11 +174,11 @@ def landed(folder: Path, changes: list[Row]) -> WindowChanges:
     return WindowChanges(pafs.LocalFileSystem(), paths, SCHEMA, WINDOW)
 
 
-def source_of(folder: Path, changes: list[Row]) -> list[Row]:
+def source_of(folder: Path, changes: list[Row], schema: TableSchema = SCHEMA) -> list[Row]:
     found = landed(folder, changes)
     facts = found.facts()
     assert facts.changes == len(changes)
-    return [row for rows in merge_sources(found, SCHEMA, facts.absent) for row in rows.to_pylist()]
+    return [row for rows in merge_sources(found, schema, facts.absent) for row in rows.to_pylist()]
 
 
 def merged(before: dict[Key, Row], source: list[Row]) -> dict[Key, Row]:
@@ -254,7 +268,8 @@ def change(op: str, ordinal: int, rid: str | None, before: str | None, after: st
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+DEFERRED = replace(SCHEMA, key_is_deferred=True)
+REFUSED = pytest.mark.parametrize(
     ("changes", "message"),
     [
         pytest.param(
@@ -265,6 +280,16 @@ def change(op: str, ordinal: int, rid: str | None, before: str | None, after: st
             ],
             reducing.AMBIGUOUS,
             id="moved-and-deleted-by-nobody-knows-which-row",
+        ),
+        pytest.param(
+            [change("u", 1, None, "a", "b"), change("u", 2, None, "b", "c")],
+            reducing.AMBIGUOUS,
+            id="moved-on-by-nobody-knows-which-row",
+        ),
+        pytest.param(
+            [change("c", 1, None, None, "a"), change("u", 2, "R1", "a", "a"), change("d", 3, "R2", "a", None)],
+            reducing.UNKNOWN_ROW,
+            id="a-new-row-of-unknown-address-before-a-delete",
         ),
         pytest.param(
             [change("c", 1, "R1", None, "a"), change("c", 2, "R2", None, "a")],
@@ -278,9 +303,24 @@ def change(op: str, ordinal: int, rid: str | None, before: str | None, after: st
         ),
     ],
 )  # fmt: skip
+
+
+@REFUSED
 def test_what_cannot_be_is_refused(tmp_path: Path, changes: list[Row], message: str) -> None:
     with pytest.raises(DecodeError, match=message):
-        source_of(tmp_path, changes)
+        source_of(tmp_path, changes, DEFERRED)
+
+
+def test_a_row_that_came_and_went_leaves_nothing_where_oracle_checks_its_key_at_once(
+    tmp_path: Path,
+) -> None:
+    """LogMiner does not know the address of a row that is inserted into a table with LOBs."""
+    gone = [change("c", 1, None, None, "a"), change("d", 2, "R1", "a", None)]
+    assert source_of(tmp_path, gone) == []
+    with pytest.raises(DecodeError, match=reducing.UNKNOWN_ROW):
+        source_of(tmp_path, gone, DEFERRED)
+    there = [change("d", 1, "R1", "a", None), change("c", 2, None, None, "a")]
+    assert source_of(tmp_path, there, DEFERRED) == source_of(tmp_path, there) != []
 
 
 def test_the_sql_form_is_the_same_rule(spark_process: None, tmp_path: Path) -> None:
@@ -310,3 +350,15 @@ def test_the_sql_form_is_the_same_rule(spark_process: None, tmp_path: Path) -> N
         )
 
     assert sorted(map(told, found), key=repr) == sorted(map(told, expected), key=repr)
+
+
+@REFUSED
+def test_the_sql_form_refuses_the_same(
+    spark_process: None, tmp_path: Path, changes: list[Row], message: str
+) -> None:
+    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
+    rows = pa.Table.from_pylist(changes, change_schema(SCHEMA))
+    session.createDataFrame(rows).createOrReplaceTempView("given")
+    sql = reduced_sql("given", DEFERRED, absent=("NOTE",), defaults={})
+    with pytest.raises(Exception, match=message):
+        session.sql(sql).toArrow()

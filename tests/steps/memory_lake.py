@@ -142,14 +142,12 @@ class MemoryLake:
             found.quarantine[window.scn_high] = refused
         self.before("quarantined", table)
         found.schema = schema
-        is_late = any(change["_cdc_commit_scn"] <= window.scn_low for change in changes)
-        if is_late:
+        if any(change["_cdc_commit_scn"] <= window.scn_low for change in changes):
             _derive(found, schema, changes)
-        for change in changes:
-            found.changes.append(change)
-            found.history.append(change)
-            if not is_late:
-                _take(found, schema, change, covered_scn, read_scn or -1)
+        else:
+            self.merge(found, schema, changes, covered_scn, read_scn or -1)
+        found.changes += changes
+        found.history += changes
         found.transactions[app] = window.scn_high
         found.brought[window.scn_high] = TableApplied(
             table=table,
@@ -158,6 +156,18 @@ class MemoryLake:
             in_quarantine=found.in_quarantine.num_rows,
         )
         return found.brought[window.scn_high]
+
+    def merge(
+        self,
+        found: MemoryTable,
+        schema: TableSchema,
+        changes: Sequence[dict[str, Any]],
+        covered_scn: int,
+        read_scn: int,
+    ) -> None:
+        """Bring a window's changes into the mirror, one after the other."""
+        for change in changes:
+            _take(found, schema, change, covered_scn, read_scn)
 
     def restore_quarantine(
         self,

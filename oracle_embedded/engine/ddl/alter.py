@@ -11,8 +11,10 @@ from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import ACTIONS, MOVING, alter_partitions
 from oracle_embedded.engine.ddl.tables import (
     check_default,
+    not_null_columns,
     with_column,
     with_constraint,
+    with_index,
     with_log_group,
 )
 from oracle_embedded.engine.errors import ora
@@ -24,7 +26,7 @@ from oracle_embedded.engine.run.constraints import (
     double_keys,
 )
 from oracle_embedded.engine.sql import ddl_nodes as nodes
-from oracle_embedded.engine.storage.catalog import Constraint, TableDef
+from oracle_embedded.engine.storage.catalog import ColumnDef, Constraint, TableDef
 
 _COLUMNS = frozenset(
     {"add column", "modify column", "drop column", "set unused", "drop unused", "rename column"}
@@ -220,8 +222,8 @@ def _check_new_state(run: DdlRun, table: TableDef, constraint: Constraint) -> No
     if constraint.validated:
         check_rows(run.session, table, constraint)
     elif constraint.enabled and constraint.kind in "PU" and not constraint.deferrable:
-        index = next(item for item in table.indexes if item.name == constraint.index_name)
-        if index.unique:
+        index = next((item for item in table.indexes if item.name == constraint.index_name), None)
+        if index is None or index.unique:
             check_unique_rows(
                 run.session.database.store,
                 table,
@@ -243,12 +245,7 @@ def _drop_constraint(run: DdlRun, table: TableDef, name: str) -> TableDef:
                 raise OracleError(
                     2273, "this unique/primary key is referenced by some foreign keys"
                 )
-    indexes = table.indexes
-    if found.index_name is not None:
-        for index in indexes:
-            if index.name == found.index_name and (index.generated or index.name == found.name):
-                run.session.database.store.drop_index(index.object_id)
-                indexes = tuple(item for item in indexes if item is not index)
+    table = _without_index(run, table, found)
     columns = table.columns
     if found.not_null:
         columns = tuple(
@@ -256,15 +253,29 @@ def _drop_constraint(run: DdlRun, table: TableDef, name: str) -> TableDef:
             for item in columns
         )
     elif found.kind == "P":
-        kept = {item.columns[0] for item in table.constraints if item.not_null}
-        columns = tuple(
-            replace(item, nullable=item.internal_id not in kept)
-            if item.internal_id in found.columns
-            else item
-            for item in columns
-        )
+        columns = _with_nulls(table, found)
     constraints = tuple(item for item in table.constraints if item is not found)
-    return replace(table, constraints=constraints, indexes=indexes, columns=columns)
+    return replace(table, constraints=constraints, columns=columns)
+
+
+def _without_index(run: DdlRun, table: TableDef, key: Constraint) -> TableDef:
+    """The table without the index that came with a key."""
+    for index in table.indexes:
+        if index.name == key.index_name and (index.generated or index.name == key.name):
+            run.session.database.store.drop_index(index.object_id)
+            return replace(table, indexes=tuple(one for one in table.indexes if one is not index))
+    return table
+
+
+def _with_nulls(table: TableDef, key: Constraint) -> tuple[ColumnDef, ...]:
+    """The columns without what a primary key forbids: NULL where nothing else does."""
+    kept = {item.columns[0] for item in table.constraints if item.not_null}
+    return tuple(
+        replace(item, nullable=item.internal_id not in kept)
+        if item.internal_id in key.columns
+        else item
+        for item in table.columns
+    )
 
 
 def _rename_constraint(table: TableDef, old: str, new: str) -> TableDef:
@@ -291,7 +302,27 @@ def _change_constraint(
     changed = replace(wanted[0], enabled=state[0], validated=state[1])
     table = _with_changed(table, wanted[0], changed)
     _check_new_state(run, table, changed)
+    if changed.kind in "PU" and changed.enabled != wanted[0].enabled:
+        table = _switched_key(run, table, changed)
     return table
+
+
+def _switched_key(run: DdlRun, table: TableDef, key: Constraint) -> TableDef:
+    """A key that is disabled loses its unique index; one that is enabled gets one. Source: SQL Language Reference 19c, constraint, "DISABLE"."""
+    index = next((item for item in table.indexes if item.name == key.index_name), None)
+    if key.enabled:
+        if index is None:
+            table = with_index(run, table, key)
+        columns = not_null_columns(table, key.columns) if key.kind == "P" else table.columns
+        return replace(table, columns=columns)
+    if index is not None and index.unique:
+        if table.is_index_organized and key.kind == "P":
+            raise OracleError(
+                25188,
+                "cannot drop/disable/defer the primary key constraint for index-organized tables or sorted hash cluster",
+            )
+        table = _without_index(run, table, key)
+    return replace(table, columns=_with_nulls(table, key)) if key.kind == "P" else table
 
 
 def _with_changed(table: TableDef, old: Constraint, new: Constraint) -> TableDef:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError
@@ -172,7 +172,6 @@ def _with_key(
     columns: tuple[int, ...],
     generated: bool,
 ) -> TableDef:
-    database = run.session.database
     for internal_id in columns:
         if table.by_id[internal_id].type.family in ("clob", "blob", "tz"):
             raise OracleError(
@@ -182,13 +181,8 @@ def _with_key(
     if spec.kind == "P":
         if table.key is not None:
             raise OracleError(2260, "table can have only one primary key")
-        table = replace(
-            table,
-            columns=tuple(
-                replace(item, nullable=False) if item.internal_id in columns else item
-                for item in table.columns
-            ),
-        )
+        if spec.enabled:
+            table = replace(table, columns=not_null_columns(table, columns))
     elif any(item.kind in "PU" and item.columns == columns for item in table.constraints):
         raise OracleError(2261, "such unique or primary key already exists in the table")
     if spec.deferrable and spec.kind == "P" and table.is_index_organized:
@@ -199,31 +193,44 @@ def _with_key(
     existing = next((index for index in table.indexes if index.columns == columns), None)
     if spec.deferrable and existing is not None and existing.unique:
         raise OracleError(1408, "such column list already indexed")
-    indexes = table.indexes
-    if existing is None:
-        existing = IndexDef(
-            database.store.catalog.new_id(),
-            table.owner,
-            name,
-            columns,
-            (False,) * len(columns),
-            not spec.deferrable,
-            generated,
-        )
-        indexes = (*indexes, existing)
-        database.store.create_index(table.object_id, existing.object_id, columns)
     made = Constraint(
         name,
         spec.kind,
         columns,
         enabled=spec.enabled,
         generated=generated,
-        index_name=existing.name,
+        index_name=name if existing is None else existing.name,
         validated=spec.validated,
         deferrable=spec.deferrable,
         deferred=spec.deferred,
     )
-    return replace(table, constraints=(*table.constraints, made), indexes=indexes)
+    if existing is None and (spec.enabled or spec.deferrable):
+        table = with_index(run, table, made)
+    return replace(table, constraints=(*table.constraints, made))
+
+
+def with_index(run: DdlRun, table: TableDef, key: Constraint) -> TableDef:
+    """The table with the index that holds a key."""
+    store = run.session.database.store
+    made = IndexDef(
+        store.catalog.new_id(),
+        table.owner,
+        key.index_name or key.name,
+        key.columns,
+        (False,) * len(key.columns),
+        not key.deferrable,
+        key.generated,
+    )
+    store.create_index(table.object_id, made.object_id, key.columns)
+    return replace(table, indexes=(*table.indexes, made))
+
+
+def not_null_columns(table: TableDef, columns: Collection[int]) -> tuple[ColumnDef, ...]:
+    """The table's columns, of which these (internal ids) take no NULL."""
+    return tuple(
+        replace(item, nullable=False) if item.internal_id in columns else item
+        for item in table.columns
+    )
 
 
 def _foreign_key(
