@@ -175,7 +175,7 @@ def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
         if app in mirror.transactions or default.startswith("CAST(NULL "):
             continue
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
-        session = work.open_session()
+        session = work.session_for()
         with work.commit(session, "filling a new column's default", metadata, (app, 1)):
             name = quote_name(schema.present_name(column))
             session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {default}")
@@ -207,7 +207,7 @@ def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
 
 def _alter(work: TableWork, path: str, change: str) -> None:
     metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "schema"})
-    session = work.open_session()
+    session = work.session_for()
     with work.commit(session, "altering a Delta table", metadata):
         session.sql(f"ALTER TABLE {delta(path)} {change}")
 
