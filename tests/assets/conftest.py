@@ -37,5 +37,6 @@ def repository(component: OracleCdc) -> dg.RepositoryDefinition:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:
+    """In memory: what Dagster keeps in files is met in ``test_graphql.py``."""
+    with dg.DagsterInstance.ephemeral() as made:
         yield made
