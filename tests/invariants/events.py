@@ -9,14 +9,16 @@ from random import Random
 from tests.invariants.points import FENCE, LINK, LakeKind, points_of
 
 WEIGHTS = {
-    "load": 26, "tpcc": 14, "shift": 5, "again": 6, "long": 10, "long end": 4, "grow": 2, "truncate": 1, "switch": 4,
-    "delete logs": 3, "capture": 14, "apply": 12, "side by side": 8, "chunks": 10, "snapshot": 3, "snapshot where": 3,
-    "signal": 3, "leave": 2, "come back": 4, "pause": 2, "resume": 3, "kill at a point": 12, "kill at random": 8,
-    "lost connection": 3, "snapshot too old": 2, "kill Oracle": 1, "lose landing": 1, "lose store": 1, "stop": 1, "retire": 2,
+    "load": 22, "tpcc": 12, "shift": 5, "again": 6, "long": 10, "long end": 4, "other instance": 6, "grow": 2, "truncate": 1,
+    "switch": 4, "delete logs": 3, "capture": 12, "apply": 12, "side by side": 8, "chunks": 10, "snapshot": 3,
+    "snapshot where": 3, "signal": 3, "leave": 2, "come back": 4, "pause": 2, "resume": 3, "kill at a point": 26,
+    "kill at random": 22, "replay": 4, "lost connection": 3, "snapshot too old": 2, "kill Oracle": 2, "lose landing": 1,
+    "damage landing": 2, "lose store": 1, "stop": 2, "retire": 2,
 }  # fmt: skip
 SPARK_WEIGHTS = {
-    "load": 20, "tpcc": 10, "shift": 4, "again": 4, "long": 6, "long end": 2, "grow": 1, "switch": 3, "capture": 6, "apply": 8,
-    "chunks": 4, "snapshot where": 1, "signal": 1, "leave": 1, "come back": 2, "kill at a point": 5, "kill the JVM": 1,
+    "load": 20, "tpcc": 10, "shift": 4, "again": 4, "long": 6, "long end": 2, "other instance": 3, "grow": 1, "switch": 3,
+    "capture": 6, "apply": 8, "chunks": 4, "snapshot where": 1, "signal": 1, "leave": 1, "come back": 2, "kill at a point": 5,
+    "kill the JVM": 2,
     "replay": 4,
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 import oracledb
+import pyarrow.parquet as pq
 from rich.console import Console
 from sqlalchemy import NullPool, create_engine, text
 
@@ -92,11 +93,14 @@ class Life:
         self._compared: set[tuple[int, str]] = set()
         self._services = services or {}
         self._signals = 0
+        self._is_cluster = seed % 2 == 1
         self._now, self._since = "start", time.monotonic()
 
     def run(self) -> Proof:
         """Let everything happen and return the proof."""
         with self.server:
+            if self._is_cluster:
+                self.server.begin_cluster()
             try:
                 self._live()
             except Exception as error:  # a run that stops is judged, too
@@ -127,6 +131,7 @@ class Life:
             with self._phase("compare"):
                 self._compare_noted(None)
                 self._check_changelogs()
+                self._count_late()
 
     def _happen(self, event: Event) -> None:
         self.say.print(f"  {event}", style="dim")
@@ -158,7 +163,20 @@ class Life:
         self.load.again()
 
     def _on_long(self, _event: Event) -> None:
-        self.load.long_part(self.dice.randrange(LONG_TRANSACTIONS), self.server.connect)
+        number = self.dice.randrange(LONG_TRANSACTIONS)
+        is_other = self._is_cluster and number == LONG_TRANSACTIONS - 1
+        connect = self.server.connect_other if is_other else self.server.connect
+        self.load.long_part(number, connect)
+
+    def _on_other_instance(self, event: Event) -> bool:
+        """Transactions through the second instance, whose redo has a thread of its own; a moment later the first goes on."""
+        if not self._is_cluster:
+            return False
+        with self.server.connect_other() as other, self.load.through(other):
+            self._on_load(event)
+            self._on_tpcc(event)
+        self.load.step()
+        return True
 
     def _on_long_end(self, _event: Event) -> bool:
         if not self.load.long:
@@ -202,17 +220,18 @@ class Life:
             limits += cursor.fetchall()
             limit = min([int(one[0]) for one in limits if one[0] is not None], default=0)
             cursor.execute(
-                "SELECT SEQUENCE# FROM V$ARCHIVED_LOG WHERE NEXT_CHANGE# < :1 AND NAME IS NOT NULL",
+                "SELECT SEQUENCE#, THREAD# FROM V$ARCHIVED_LOG WHERE NEXT_CHANGE# < :1 AND NAME IS NOT NULL",
                 [limit],
             )
-            sequences = sorted({int(sequence) for (sequence,) in cursor})
+            logs = sorted({(int(sequence), int(thread)) for sequence, thread in cursor})
         if not self._store("SELECT 1 FROM windows"):
             return False
-        for sequence in sequences:
+        for sequence, thread in logs:
             self.server.administer(
-                "BEGIN DBMS_REDOLAKE_FAULTS.DELETE_ARCHIVED_LOG(:1, 1); END;", **{"1": sequence}
+                "BEGIN DBMS_REDOLAKE_FAULTS.DELETE_ARCHIVED_LOG(:1, :2); END;",
+                **{"1": sequence, "2": thread},
             )
-        return bool(sequences)
+        return bool(logs)
 
     def _on_lost_connection(self, _event: Event) -> None:
         what = self.dice.choice(("V$LOGMNR_CONTENTS", "AS OF SCN", "V$LOG", "V$TRANSACTION"))
@@ -264,7 +283,8 @@ class Life:
         self._do("capture", "retire")
 
     def _on_replay(self, event: Event) -> None:
-        self.proof.replayed += self._do("apply", "replay", seed=event.number, windows=3, chunks=2)
+        done = self._do("apply", "replay", seed=event.number, windows=4, chunks=2)
+        self.proof.replayed.update(done)
 
     # -- ad hoc snapshots ----------------------------------------------------------------------------------------------
 
@@ -348,7 +368,8 @@ class Life:
         self.load.tpcc()
         is_there = "planned" if POINTS[point].role == "capture" else "landed"
         if point.startswith("chunk ") and not self._store(
-            f"SELECT 1 FROM chunks WHERE state IN ('planned', '{is_there}')"
+            "SELECT 1 FROM chunks c JOIN tables t ON t.source = c.source AND t.name = c.name"
+            f" WHERE c.state IN ('planned', '{is_there}') AND t.state <> 'failed'"
         ):
             self._on_snapshot(Event(0, "snapshot"))
         if POINTS[point].role == "apply":
@@ -365,18 +386,22 @@ class Life:
         assert code == -signal.SIGKILL, code
         self.team.replace(role)
 
-    def _on_kill_at_random(self, event: Event) -> bool:
-        """Kill a worker some time after it was asked for something."""
+    def _on_kill_at_random(self, _event: Event) -> bool:
+        """Kill a worker some time after it was asked for something; one that was done before gets more to do and less time."""
         role: Role = self.dice.choice(("capture", "apply"))
-        self._give_work(self.dice.choice(("window landed, not recorded", "chunk landed, not recorded")))  # fmt: skip
-        if role == "apply":
-            self._do("capture", "capture")
-        worker = self.team[role]
-        worker.send(self.dice.choice(COMMANDS[role]))
-        is_idle = worker.answers_within(self.dice.random() * 0.15)
-        self._kill(role)
-        self.proof.kills["idle" if is_idle else f"{role} at random"] += 1
-        return not is_idle
+        worker, seconds = self.team[role], self.dice.random() * 0.15
+        for _ in range(ATTEMPTS):
+            self._give_work(self.dice.choice(("window landed, not recorded", "chunk landed, not recorded")))  # fmt: skip
+            if role == "apply":
+                self._do("capture", "capture")
+            worker.send(self.dice.choice(COMMANDS[role]))
+            if not worker.answers_within(seconds):
+                self._kill(role)
+                self.proof.kills[f"{role} at random"] += 1
+                return True
+            self._settle(role, worker.answer())
+            seconds /= 3
+        return False
 
     def _on_kill_the_JVM(self, _event: Event) -> bool:
         """The JVM goes while it works; the process that started it says so, and the next one finishes."""
@@ -432,6 +457,30 @@ class Life:
         [folder] = [one for one in folders if f"{low}" in one.name and f"{high}" in one.name]
         shutil.rmtree(folder)
         self._do("capture", "recapture")
+        return True
+
+    def _on_damage_landing(self, _event: Event) -> bool:
+        """A byte of a waiting window's redo changes: apply names the file and stops, and the documented way out reads it again."""
+        self.load.step()
+        self._do("capture", "capture")
+        landing = self.folder / "landing"
+        if not landing.is_dir() or not self._store("SELECT 1 FROM tables WHERE state = 'ready'"):
+            return False
+        for low, high in self._store("SELECT scn_low, scn_high FROM windows WHERE state = 'captured'"):  # fmt: skip
+            found = sorted(landing.glob(f"*/windows/*{low}*{high}*/redo*.parquet"))
+            if found:
+                break
+        else:
+            return False
+        content = bytearray(found[0].read_bytes())
+        content[self.dice.randrange(len(content))] ^= 1 << self.dice.randrange(8)
+        found[0].write_bytes(content)
+        answer = self.team["apply"].ask("apply")
+        if answer.failed != "LandingDamagedError":
+            raise WorkerFailedError(f"a damaged file was read: {answer}")
+        self._do("capture", "recapture")
+        self._do("capture", "capture")
+        self._do("apply", "apply")
         return True
 
     def _on_lose_store(self, _event: Event) -> bool:
@@ -599,6 +648,15 @@ class Life:
                 self.streams[table],
                 positions[table],
             )
+
+    def _count_late(self) -> None:
+        """Landed rows from below their windows came late; and windows that brought commits of earlier ones."""
+        for path in sorted((self.folder / "landing").glob("*/windows/*/redo*.parquet")):
+            low = int(path.parent.name.split("-")[-2])
+            scns = pq.read_table(path, columns=["scn"])["scn"].to_pylist()
+            self.proof.late["windows with late redo"] += any(scn <= low for scn in scns)
+        [(inexact,)] = self._store("SELECT COUNT(*) FROM windows WHERE inexact IS NOT NULL")
+        self.proof.late["windows that a late commit belongs to"] += int(inexact)
 
     # -- set-up --------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ class Comparison:
 @dataclass
 class Proof:
     """``happened`` counts events that took place by kind, ``kills`` by point. ``comparisons`` are the prover's own, ``reconciled``
-    is what the pipeline says of itself; ``violations`` are illegal walks, wrong counts and inconsistent mirrors; ``consistent``
+    is what the pipeline says of itself; ``replayed`` counts windows and chunks; ``late`` are windows with redo that came late, of those
+    whose landing was there at the end, and windows that brought commits of earlier ones; ``violations`` are illegal walks, wrong counts and inconsistent mirrors; ``consistent``
     counts SCNs at which TPC-C's conditions were asked. ``stopped`` is why the run did not come to its end."""
 
     seed: int
@@ -33,7 +34,8 @@ class Proof:
     happened: Counter[str] = field(default_factory=Counter)
     kills: Counter[str] = field(default_factory=Counter)
     not_reached: list[str] = field(default_factory=list)
-    replayed: int = 0
+    replayed: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
     comparisons: list[Comparison] = field(default_factory=list)
     consistent: int = 0
     reconciled: list[dict[str, Any]] = field(default_factory=list)
@@ -74,6 +76,11 @@ class Proof:
         ]
 
 
+def counted(times: Counter[str]) -> str:
+    """What happened how often, as text."""
+    return ", ".join(f"{name} {number}" for name, number in sorted(times.items())) or "none"
+
+
 def show(proof: Proof, console: Console) -> None:
     """Print a proof."""
     table = Table(title=f"proof with seed {proof.seed}")
@@ -93,12 +100,10 @@ def show(proof: Proof, console: Console) -> None:
         only = sum(one.only_oracle + one.only_delta for one in found)
         table.add_row(name, *map(str, (len(found), min(rows), max(rows), double, only)))
     console.print(table)
-    happened = ", ".join(f"{kind} {times}" for kind, times in sorted(proof.happened.items()))
-    console.print(f"{proof.happened.total()} events: {happened}", soft_wrap=True)
-    kills = ", ".join(f"{point} {times}" for point, times in sorted(proof.kills.items()))
-    console.print(f"{proof.kills.total()} kills: {kills or 'none'}", soft_wrap=True)
+    console.print(f"{proof.happened.total()} events: {counted(proof.happened)}", soft_wrap=True)
+    console.print(f"{proof.kills.total()} kills: {counted(proof.kills)}", soft_wrap=True)
     console.print(
-        f"{proof.replayed} shuffled replays, {len(proof.comparisons)} comparisons, {len(proof.differences)} unequal,"
+        f"shuffled replays of {counted(proof.replayed)}; late: {counted(proof.late)}; {len(proof.comparisons)} comparisons, {len(proof.differences)} unequal,"
         f" TPC-C's conditions at {proof.consistent} SCNs, {len(proof.violations)} violations",
         soft_wrap=True,
     )

@@ -13,6 +13,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,11 +24,12 @@ from rich.console import Console
 from tests.invariants.events import Event, numbers_text, parse_numbers, plan
 from tests.invariants.life import Life
 from tests.invariants.points import LakeKind
-from tests.invariants.proof import Proof, show
+from tests.invariants.proof import Proof, counted, show
 from tests.invariants.sabotage import SABOTAGES
 from tests.invariants.services import other_services
 
 EVENTS: dict[LakeKind, int] = {"kept": 100, "delta": 24}
+AD_HOC = ("snapshot", "snapshot where", "signal")
 SHRINK_RUNS = 12
 SHRINK_SECONDS = 900
 
@@ -172,16 +174,30 @@ class _Total:
         """One line for all."""
         proofs = self._proofs
         seeds = [proof.seed for proof in proofs]
+        happened = sum((proof.happened for proof in proofs), Counter[str]())
+        kills = sum((proof.kills for proof in proofs), Counter[str]())
+        at_random = sum(times for name, times in kills.items() if name.endswith("at random"))
+        sums = {
+            "events": happened.total(),
+            "kills": kills.total(),
+            "at random": at_random,
+            "at points and of Oracle or the JVM": kills.total() - at_random,
+            "two workers, one stopped": happened["stop"],
+            "of DDL": happened["grow"] + happened["truncate"],
+            "ad hoc snapshots": sum(happened[kind] for kind in AD_HOC),
+            "comparisons": sum(len(proof.comparisons) for proof in proofs),
+            "unequal": sum(len(proof.differences) for proof in proofs),
+            "faults": self.faults,
+        }
         self._console.print(
-            f"{len(proofs)} lives (seeds {seeds[0]} to {seeds[-1]}),"
-            f" {sum(proof.happened.total() for proof in proofs)} events,"
-            f" {sum(proof.kills.total() for proof in proofs)} kills,"
-            f" {sum(proof.replayed for proof in proofs)} replays,"
-            f" {sum(len(proof.comparisons) for proof in proofs)} comparisons,"
-            f" {sum(len(proof.differences) for proof in proofs)} unequal, {self.faults} faults,"
+            f"{len(proofs)} lives (seeds {seeds[0]} to {seeds[-1]}): "
+            + ", ".join(f"{number} {name}" for name, number in sums.items())
+            + f"; replays: {counted(sum((proof.replayed for proof in proofs), Counter()))}"
+            + f"; late: {counted(sum((proof.late for proof in proofs), Counter()))};"
             f" {sum(sum(proof.seconds.values()) for proof in proofs) / 60:.1f} minutes",
             soft_wrap=True,
         )
+        self._console.print(f"kills: {counted(kills)}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -86,6 +86,12 @@ class EmbeddedServer:
         self._pipe.close()
         self._start()
 
+    def begin_cluster(self) -> None:
+        """Let a second instance open a redo thread of its own."""
+        self.administer("ALTER DATABASE ENABLE PUBLIC THREAD 2")
+        self.administer("BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;")
+        self.administer("GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC")
+
     def put_forward(self, seconds: float = DDL_SECONDS) -> None:
         """Put the database's clock forward."""
         self._ahead += seconds
@@ -95,6 +101,13 @@ class EmbeddedServer:
     def connect(self) -> oracledb.Connection:
         """A session of the schema owner."""
         return oracledb.connect(user=self.user, password=self.password, dsn=self.dsn)
+
+    def connect_other(self) -> oracledb.Connection:
+        """A session of the schema owner on the second instance."""
+        connection = self.connect()
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN DBMS_REDOLAKE_FAULTS.USE_THREAD(2); END;")
+        return connection
 
     def connect_capture(self) -> oracledb.Connection:
         """A session of the capture user, who may read V$DATABASE."""

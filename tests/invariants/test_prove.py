@@ -21,7 +21,8 @@ SHORT = (
     ("long", ""), ("shift", ""), ("kill at a point", "window landed, not recorded"), ("kill at random", ""), ("come back", ""),
     ("load", ""), ("kill at a point", "Delta committed, store not"), ("delete logs", ""), ("snapshot too old", ""),
     ("stop", LINK), ("long end", ""), ("lost connection", ""), ("truncate", ""), ("lose landing", ""), ("lose store", ""),
-    ("pause", ""), ("load", ""), ("capture", ""), ("apply", ""), ("resume", ""), ("kill Oracle", ""),
+    ("pause", ""), ("load", ""), ("capture", ""), ("other instance", ""), ("apply", ""), ("resume", ""), ("replay", ""),
+    ("damage landing", ""), ("kill Oracle", ""),
 )  # fmt: skip
 LONG_EVENTS = 400
 SHORT_DELTA = (

@@ -8,7 +8,8 @@ draws from a seed of its own, so that it does the same kind of thing whatever ev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -182,6 +183,13 @@ class WildLoad(Load):
         else:
             connection.rollback()
         connection.close()
+
+    @contextmanager
+    def through(self, connection: oracledb.Connection) -> Iterator[None]:
+        """What the block does goes through another session."""
+        own, self.connection = self.connection, connection
+        yield
+        self.connection = own
 
     def forget_open(self, connection: oracledb.Connection) -> None:
         """The database has died: what was open is gone."""

@@ -109,13 +109,14 @@ class Worker:
             self.pipeline.apply_window(window)
         return len(landed) + len(wanted)
 
-    def replay(self, seed: int, windows: int, chunks: int = sys.maxsize) -> int:
-        """Take applied windows and chunks once more, in shuffled order."""
+    def replay(self, seed: int, windows: int, chunks: int = sys.maxsize) -> dict[str, int]:
+        """Take applied windows and chunks once more, in shuffled order; how many of each."""
         rng = random.Random(seed)
         work: list[Callable[[], Any]] = []
         tables = self.pipeline._ctx.store.tables(self.source)
         applied = self.pipeline._ctx.store.windows(self.source, states=("applied",))
-        for record in rng.sample(applied, min(windows, len(applied))):
+        applied = rng.sample(applied, min(windows, len(applied)))
+        for record in applied:
             taken = [
                 one.table
                 for one in tables
@@ -127,13 +128,16 @@ class Worker:
                 lambda window=record.window, taken=taken: self.pipeline.replay_window(window, taken)  # type: ignore[misc]
             )
         read = self.pipeline._ctx.store.chunks(self.source, states=("applied",))
-        for chunk in rng.sample(read, min(chunks, len(read))):
+        read = rng.sample(read, min(chunks, len(read)))
+        for chunk in read:
             key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
             work.append(lambda key=key: self.pipeline.apply_chunk(key))  # type: ignore[misc]
         rng.shuffle(work)
         for task in work:
-            task()
-        return len(work)
+            changed = [one.table.name for one in task().tables if not one.skipped]
+            if changed:
+                raise AssertionError(f"a replay changed mirrors that were not damaged: {changed}")
+        return {"windows": len(applied), "chunks": len(read)}
 
     def retire(self) -> int:
         """Forget what is not needed any more."""

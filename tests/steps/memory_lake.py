@@ -223,14 +223,33 @@ class MemoryLake:
         self,
         manifest: WindowManifest,
         table: TableId,
-        _schema: TableSchema,
+        schema: TableSchema,
         *,
+        covered_scn: int = 0,
         fence: Fence | None = None,
         **_options: Any,
     ) -> TableApplied:
-        """An undamaged mirror stays as it is, and nothing damages this one."""
+        """The window's keys by the whole change log; an undamaged mirror stays as it is."""
         self._enter("replay_window", table, manifest.window.key, fence)
-        return TableApplied(table=table, skipped=True)
+        found, window = self.tables[table], manifest.window
+        derived = MemoryTable(history=found.history)
+        _derive(derived, schema, [], read_scn=found.read_scn)
+        changes = [
+            one
+            for one in found.changes
+            if window.scn_low < one["_cdc_commit_scn"] <= window.scn_high
+        ]
+        sides = [side for one in changes for side in (one["before"], one["after"]) if side]
+        wrong = {
+            key
+            for key in {_key(schema, side) for side in sides}
+            if _differs(found.rows.get(key), derived.rows.get(key), covered_scn)
+        }
+        for key in wrong:
+            found.rows.pop(key, None)
+            if key in derived.rows:
+                found.rows[key] = derived.rows[key]
+        return TableApplied(table=table, changes=len(wrong), skipped=not wrong)
 
     def apply_chunk(
         self,
@@ -525,13 +544,29 @@ def _read_row(values: dict[str, Any] | None, scn: int) -> dict[str, Any]:
     return {"before": None, "after": values, **place}
 
 
-def _derive(found: MemoryTable, schema: TableSchema, changes: list[dict[str, Any]]) -> None:
+def _differs(
+    there: tuple[dict[str, Any], int, int] | None,
+    derived: tuple[dict[str, Any], int, int] | None,
+    covered_scn: int,
+) -> bool:
+    """Is a row not what the change log says? One that a snapshot saw gone may have its deletion in a later window."""
+    if there is None:
+        return derived is not None and derived[1] > covered_scn
+    return derived is None or there[0] != derived[0]
+
+
+def _derive(
+    found: MemoryTable,
+    schema: TableSchema,
+    changes: list[dict[str, Any]],
+    read_scn: int = -1,
+) -> None:
     """The mirror by the whole change log and what comes now."""
     found.rows.clear()
     found.touched.clear()
     history = [*found.history, *changes]
     for change in sorted(history, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"])):
-        _take(found, schema, change, -1, -1)
+        _take(found, schema, change, -1, read_scn)
 
 
 def _take(
