@@ -1,4 +1,4 @@
-"""A door to an S3 endpoint that fails in the middle: it refuses connections, or cuts requests or answers after some bytes."""
+"""A door to an S3 endpoint that fails in the middle: it refuses connections, cuts requests or answers after some bytes, or keeps silent."""
 
 from __future__ import annotations
 
@@ -33,10 +33,17 @@ class FaultProxy:
         self.fail()
 
     def fail(
-        self, *, refuse: bool = False, request: int = _NO_LIMIT, answer: int = _NO_LIMIT
+        self,
+        *,
+        refuse: bool = False,
+        silent: bool = False,
+        request: int = _NO_LIMIT,
+        answer: int = _NO_LIMIT,
     ) -> None:
-        """Refuse connections, or cut each after so many bytes of what goes there, or of what comes back, from now on."""
-        self._is_refusing, self._request, self._answer = refuse, request, answer
+        """Refuse connections, give no answer, or cut each connection after so many bytes of what goes there, or of what comes back,
+        from now on."""
+        self._is_refusing, self._is_silent = refuse, silent
+        self._request, self._answer = request, answer
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -64,6 +71,8 @@ class FaultProxy:
                 passed += len(data)
                 if self._is_refusing or not data:
                     break
+                if self._is_silent and not is_request:
+                    continue
                 here.sendall(data)
                 if passed >= limit:
                     break

@@ -14,6 +14,7 @@ import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.config import Config
 from moto.server import ThreadedMotoServer
 
 from cdc_core.config import LocalLandingConfig, S3LandingConfig
@@ -31,6 +32,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.landing.store_parquet import FileVerifier
+from cdc_core.landing.store_s3 import _CONFIG
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
@@ -285,6 +287,7 @@ FAULTS: list[Any] = [
     pytest.param({"request": 10}, id="the-request-is-cut"),
     pytest.param({"answer": 5}, id="the-answer-is-cut"),
     pytest.param({"answer": 1500}, id="the-content-is-cut"),
+    pytest.param({"silent": True}, id="no-answer-in-time"),
 ]
 
 
@@ -294,6 +297,9 @@ def test_s3_that_fails_in_the_middle_is_told_and_loses_nothing(
 ) -> None:
     """At each border: whatever was not finished has not landed, no half file is kept, and the same call succeeds later."""
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
+    if "silent" in fault:
+        patience = _CONFIG.merge(Config(read_timeout=0.5))
+        monkeypatch.setattr("cdc_core.landing.store_s3._CONFIG", patience)
     boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="faulty")
     manifest = b"one" * 2000
     with FaultProxy(s3_endpoint) as proxy:

@@ -6,19 +6,23 @@ import errno
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cdc_core.errors import (
     CommitConflictError,
+    LeaseHeldError,
     OracleUnavailableError,
     StoreUnavailableError,
 )
 from cdc_core.landing.store_parquet import _HashedFile
+from cdc_core.model.scn import ScnWindow
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
@@ -233,5 +237,42 @@ def test_two_processes_on_one_source_take_turns(
             assert other.capture_window(window).repeated
             other.apply_window(window)
             source.pipeline.apply_window(window)
+    source.windows()
+    check_whole(source)
+
+
+def test_of_two_runs_of_one_window_at_once_one_is_refused_and_told_what_to_do(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two Dagster instances on one metadata store: each meets the other in the middle of its work."""
+    source.run()
+    change(oracle)
+    [window] = source.pipeline.plan_windows()
+    refused: list[LeaseHeldError] = []
+    hours = SimpleNamespace(monotonic=count(0, 3600).__next__, sleep=lambda _seconds: None)
+    monkeypatch.setattr("cdc_core.leases.time", hours)
+    with Pipeline(source.written(), open_lake=source.lake.open) as other:
+
+        def tries(step: Callable[[ScnWindow], Any]) -> None:
+            with pytest.raises(LeaseHeldError) as caught:
+                step(window)
+            refused.append(caught.value)
+
+        changes = source.pipeline._ctx.changes
+        capture = changes.capture_window
+        with monkeypatch.context() as patched:
+            patched.setattr(changes, "capture_window", lambda *work: (capture(*work), tries(other.capture_window)))  # fmt: skip
+            source.pipeline.capture_window(window)
+        source.lake.before = lambda call, _table: (
+            tries(other.apply_window) if call == "apply_window" else None
+        )
+        source.pipeline.apply_window(window, [table_id("ONE")])
+        source.lake.before = lambda _call, _table: None
+        assert len(refused) == 2
+        for error in refused:
+            assert error.facts["holder"]
+            assert "Wait until it is done" in str(error.hint)
+        assert other.capture_window(window).repeated
+        other.apply_window(window)
     source.windows()
     check_whole(source)
