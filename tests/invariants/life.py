@@ -119,6 +119,7 @@ class Life:
                 self.load.create(ROWS)
                 self.server.put_forward()
                 self.load.draw("begin")
+                self.load.long_part(0, self.server.connect)  # open at the snapshot's SCN
                 self._do("capture", "plan_snapshot")
                 self.load.step()
                 self._do("capture", "read_chunks", at_most=len(self.tables) // 2)

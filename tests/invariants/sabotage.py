@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 
 def _absent_as_null() -> None:
     """Rule 7 broken: every change is taken to carry every column, so an unchanged LOB becomes NULL in the mirror."""
-    from cdc_core.stage.changes import LightChanges
+    from cdc_core.stage import decoding
 
-    LightChanges.absent = lambda *_: ()  # type: ignore[method-assign, assignment]
+    decoding._with_later_columns = lambda absent, *_: pa.array([[]] * len(absent), absent.type)  # type: ignore[assignment]
 
 
 def _mining_from_the_snapshot() -> None:
@@ -30,12 +32,14 @@ def _mining_from_the_snapshot() -> None:
 def _rollbacks_ignored() -> None:
     """Rule 1 broken: what ROLLBACK TO SAVEPOINT undid stays."""
     from cdc_core.stage import rollback
+    from tests.steps import memory_lake
 
     def wrapped(rows: Any) -> rollback.Undone:
         undo = rows.filter(rows["rollback"])
         return rollback.Undone(undo["ordinal"].to_numpy(), {})
 
     rollback.find_undone = wrapped
+    memory_lake.surviving = lambda rows: [at for at, row in enumerate(rows) if not row.is_undo]
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {
