@@ -139,6 +139,10 @@ class WildLoad(Load):
         self._next_row += 1
         self._one("GROWING", "c", f"INSERT INTO GROWING (ID, {name}) VALUES ({self._next_row}, {value})")  # fmt: skip
         self._commit(self.connection, self._pending)
+        if self._columns % 2:
+            self._sql(f"ALTER TABLE GROWING MODIFY (V VARCHAR2({20 + self._columns}))")
+            self._many("GROWING", "u", f"UPDATE GROWING SET V = RPAD('w', {20 + self._columns}, 'w') WHERE MOD(ID, 3) = 0")  # fmt: skip
+            self._commit(self.connection, self._pending)
 
     def truncate(self) -> None:
         """All rows of PASSING go at once, and some come."""

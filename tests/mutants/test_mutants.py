@@ -11,6 +11,8 @@ from tests.mutants.mutants import ROOT, Mutant, read_bundle, read_mutants, texts
 MUTANTS = read_mutants()
 RULES = range(1, 13)
 BUNDLE_RULES_MIN = 30
+MUTANTS_PER_RULE_MIN = 5
+MUTANTS_IN_STEPS_MIN = 10
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
@@ -25,9 +27,11 @@ def test_names_are_different() -> None:
     assert not [name for name, times in Counter(one.name for one in MUTANTS).items() if times > 1]
 
 
-def test_every_rule_has_mutants() -> None:
+def test_every_rule_and_the_steps_have_mutants() -> None:
     rules = Counter(one.rule for one in MUTANTS)
     assert sorted(rules) == list(RULES)
+    assert min(rules.values()) >= MUTANTS_PER_RULE_MIN, rules
+    assert sum("/steps/" in one.file for one in MUTANTS) >= MUTANTS_IN_STEPS_MIN
 
 
 def test_the_bundle_breaks_thirty_rules_at_once() -> None:
