@@ -97,8 +97,9 @@ def test_a_long_life_with_delta_lake() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SABOTAGES))
 def test_the_prover_sees_every_broken_rule(name: str) -> None:
-    """A proof that cannot fail proves nothing: rules that are broken on purpose."""
-    assert prove(11, events=events_of(SHORT), sabotage=name).faults
+    """A proof that cannot fail proves nothing: rules that are broken on purpose. Oracle lives, so that what is open can commit."""
+    events = [one for one in events_of(SHORT) if one.kind != "kill Oracle"]
+    assert prove(11, events=events, sabotage=name).faults
 
 
 def test_a_seed_plans_the_same_events_and_numbers_name_them() -> None:
