@@ -56,6 +56,7 @@ def open_database(
     passwords: Mapping[str, str] | None = None,
     redo_settings: RedoSettings | None = None,
     now: Callable[[], float] = time.time,
+    extended_strings: bool = False,
 ) -> OpenDatabase:
     """Open the database in a folder, making it if it is not there.
 
@@ -67,8 +68,11 @@ def open_database(
         passwords: Passwords of the first users by name; the others of a new database are generated.
         redo_settings: Sizes and behaviour of the redo.
         now: The clock, in seconds since 1970.
+        extended_strings: MAX_STRING_SIZE is EXTENDED; a database never goes back from it.
     """
     engine = Database(data_dir, now=now)
+    if extended_strings:
+        engine.extend_strings()
     if engine.is_new:
         grants = [("SELECT", "SYS", view) for view in _CAPTURE_VIEWS]
         grants += [

@@ -31,8 +31,11 @@ _LEAVES_PLACES = re.compile(
     r"\s*ALTER\s+TABLE\s+\S+\s+(?:ADD|MODIFY)\b(?!.*\bDROP\b)", re.IGNORECASE | re.DOTALL
 )
 """DDL after which each column that was there has the place that it had."""
-_NAMES_LOB = re.compile(r'[^"\']*\bBEGIN\s+select "([^"]+)" into ')
-"""The locator of a row that writes a LOB."""
+_NAMES_LOB = re.compile(
+    r'[^"\']*\bBEGIN\s+select "([^"]+)" into '
+    r"""|[^"']*\bStmt\s*:=\s*'update "[^"]+"\."[^"]+"(?: \w+)? set (?:\w+\.)?"([^"]+)" = :DATA"""
+)
+"""The locator of a row that writes a LOB, or the statement to which an extended string is bound."""
 
 
 class ExcludedValues:
@@ -78,7 +81,8 @@ class ExcludedValues:
         self, batch: MinedBatch, own: npt.NDArray[np.bool_], place: int, table: TableSchema
     ) -> MinedBatch:
         masks = self._masks.get(table.table, {})
-        pieces = own & np.isin(batch.operations, _LONG_TEXT) & bool(masks)
+        has_long = any(one.is_extended and one.name in masks for one in table.columns)
+        pieces = own & np.isin(batch.operations, _LONG_TEXT) & has_long
         if pieces.any():
             self._end(
                 batch,
@@ -89,8 +93,11 @@ class ExcludedValues:
         lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & bool(table.excluded)
         if lobs.any() and any(column.is_lob for column in table.columns):
             lobs = self._of_excluded_lobs(batch, lobs, table)
+        writes = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & ~lobs
+        batch, unread = _with_redacted_places(batch, writes, table, masks)
         statements = own & np.isin(batch.operations, _STATEMENTS)
         batch, refused = _redacted(batch, statements, table, masks)
+        refused |= unread
         if place in self._moved:
             refused |= statements & _untold_behind(batch, statements, self._moved[place], table)
         if refused.any():
@@ -110,7 +117,7 @@ class ExcludedValues:
                 continue  # a locator's row that says nothing
             named = _NAMES_LOB.match(row["sql_redo"])
             slot = row["xid"], table.table
-            column = named[1] if named else self._written.get(slot)
+            column = (named[1] or named[2]) if named else self._written.get(slot)
             if column is None:
                 untold[at] = True
             else:
@@ -151,10 +158,34 @@ def _redacted(
         return batch, np.zeros(len(rows), dtype=np.bool_)
     lost = np.zeros(len(rows), dtype=np.bool_)
     lost[rows] = pc.and_(pc.is_null(safe), pc.is_valid(own)).to_numpy(zero_copy_only=False)
-    replaced = pc.replace_with_mask(texts, at, safe)
+    return _with_texts(batch, rows, safe), lost
+
+
+def _with_texts(batch: MinedBatch, rows: npt.NDArray[np.bool_], texts: pa.Array) -> MinedBatch:
+    """The batch with other statements in some rows."""
+    replaced = pc.replace_with_mask(batch.rows.column("sql_redo"), pa.array(rows), texts)
     place = batch.rows.schema.get_field_index("sql_redo")
     redacted = batch.rows.set_column(place, batch.rows.schema.field(place), replaced)
-    return MinedBatch(redacted, batch.ordinals, batch.operations, batch.tables), lost
+    return MinedBatch(redacted, batch.ordinals, batch.operations, batch.tables)
+
+
+def _with_redacted_places(
+    batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, masks: Masks
+) -> tuple[MinedBatch, npt.NDArray[np.bool_]]:
+    """The same for rows that write LOBs, which name their table's row by all of its columns."""
+    lost = np.zeros(len(rows), dtype=np.bool_)
+    if not rows.any():
+        return batch, lost
+    from cdc_core.decode.redact import redact_lob_row
+
+    excluded = frozenset(table.excluded)
+    texts = batch.rows.column("sql_redo").filter(pa.array(rows)).to_pylist()
+    safe = [
+        text and redact_lob_row(text, int(code), table, excluded, masks)
+        for text, code in zip(texts, batch.operations[rows], strict=True)
+    ]
+    lost[rows] = [one is None and text is not None for one, text in zip(safe, texts, strict=True)]
+    return _with_texts(batch, rows, pa.array(safe, batch.rows.column("sql_redo").type)), lost
 
 
 def _untold_behind(

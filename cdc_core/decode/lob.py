@@ -11,7 +11,15 @@ A block as 23ai prints it, whole in each row, or in two: the locator's row, and 
 Other calls are ``dbms_lob.trim(loc_c, length)`` and ``e_len := n; dbms_lob.erase(loc_c, e_len, offset)``. Offsets begin at 1; text
 counts characters.
 
-Source: blocks were measured on 23ai, the older form is Debezium's.
+An extended string (a VARCHAR2, NVARCHAR2 or RAW that Oracle stores as a LOB) has a frame of three kinds of rows: the UPDATE to which it will
+be bound, what is appended to a temporary LOB, and the end, which makes it whole::
+
+    DECLARE … BEGIN … Stmt := 'update "S"."T" set "COL" = :DATA where "ID" = ''7'';';
+     buf_c := 'data'; DBMS_LOB.WriteAppend(TempLob, …);
+     … END;
+
+Source: blocks were measured on 23ai, the older form and the frame of extended strings are Debezium's. What is appended is read as the
+literal that it is in PL/SQL, quotes doubled.
 """
 
 from __future__ import annotations
@@ -21,11 +29,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from cdc_core.decode.literals import Literal, LiteralRefusedError, Value, value_of
-from cdc_core.decode.plain import Statement
+from cdc_core.decode.plain import STRING, Statement
 from cdc_core.decode.plan import Kind, TablePlan
 from cdc_core.model.operations import Operation
 
-_SELECT = re.compile(r'[^"\']*\bBEGIN\s+select "([^"]+)" into loc_n?[bc] from ')
+SELECT = re.compile(r'[^"\']*\bBEGIN\s+select "([^"]+)" into loc_n?[bc] from ')
 _BUFFER = re.compile(r"\s*buf_n?[bc] := ")
 _WRITE = re.compile(
     r";\s*dbms_lob\.write\(loc_n?[bc], (\d+), (\d+), buf_n?[bc]\);\s*(?:END;\s*)?", re.ASCII
@@ -35,6 +43,10 @@ _ERASE = re.compile(
     r"\s*(?:e_len := (\d+);\s*)?dbms_lob\.erase\(loc_n?[bc], (?:e_len|(\d+)), (\d+)\);\s*(?:END;\s*)?",
     re.ASCII,
 )
+STATEMENT = re.compile(r"[^\"']*\bStmt\s*:=\s*(?=')")
+_END_OF_STATEMENT = re.compile(r"\s*;\s*")
+_EXTENDED_BUFFER = re.compile(r"\s*buf_n?[bcr]\s*:=\s*")
+_APPEND = re.compile(r";\s*dbms_lob\.\w*append\([^']*\);\s*", re.IGNORECASE)
 _HINT = "Look at this redo row in V$LOGMNR_CONTENTS; take a new snapshot of the table, and report the form of the statement."
 
 
@@ -72,7 +84,22 @@ class LobErase:
     amount: int
 
 
-LobCall: TypeAlias = LobWrite | LobTrim | LobErase
+@dataclass(frozen=True, slots=True)
+class LobAppend:
+    """Data that follows what was appended before, of a value that is written as a whole."""
+
+    data: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LobEnd:
+    """What was appended is the whole value."""
+
+
+LobCall: TypeAlias = LobWrite | LobTrim | LobErase | LobAppend | LobEnd
+
+BEGINS = frozenset({Operation.EXTENDED_BEGIN})
+"""Rows behind which a value is written as a whole, whatever was written before."""
 
 
 def read_lob_row(
@@ -96,6 +123,8 @@ def read_lob_row(
         SchemaMismatchError: It names a column that the table does not have.
     """
     cursor = _LobRow(sql, plan, key)
+    if operation == Operation.EXTENDED_BEGIN:
+        return cursor.extended_place(), None
     place = cursor.place() or before
     if place is None:
         raise cursor.refused("a row writes into a LOB that no row before it names", _HINT)
@@ -103,6 +132,10 @@ def read_lob_row(
         return place, None
     call: LobCall
     match operation:
+        case Operation.EXTENDED_WRITE:
+            call = LobAppend(cursor.data(place.column, _EXTENDED_BUFFER, _APPEND)[0])
+        case Operation.EXTENDED_END:
+            call = LobEnd()
         case Operation.LOB_WRITE:
             call = cursor.write(place.column)
         case Operation.LOB_TRIM:
@@ -130,19 +163,51 @@ class _LobRow(Statement):
         self.predicates: dict[str, str] = {}
 
     def place(self) -> LobPlace | None:
-        found = self.match(_SELECT)
+        found = self.match(SELECT)
         if found is None:
             return None
         self.table()
-        values = self.where()
+        place = self.located(found[1])
         self.need(" for update;")
+        return place
+
+    def extended_place(self) -> LobPlace:
+        """The place of an extended string, from the UPDATE to which it is bound."""
+        if not self.match(STATEMENT) or not (found := self.match(STRING)):
+            raise self.refused("a row that writes a long text has no statement", _HINT)
+        if not self.match(_END_OF_STATEMENT) or self.at != len(self.sql):
+            raise self.refused(
+                "a row that writes a long text has a form that is not understood", _HINT
+            )
+        return _LobRow(found[1].replace("''", "'"), self.plan, self.key).bound_place(" = :DATA")
+
+    def bound_place(self, bind: str) -> LobPlace:
+        """The place that an UPDATE with a bind names."""
+        self.need("update ")
+        self.table()
+        self.read_alias()
+        self.need(" set ")
+        self.take(self.alias)
+        column = self.name()
+        self.need(bind)
+        place = self.located(column)
+        self.take(";")
+        if self.at != len(self.sql):
+            raise self.refused(
+                "a row that writes a long text has a form that is not understood", _HINT
+            )
+        return place
+
+    def located(self, column: str) -> LobPlace:
+        """The place of a column's value, in the row that the predicates from here on name."""
+        values = self.where()
         if self.unnamed or any(values.get(name) is None for name in self.key):
             raise self.refused("a row that writes a LOB does not name its row by the key", _HINT)
         return LobPlace(
-            column=found[1],
+            column=column,
             key=tuple(values[name] for name in self.key),
             where=" and ".join(self.predicates[name] for name in self.key),
-            is_captured=found[1] in self.columns,
+            is_captured=column in self.columns,
         )
 
     def put(self, values: dict[str, Value], name: str, literal: Literal | None = None) -> None:
@@ -152,21 +217,29 @@ class _LobRow(Statement):
             self.predicates[name] = f'"{name}" = {self.sql[start : self.at]}'
 
     def write(self, column: str) -> LobWrite:
-        if not self.match(_BUFFER):
-            raise self.refused("a row that writes a LOB has no data", _HINT, column=column)
-        literal = self.literal(column)
-        found = self.call(_WRITE)
-        plan = self.columns[column]
-        try:
-            value = value_of(literal, plan)
-        except LiteralRefusedError as error:
-            raise self.refused(error.what, error.hint, column=column) from None
-        data = value if isinstance(value, str | bytes) else b"" if plan.kind is Kind.BLOB else ""
+        data, found = self.data(column, _BUFFER, _WRITE)
         if len(data) != int(found[1]):
             raise self.refused(
                 "a row that writes a LOB has other data than it says", _HINT, column=column
             )
         return LobWrite(int(found[2]), data)
+
+    def data(
+        self, column: str, buffer: re.Pattern[str], call: re.Pattern[str]
+    ) -> tuple[str | bytes, re.Match[str]]:
+        """The value of the literal between the name of a buffer and a call, which ends the row."""
+        if not self.match(buffer):
+            raise self.refused("a row that writes a LOB has no data", _HINT, column=column)
+        literal = self.literal(column)
+        found = self.call(call)
+        plan = self.columns[column]
+        try:
+            value = value_of(literal, plan)
+        except LiteralRefusedError as error:
+            raise self.refused(error.what, error.hint, column=column) from None
+        if isinstance(value, str | bytes):
+            return value, found
+        return b"" if plan.kind in (Kind.BLOB, Kind.RAW) else "", found
 
     def call(self, pattern: re.Pattern[str]) -> re.Match[str]:
         found = self.match(pattern)

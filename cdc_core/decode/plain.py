@@ -8,7 +8,7 @@ understand is refused. Grammar of a statement as LogMiner prints it::
     delete   = 'delete from ' table [' ' alias] [where] [';']
     where    = ' where ' predicate {' and ' predicate}
     predicate= name ' = ' value | name ' IS NULL' | 'ROWID = ' string      names may have the alias in front
-    value    = 'NULL' | 'Unsupported Type' | number | part {'||' part}     part = string | NAME '(' arguments ')'
+    value    = 'NULL' | 'LM_EMPTY_STRING' | 'Unsupported Type' | number | part {'||' part}     part = string | NAME '(' arguments ')'
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def decode_statement(sql: str | None, plan: TablePlan, *, row: int) -> PlainChan
     return Statement(sql, plan, row).read()
 
 
-_STRING = re.compile(r"'((?:[^']++|'')*+)'")
+STRING = re.compile(r"'((?:[^']++|'')*+)'")
 _BARE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"(?:/\* JSON \*/ )?([A-Za-z_][A-Za-z0-9_$#]*)\(")
 _ALIAS = re.compile(r" (?!set |where )([A-Za-z][A-Za-z0-9_$#]*)")
@@ -87,6 +87,7 @@ _NAME = re.compile(r'"([^"]+)"')
 _TABLE = re.compile(r'"[^"]+"\."[^"]+"')
 _COMMA = re.compile(r", ?")
 _JOIN = re.compile(r" ?\|\| ?")
+_WORDS = ("NULL", "LM_EMPTY_STRING", "Unsupported Type")
 _UNNAMED = re.compile(r"COL (\d{1,4})", re.ASCII)
 _UNQUOTED = re.compile(r"[^'()]+")
 
@@ -213,7 +214,7 @@ class Statement:
         while True:
             self.take(self.alias)
             if self.take("ROWID = "):
-                if not self.match(_STRING):
+                if not self.match(STRING):
                     raise self.refused("a redo row's ROWID is not a string")
                 return values
             name = self.name()
@@ -262,6 +263,10 @@ class Statement:
     def literal(self, name: str) -> Literal:
         if self.take("NULL"):
             return Null()
+        if self.columns[name].is_extended and self.take("LM_EMPTY_STRING"):
+            return (
+                Null()
+            )  # of an extended string, which knows no empty text; what is written follows
         if self.take("Unsupported Type"):
             return Unsupported()
         if found := self.match(_BARE):
@@ -275,13 +280,13 @@ class Statement:
             yield self.part(name)
 
     def part(self, name: str) -> Quoted | Call:
-        if found := self.match(_STRING):
+        if found := self.match(STRING):
             return Quoted(found[1].replace("''", "'"))
         found = self.match(_WORD)
         if not found:
             raise self.refused("a redo row has a literal that is not understood", column=name)
         arguments: list[str] = []
-        while argument := self.match(_STRING):
+        while argument := self.match(STRING):
             arguments.append(argument[1].replace("''", "'"))
             if not self.match(_COMMA):
                 break
@@ -291,20 +296,20 @@ class Statement:
 
     def skip_value(self) -> None:
         """Pass over any value of the grammar, whatever its function's arguments are."""
-        if self.take("NULL") or self.take("Unsupported Type") or self.match(_BARE):
+        if any(map(self.take, _WORDS)) or self.match(_BARE):
             return
         self.skip_part()
         while self.match(_JOIN):
             self.skip_part()
 
     def skip_part(self) -> None:
-        if self.match(_STRING):
+        if self.match(STRING):
             return
         if not self.match(_WORD):
             raise self.refused("a redo row has a literal that is not understood")
         depth = 1
         while depth:
-            if self.match(_STRING) or self.match(_UNQUOTED):
+            if self.match(STRING) or self.match(_UNQUOTED):
                 continue
             if self.take("("):
                 depth += 1

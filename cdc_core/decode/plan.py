@@ -51,7 +51,8 @@ class Kind(IntEnum):
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
     """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type; ``charset`` is
-    Oracle's name of the character set of its text, ``is_number`` says that its stored bytes are a NUMBER."""
+    Oracle's name of the character set of its text, ``is_number`` says that its stored bytes are a NUMBER, ``is_extended`` that it is a text or RAW
+    that Oracle stores as a LOB."""
 
     name: str
     kind: Kind
@@ -60,6 +61,7 @@ class ColumnPlan:
     scale: int
     charset: str = ""
     is_number: bool = False
+    is_extended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def plan_column(column: Column, schema: TableSchema | None = None) -> ColumnPlan
         scale=held.scale if is_decimal else 0,
         charset=_charset(column, schema) if schema else "",
         is_number=column.data_type in NUMBER_TYPES,
+        is_extended=column.is_extended,
     )
 
 
@@ -144,7 +147,7 @@ def _kind(column: Column) -> Kind:
     if column.data_type == "BLOB":
         return Kind.BLOB
     if pa.types.is_string(held):
-        return Kind.CLOB if column.is_lob else Kind.TEXT
+        return Kind.CLOB if column.may_be_empty else Kind.TEXT
     if pa.types.is_decimal128(held):
         return Kind.DECIMAL
     return Kind.DATE if column.data_type == "DATE" else _FIXED_KINDS[held]

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.decode.literals import Literal, Value
+from cdc_core.decode.lob import SELECT, STATEMENT
 from cdc_core.decode.masking import Masks
-from cdc_core.decode.plain import Statement
+from cdc_core.decode.plain import STRING, Statement
 from cdc_core.decode.plan import Kind, TablePlan, is_dictionary_name, plan_table
 from cdc_core.errors import DecodeError
+from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
 
 NO_MASKS: Masks = {}
@@ -70,6 +72,38 @@ def redact_statement(
     except DecodeError:
         return None
     return statement.redacted()
+
+
+def redact_lob_row(
+    sql: str, operation: int, schema: TableSchema, excluded: frozenset[str], masks: Masks
+) -> str | None:
+    """A row that writes a LOB, with NULL for excluded values and masks for masked ones where it names its table's row by all columns; None
+    if it cannot be read. A row that names none is as it was."""
+    plan = plan_table(schema)
+    try:
+        if operation == Operation.EXTENDED_BEGIN:
+            return _redacted_statement(sql, plan, excluded, masks)
+        statement = _RedactingPlace(sql, plan, excluded, masks, later_columns=False)
+        if not statement.is_located() and operation == Operation.SELECT_LOB_LOCATOR:
+            return None
+    except DecodeError:
+        return None
+    return statement.redacted()
+
+
+def _redacted_statement(
+    sql: str, plan: TablePlan, excluded: frozenset[str], masks: Masks
+) -> str | None:
+    """The same for the statement to which an extended string is bound, which is a text in PL/SQL."""
+    found = STATEMENT.match(sql)
+    literal = found and STRING.match(sql, found.end())
+    if literal is None:
+        return None
+    inner = literal[1].replace("''", "'")
+    statement = _RedactingPlace(inner, plan, excluded, masks, later_columns=False)
+    statement.bound()
+    doubled = statement.redacted().replace("'", "''")
+    return f"{sql[: literal.start(1)]}{doubled}{sql[literal.end(1) :]}"
 
 
 def names_known_columns(sql: str, schema: TableSchema) -> bool:
@@ -144,3 +178,27 @@ class _Redacting(Statement):
             parts += [self.sql[end:start], text]
             end = stop
         return "".join([*parts, self.sql[end:]])
+
+
+class _RedactingPlace(_Redacting):
+    """Reads only what names the row whose LOB is written."""
+
+    def is_located(self) -> bool:
+        """Does the row begin with a locator's query? It is read then."""
+        if not self.match(SELECT):
+            return False
+        self.table()
+        self.where()
+        self.need(" for update;")
+        return True
+
+    def bound(self) -> None:
+        """Read an UPDATE with a bind."""
+        self.need("update ")
+        self.table()
+        self.read_alias()
+        self.need(" set ")
+        self.take(self.alias)
+        self.name()
+        self.need(" = :DATA")
+        self.where()

@@ -22,7 +22,14 @@ from cdc_core.errors import (
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
 from cdc_core.schema.forms import in_forms
-from cdc_core.schema.table import LOB_TYPES, ROW_ID, ROW_ID_COLUMN, Column, TableSchema
+from cdc_core.schema.table import (
+    IN_ROW_BYTES_MAX,
+    LOB_TYPES,
+    ROW_ID,
+    ROW_ID_COLUMN,
+    Column,
+    TableSchema,
+)
 from cdc_core.schema.types import MASKED_TYPES
 
 
@@ -69,9 +76,6 @@ SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn)
    AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) - :slack / 86400"""
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
-
-_IN_ROW_BYTES_MAX = {"VARCHAR2": 4000, "NVARCHAR2": 4000, "RAW": 2000}
-"""A column that may be longer is stored as a LOB (Database SQL Language Reference 19c, "Extended Data Types")."""
 
 AlteredAfter = Callable[[TableId, Scn], bool]
 """Was a table altered within seconds after an SCN? Asked where the times of SCN and DDL cannot tell, after the present definition was
@@ -339,7 +343,7 @@ def _refuse_row_ids(
     lobs = [
         name
         for name, data_type, length, *_ in columns
-        if data_type in LOB_TYPES or length > _IN_ROW_BYTES_MAX.get(data_type, length)
+        if data_type in LOB_TYPES or length > IN_ROW_BYTES_MAX.get(data_type, length)
     ]
     if lobs:
         raise ConfigError(

@@ -17,6 +17,8 @@ ROW_ID = "_cdc_row_id"
 
 
 LOB_TYPES = frozenset({"CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON"})
+IN_ROW_BYTES_MAX = {"VARCHAR2": 4000, "NVARCHAR2": 4000, "RAW": 2000}
+"""A column that may be longer is stored as a LOB (Database SQL Language Reference 19c, "Extended Data Types")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,18 @@ class Column:
 
     @property
     def is_lob(self) -> bool:
-        """Does LogMiner leave this column out of old images, so that changes may not carry it?"""
-        return self.data_type in LOB_TYPES
+        """Is the column stored as a LOB, which LogMiner leaves out of old images, so that changes may not carry it?"""
+        return self.data_type in LOB_TYPES or self.is_extended
+
+    @property
+    def is_extended(self) -> bool:
+        """Is the column a text or RAW that is so long that Oracle stores it as a LOB?"""
+        return self.length > IN_ROW_BYTES_MAX.get(self.data_type, self.length)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Has the column an empty value that is not NULL? An extended string has none."""
+        return self.is_lob and not self.is_extended
 
     @property
     def sql(self) -> str:

@@ -13,7 +13,7 @@ NUMBER(p, s), s > p          decimal128(s, s)       text as NUMBER where s > 38
 NUMBER, FLOAT                string                 canonical text (see ``canonical_number_text``): loses no digit
 BINARY_DOUBLE, BINARY_FLOAT  float64, float32
 CHAR, VARCHAR2, NCHAR,       string                 CHAR blank padded as stored; '' is NULL as in Oracle,
-NVARCHAR2, CLOB, NCLOB                               but an empty CLOB is ''
+NVARCHAR2, CLOB, NCLOB                               but an empty CLOB is ''; of any length
 DATE, TIMESTAMP(0-6)         timestamp[us]          without zone
 TIMESTAMP(7-9)               string                 'YYYY-MM-DD HH24:MI:SS.FF9', always nine digits
 TIMESTAMP WITH TIME ZONE     string                 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM': the time there and its

@@ -120,7 +120,7 @@ def chunk_query(
     is empty."""
     predicate, binds = part_predicate(chunk, schema)
     selected = [select_expression(as_read(column)) for column in schema.columns]
-    selected += [empty_lob_expression(column) for column in schema.columns if column.is_lob]
+    selected += [empty_lob_expression(column) for column in schema.columns if column.may_be_empty]
     columns = ", ".join(selected)
     where = where_clause(predicate, condition)
     sql = f"SELECT {columns} FROM {schema.table.sql} AS OF SCN :scn{where}"
@@ -136,7 +136,7 @@ def _driver_schema(schema: TableSchema) -> pa.Schema:
         )
         for column, field in zip(schema.columns, arrow_schema(schema), strict=True)
     ]
-    lobs = [column for column in schema.columns if column.is_lob]
+    lobs = [column for column in schema.columns if column.may_be_empty]
     return pa.schema(
         [*fields, *(pa.field(f"{column.name} is empty", pa.int64()) for column in lobs)]
     )
@@ -160,7 +160,7 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
     ):
         if is_read_as_bytes(column):
             array = _numbers(_number_text(array), column, field.type)
-        elif column.is_lob:
+        elif column.may_be_empty:
             nothing = b"" if pa.types.is_binary(field.type) else ""
             is_empty = pc.is_valid(next(emptiness))
             array = pc.if_else(is_empty, pa.scalar(nothing, array.type), array)

@@ -7,7 +7,8 @@ carries nothing else; its position is the last one's. The statement's other rows
 **Which value it is.** The rows tell what was written, not what was there before. So the value is known only where
 
 * the LOB was made empty, or written as a whole, earlier in the transaction: what is written changes that value; or
-* what is written begins with the first character and has no gap, and a trim ends the LOB there.
+* what is written begins with the first character and has no gap, and a trim ends the LOB there; or
+* it is written as a whole, from a row that begins it to one that ends it, as extended strings are.
 
 Anything else is a part of a value of which the redo has no other part: the row is marked, and whoever decodes refuses it. It is never
 taken for the whole.
@@ -26,7 +27,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.decode.lob import (
+    BEGINS,
+    LobAppend,
     LobCall,
+    LobEnd,
     LobErase,
     LobPlace,
     LobTrim,
@@ -46,8 +50,11 @@ PIECES = (
     Operation.LOB_TRIM,
     Operation.LOB_ERASE_DOCUMENTED,
     Operation.LOB_ERASE,
+    Operation.EXTENDED_BEGIN,
+    Operation.EXTENDED_WRITE,
+    Operation.EXTENDED_END,
 )
-"""Rows that write a part of a LOB."""
+"""Rows that write a part of a LOB, or of a text that is stored as one."""
 
 INCOMPLETE = "lob-incomplete"
 NOT_UNDERSTOOD = "lob-not-understood"
@@ -222,7 +229,8 @@ class _Stage:
             self._close(transaction)
             self._made.append({**row, "problem": NOT_UNDERSTOOD})
             return
-        if before is None or (place.column, place.key) != (before.column, before.key):
+        begins = row["operation_code"] in BEGINS
+        if before is None or begins or (place.column, place.key) != (before.column, before.key):
             self._close(transaction)
             current = self._open[transaction] = _Open(place)
         if call is not None and current is not None:
@@ -255,6 +263,8 @@ def written(base: Data | None, calls: Sequence[LobCall]) -> Data | None:
         calls: In their order, at least one.
     """
     *writes, last = calls
+    if isinstance(last, LobAppend | LobEnd):
+        return _joined(calls)
     if isinstance(last, LobTrim):
         whole = _appended(None, writes)
         if whole is not None and len(whole) == last.length:
@@ -263,6 +273,15 @@ def written(base: Data | None, calls: Sequence[LobCall]) -> Data | None:
         return None
     appended = _appended(base, calls)
     return _changed(base, calls) if appended is None else appended
+
+
+def _joined(calls: Sequence[LobCall]) -> Data | None:
+    """A value that was written as a whole; None where its end is missing, or it has other calls."""
+    parts: list[Any] = [call.data for call in calls if isinstance(call, LobAppend)]
+    if not parts or len(parts) != len(calls) - 1 or not isinstance(calls[-1], LobEnd):
+        return None
+    joined: Data = type(parts[0])().join(parts)
+    return joined
 
 
 def _appended(base: Data | None, calls: Sequence[LobCall]) -> Data | None:

@@ -96,6 +96,7 @@ class Database:
         self.prepared: dict[StatementKey, tuple[int, PreparedStatement]] = {}
         first = self.store.catalog.setting("first_scn")
         self.is_new = first is None
+        self.has_extended_strings = self.store.catalog.setting("max_string_size") == "EXTENDED"
         with self.store.writing():
             if first is None:
                 self.store.catalog.set_setting("first_scn", str(self.store.clock.value))
@@ -111,6 +112,12 @@ class Database:
         self.add_procedures(provider.procedures)
         for constant in provider.constants:
             self.constants[constant.package.upper(), constant.name.upper()] = constant.value
+
+    def extend_strings(self) -> None:
+        """Allow VARCHAR2, NVARCHAR2 and RAW of up to 32,767 bytes, for ever, as MAX_STRING_SIZE = EXTENDED does."""
+        with self.store.writing():
+            self.store.catalog.set_setting("max_string_size", "EXTENDED")
+        self.has_extended_strings = True
 
     def add_procedures(self, procedures: Sequence[Procedure]) -> None:
         """Serve further packaged procedures."""

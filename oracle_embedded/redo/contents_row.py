@@ -197,6 +197,9 @@ OPERATIONS = {
     11: b"LOB_TRIM",
     34: b"MISSING_SCN",
     36: b"ROLLBACK",
+    91: b"32K_BEGIN",
+    92: b"32K_WRITE",
+    93: b"32K_END",
 }
 
 _PARAMETERS = (

@@ -1,9 +1,12 @@
 """How does LogMiner print what was written into a LOB column?
 
-A small LOB lies in the row and appears as a literal; a larger one is written through a locator, in pieces.
+A small LOB lies in the row and appears as a literal; a larger one is written through a locator, in pieces. So is an extended string,
+a VARCHAR2 or NVARCHAR2 of more than 4,000 bytes or a RAW of more than 2,000, which Oracle stores as a LOB: it is put together in a
+temporary LOB and bound to an UPDATE.
 
-Source: logminer.md, sections 2.7, 3.7 and 3.8, for rows of older releases; blocks as on 23ai, where they were measured; the
-in-line limit is from the SecureFiles and Large Objects guide.
+Source: logminer.md, sections 2.7, 3.7, 3.8 and 3.10, for rows of older releases; blocks as on 23ai, where they were measured; the
+in-line limit is from the SecureFiles and Large Objects guide. Of extended strings the frame is known from Debezium's parser; which call
+appends the data is not, nor how RAW and national text stand there: they have the literals that they have elsewhere.
 """
 
 from __future__ import annotations
@@ -12,11 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oracle_embedded.api import OraType, StoredColumn
-from oracle_embedded.redo.literals import hextoraw, quoted
+from oracle_embedded.redo.literals import hextoraw, quoted, unistr
 
 OP_SELECT_LOB_LOCATOR = 9
 OP_LOB_WRITE = 10
 OP_LOB_TRIM = 11
+OP_EXTENDED_BEGIN = 91
+OP_EXTENDED_WRITE = 92
+OP_EXTENDED_END = 93
+LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
+_IN_ROW_BYTES_MAX = {OraType.VARCHAR: 4000, OraType.RAW: 2000}
 NOT_EXECUTABLE = b"LOB sql_redo not re-executable"
 """INFO of rows that write a LOB, with STATUS 2, on 23ai: their blocks are complete all the same."""
 
@@ -29,9 +37,26 @@ _DECLARE = (
     b" loc_nc NCLOB; \n buf_nc NVARCHAR2(6150); \n"
 )
 
+_EXTENDED = (
+    b"DECLARE\n TempLob %b;\n buf_c   VARCHAR2(32767);\n Stmt    CLOB;\nBEGIN\n"
+    b" DBMS_LOB.CreateTemporary(TempLob, FALSE);\n Stmt := '%b';"
+)
+
+
+def is_lob(column: StoredColumn) -> bool:
+    """Is the column stored as a LOB?"""
+    return column.type in LOB_TYPES or is_extended(column)
+
+
+def is_extended(column: StoredColumn) -> bool:
+    """Is the column an extended string?"""
+    return column.length > _IN_ROW_BYTES_MAX.get(column.type, column.length)
+
 
 def empty_literal(column: StoredColumn) -> bytes:
     """What an INSERT shows for a LOB that is not NULL."""
+    if is_extended(column):
+        return b"LM_EMPTY_STRING"
     return b"EMPTY_BLOB()" if column.type is OraType.BLOB else b"EMPTY_CLOB()"
 
 
@@ -50,7 +75,9 @@ def is_large(column: StoredColumn, value: bytes | None) -> bool:
     """Is the value written outside of the row? Characters take two bytes each, as in every Unicode database."""
     if value is None or len(value) * 2 <= INLINE_BYTES_MAX:
         return False
-    if column.type is OraType.BLOB:
+    if column.type in (OraType.BLOB, OraType.RAW) or (
+        is_extended(column) and column.charset_form == 1
+    ):
         return len(value) > INLINE_BYTES_MAX
     return len(value.decode().encode("utf-16-be")) > INLINE_BYTES_MAX
 
@@ -92,6 +119,21 @@ def write_blocks(
         length += size
     if replaces:
         yield OP_LOB_TRIM, head + b"  dbms_lob.trim(%b, %d);\nEND;\n\n" % (locator, length)
+
+
+def write_extended(place: Place, value: bytes) -> Iterator[tuple[int, bytes]]:
+    """Operation and SQL_REDO of the rows that write an extended string."""
+    name = f'"{place.column.name}"'.encode()
+    update = b"update %b set %b = :DATA%b;" % (place.target, name, place.where)
+    is_raw = place.column.type is OraType.RAW
+    convert = hextoraw if is_raw else unistr if place.column.charset_form == 2 else quoted
+    kind = b"BLOB" if is_raw else b"CLOB"
+    yield OP_EXTENDED_BEGIN, _EXTENDED % (kind, update.replace(b"'", b"''"))
+    yield (
+        OP_EXTENDED_WRITE,
+        b" buf_c := %b; DBMS_LOB.WriteAppend(TempLob, LENGTH(buf_c), buf_c);" % convert(value),
+    )
+    yield OP_EXTENDED_END, b" EXECUTE IMMEDIATE Stmt USING TempLob;\nEND;"
 
 
 def _select(place: Place, locator: bytes) -> bytes:

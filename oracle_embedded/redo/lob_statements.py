@@ -24,6 +24,7 @@ from oracle_embedded.redo.statements import (
 
 OP_INTERNAL = 0
 PLACEHOLDER_ROWID = b"A" * 18
+_LOCATING = (lob.OP_SELECT_LOB_LOCATOR, lob.OP_EXTENDED_BEGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ class LobStatements:
             assert value is not None
             replaces = op == UPDATE and old.get(column.internal_id) is not None
             for code, text in self._writes(column, value, now, replaces=replaces):
-                located = code == lob.OP_SELECT_LOB_LOCATOR
+                located = code in _LOCATING
                 part += not located
                 yield LobRow(
                     op=code,
@@ -153,7 +154,11 @@ class LobStatements:
             redo = statements.insert_emptied(old.get, new.get, PLACEHOLDER_ROWID)
             undo = statements.undo(op, old, new, PLACEHOLDER_ROWID) if want_undo else None
             return LobRow(op=op, redo=redo, undo=undo, part=0, real=False)
-        emptied: Image = {at: b"" for at in (c.internal_id for c in large) if old.get(at) is None}
+        emptied: Image = {
+            c.internal_id: b""
+            for c in large
+            if old.get(c.internal_id) is None and not lob.is_extended(c)
+        }
         changed: Image = {at: value for at, value in new.items() if at not in self._lobs} | emptied
         if not changed:
             return None
@@ -261,6 +266,8 @@ class LobStatements:
     ) -> Iterator[tuple[int, bytes | None]]:
         where = self._statements.locator_where(now, PLACEHOLDER_ROWID)
         place = lob.Place(column, self._statements.target, where)
+        if lob.is_extended(column):
+            return lob.write_extended(place, value)
         if self.is_block:
             return lob.write_blocks(place, value, replaces=replaces)
         return lob.write_rows(place, value, replaces=replaces)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from oracle_embedded.api import (
     DatabaseView,
     OracleError,
-    OraType,
     RowChange,
     TableVersion,
     TransactionInfo,
@@ -17,6 +16,7 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.redo import store, threads
 from oracle_embedded.redo.levels import level_of
+from oracle_embedded.redo.lob import is_lob
 from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.writer import RedoWriter
 
@@ -31,8 +31,6 @@ OP_SAVEPOINT_UNDONE = 1000
 FLAG_ROLLBACK = 1
 FLAG_NO_THREAD = 2
 LEVEL_SHIFT = 2
-
-LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +336,7 @@ class Sink:
         self._table = table
         self._object = number
         self._flags = level_of(table, self.supplemental) << LEVEL_SHIFT
-        self._lobs = tuple(c.internal_id for c in table.columns if c.type in LOB_TYPES)
+        self._lobs = tuple(c.internal_id for c in table.columns if is_lob(c))
 
 
 def _table_key(table: TableVersion) -> tuple[object, ...]:

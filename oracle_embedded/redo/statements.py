@@ -13,7 +13,6 @@ from oracle_embedded.api import OraType, RowOp, StoredColumn, TableVersion, Valu
 from oracle_embedded.redo import lob
 from oracle_embedded.redo.levels import Level
 from oracle_embedded.redo.literals import LiteralCache
-from oracle_embedded.redo.sink import LOB_TYPES
 from oracle_embedded.redo.templates import (
     ROWID_PREDICATE,
     Expression,
@@ -24,7 +23,7 @@ from oracle_embedded.redo.templates import (
 )
 
 Image = dict[int, Value]
-_NEVER_IN_WHERE = LOB_TYPES | {OraType.LONG, OraType.LONG_RAW, OraType.UROWID, OraType.BOOLEAN}
+_NEVER_IN_WHERE = frozenset({OraType.LONG, OraType.LONG_RAW, OraType.UROWID, OraType.BOOLEAN})
 NOTHING: Image = {}
 
 INSERT, DELETE, UPDATE = int(RowOp.INSERT), int(RowOp.DELETE), int(RowOp.UPDATE)
@@ -45,8 +44,10 @@ class TableStatements:
         self._table = table
         self._level = level
         self._template = Template(table, style, literals, raw)
-        self.lobs = {c.internal_id: c for c in table.columns if c.type in LOB_TYPES}
-        self._matched = [c for c in table.columns if c.type not in _NEVER_IN_WHERE]
+        self.lobs = {c.internal_id: c for c in table.columns if lob.is_lob(c)}
+        self._matched = [
+            c for c in table.columns if c.type not in _NEVER_IN_WHERE and not lob.is_lob(c)
+        ]
         keys = set(table.key_columns)
         self._logged = {
             Level.ALL: self._matched,
@@ -217,7 +218,7 @@ class _LobTemplate(Template):
         self._nulls = nulls
 
     def value(self, column: StoredColumn, source: str) -> Part:
-        if column.type not in LOB_TYPES:
+        if not lob.is_lob(column) or (self._literal_lobs and lob.is_extended(column)):
             return super().value(column, source)
         at = column.internal_id
         if self._literal_lobs:

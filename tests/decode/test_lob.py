@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_core.decode.lob import LobErase, LobPlace, LobTrim, LobWrite, lob_literal, read_lob_row
+from cdc_core.decode.lob import (
+    LobAppend,
+    LobEnd,
+    LobErase,
+    LobPlace,
+    LobTrim,
+    LobWrite,
+    lob_literal,
+    read_lob_row,
+)
 from cdc_core.decode.plan import plan_table
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
@@ -109,3 +118,77 @@ def test_a_lob_has_the_literal_of_one_that_lies_in_its_row(
     value: str | bytes, literal: str
 ) -> None:
     assert lob_literal(value) == literal
+
+
+LONG = (
+    replace(GOLDEN.column("V"), name="X", length=32767, char_length=32767),
+    replace(GOLDEN.column("R"), name="XR", length=32767),
+)
+EXTENDED = replace(GOLDEN, columns=(*GOLDEN.columns, *LONG))
+FRAME = "DECLARE\n TempLob CLOB;\n buf_c   VARCHAR2(32767);\n Stmt    CLOB;\nBEGIN\n DBMS_LOB.CreateTemporary(TempLob, FALSE);\n"
+BOUND = (
+    FRAME
+    + """ Stmt := 'update "S"."T"{} set {}"{}" = :DATA where {}"ID" = ''7'' and {}"V" = ''it''''s'';';"""
+)
+APPENDED = " buf_c := {}; DBMS_LOB.WriteAppend(TempLob, LENGTH(buf_c), buf_c);"
+
+
+def read_long(sql: str, operation: int, before: LobPlace | None = None) -> object:
+    return read_lob_row(sql, operation, plan_table(EXTENDED), EXTENDED.key, before)
+
+
+@pytest.mark.parametrize("alias", ["", "a"])
+def test_a_long_text_is_bound_to_an_update(alias: str) -> None:
+    """With an alias or without; a column that is left out is known as such."""
+    dot = alias and f"{alias}."
+    for column, is_captured in (("X", True), ("LEFT_OUT", False)):
+        schema = replace(EXTENDED, excluded=("LEFT_OUT",))
+        sql = BOUND.format(alias and f" {alias}", dot, column, dot, dot)
+        place = LobPlace(column, (7,), "\"ID\" = '7'", is_captured)
+        assert read_lob_row(
+            sql, Operation.EXTENDED_BEGIN, plan_table(schema), schema.key, None
+        ) == (place, None)
+
+
+@pytest.mark.parametrize(
+    ("column", "literal", "data"),
+    [
+        pytest.param("X", "'it''s; END;'", "it's; END;", id="quotes"),
+        pytest.param("X", "'dbms_lob.append(x);'", "dbms_lob.append(x);", id="like-a-call"),
+        pytest.param("X", "UNISTR('\\00E9')||'b'", "éb", id="unistr"),
+        pytest.param("XR", "HEXTORAW('00ff')", b"\x00\xff", id="bytes"),
+    ],
+)
+def test_what_is_appended_is_a_literal(column: str, literal: str, data: str | bytes) -> None:
+    place = replace(PLACE, column=column)
+    found = read_long(APPENDED.format(literal), Operation.EXTENDED_WRITE, place)
+    assert found == (place, LobAppend(data))
+    assert read_long("END;", Operation.EXTENDED_END, place) == (place, LobEnd())
+
+
+@pytest.mark.parametrize(
+    ("sql", "operation", "before"),
+    [
+        pytest.param(APPENDED.format("'it's'"), Operation.EXTENDED_WRITE, PLACE, id="lone-quote"),
+        pytest.param(APPENDED.format("'x'"), Operation.EXTENDED_WRITE, None, id="of-nothing"),
+        pytest.param(" buf_c := 'x';", Operation.EXTENDED_WRITE, PLACE, id="not-appended"),
+        pytest.param(FRAME, Operation.EXTENDED_BEGIN, PLACE, id="no-statement"),
+        pytest.param(
+            BOUND.format("", "", "X", "", "").replace(":DATA", "NULL"),
+            Operation.EXTENDED_BEGIN,
+            None,
+            id="nothing-bound",
+        ),
+        pytest.param(
+            BOUND.format("", "", "X", "", "").replace("''7''", "NULL"),
+            Operation.EXTENDED_BEGIN,
+            None,
+            id="no-key",
+        ),
+    ],
+)
+def test_other_forms_of_long_texts_are_refused(
+    sql: str, operation: int, before: LobPlace | None
+) -> None:
+    with pytest.raises(DecodeError):
+        read_long(sql, operation, before)

@@ -121,15 +121,19 @@ def running_oracle(
     warts: Iterable[Wart] = (),
     strand_records: int = STRAND_RECORDS,
     lob_rows: LobRows = LobRows.BLOCKS,
+    extended_strings: bool = False,
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
-    are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``."""
+    are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``.
+    With ``extended_strings`` MAX_STRING_SIZE is EXTENDED."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
         strand_records=strand_records, lob_rows=lob_rows, idle_redo_seconds=IDLE_REDO_SECONDS
     )
-    database = open_database(passwords=first, now=clock, redo_settings=settings)
+    database = open_database(
+        passwords=first, now=clock, redo_settings=settings, extended_strings=extended_strings
+    )
     for wart in warts:
         database.redo.set_wart(wart, shown=True)
     try:

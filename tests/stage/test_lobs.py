@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from cdc_core.decode.lob import LobCall, LobErase, LobTrim, LobWrite
+from cdc_core.decode.lob import LobAppend, LobCall, LobEnd, LobErase, LobTrim, LobWrite
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
 from cdc_core.stage.decoding import ChangeDecoder
@@ -37,6 +38,12 @@ INSERT, UPDATE, LOCATOR, WRITE, TRIM = (
         pytest.param(None, [LobWrite(3, "xy"), LobTrim(4)], None, id="an-end"),
         pytest.param(None, [LobWrite(1, "xy"), LobTrim(4)], None, id="cut-further-behind"),
         pytest.param(None, [LobTrim(2)], None, id="only-cut"),
+        pytest.param(
+            "old", [LobAppend("a"), LobAppend("b"), LobEnd()], "ab", id="from-begin-to-end"
+        ),
+        pytest.param("old", [LobAppend("a")], None, id="no-end"),
+        pytest.param("old", [LobAppend("a"), LobWrite(2, "b"), LobEnd()], None, id="both-ways"),
+        pytest.param("old", [LobEnd()], None, id="nothing-appended"),
     ],
 )
 def test_what_is_written_is_the_value_if_that_is_known(
@@ -160,3 +167,32 @@ def test_a_part_of_a_lob_is_never_taken_for_the_whole(call: str, message: str) -
 def test_rows_of_other_transactions_pass_as_they_are() -> None:
     rows: Any = redo((OTHER, INSERT, insert(1)))
     assert list(with_whole_lobs([rows], {(XID, 99): 9}, DECODER.version_at)) == [rows]
+
+
+LONG = replace(
+    GOLDEN,
+    columns=tuple(replace(one, length=32767) if one.name == "V" else one for one in GOLDEN.columns),
+)
+
+
+def test_a_long_text_that_is_written_twice_is_the_last() -> None:
+    """Each frame is a value of its own. One without its end is refused."""
+    begin = """ Stmt := 'update "S"."T" set "V" = :DATA where "ID" = ''1'';';"""
+    append = " buf_c := '{}'; DBMS_LOB.WriteAppend(TempLob, 3, buf_c);"
+    rows = [
+        row
+        for text in ("one", "two")
+        for row in (
+            (XID, Operation.EXTENDED_BEGIN, begin),
+            (XID, Operation.EXTENDED_WRITE, append.format(text)),
+            (XID, Operation.EXTENDED_WRITE, append.format("more")),
+            (XID, Operation.EXTENDED_END, "END;"),
+        )
+    ]
+    decoder = ChangeDecoder(LONG, 99)
+    made = list(with_whole_lobs([redo(*rows)], {(XID, 99): 1000}, decoder.version_at))
+    changes = decoder(pa.concat_tables(made).sort_by("ordinal")).to_pylist()
+    assert [one["after"]["V"] for one in changes] == ["onemore", "twomore"]
+    cut = list(with_whole_lobs([redo(*rows[:-1])], {(XID, 99): 1000}, decoder.version_at))
+    with pytest.raises(DecodeError, match="a part of a LOB"):
+        decoder(pa.concat_tables(cut).sort_by("ordinal"))

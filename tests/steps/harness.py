@@ -126,7 +126,7 @@ class Source:
 def _row(schema: TableSchema, fetched: tuple[Any, ...]) -> tuple[Any, ...]:
     """A row of :func:`chunk_query`, behind whose columns stands for each LOB whether it is empty, in place of NULL."""
     columns = schema.columns
-    lobs = (at for at, column in enumerate(columns) if column.is_lob)
+    lobs = (at for at, column in enumerate(columns) if column.may_be_empty)
     row = list(fetched[: len(columns)])
     for at, is_empty in zip(lobs, fetched[len(columns) :], strict=True):
         if is_empty:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.errors import ConfigError, PreflightError
-from oracle_embedded.redo import Wart
+from oracle_embedded.redo import LobRows, Wart
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -259,3 +259,28 @@ def test_a_column_of_the_key_is_held_as_it_is(oracle: Oracle, tmp_path: Path) ->
         source.configure({"name": "V", "columns_as": {"ID": "double"}})
         with pytest.raises(PreflightError, match="columns_as names columns of the key"):
             source.run()
+
+
+@pytest.mark.parametrize("shape", list(LobRows), ids=lambda shape: shape.value)
+def test_rows_that_write_a_lob_name_their_row_without_what_is_left_out(
+    tmp_path: Path, shape: LobRows
+) -> None:
+    """LogMiner puts all columns of a table into the query for a LOB's locator, excluded and masked ones too."""
+    with running_oracle(warts=[Wart.LOB_STATEMENTS], lob_rows=shape) as oracle:
+        oracle.run(
+            "CREATE TABLE V (ID NUMBER(9) PRIMARY KEY, SECRET VARCHAR2(40), CODE VARCHAR2(40), DOC CLOB)"
+        )
+        with source_of(oracle, tmp_path) as source:
+            source.configure(
+                {"name": "V", "columns_exclude": ["SECRET"], "columns_mask": {"CODE": "stars(3)"}}
+            )
+            source.run()
+            with oracle.owner() as connection:
+                connection.cursor().execute(
+                    "INSERT INTO V VALUES (1, 'hidden', 'it''s in clear', :1)", ["seen " * 4000]
+                )
+                connection.commit()
+            source.run()
+            assert source.lake.image(table_id("V")) == [(1, "***", "seen " * 4000)]
+            text = landed(source)
+            assert [word in text for word in ("seen", "***", "hidden", "clear")] == [True, True, False, False]  # fmt: skip

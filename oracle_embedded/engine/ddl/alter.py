@@ -11,6 +11,7 @@ from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import ACTIONS, MOVING, alter_partitions
 from oracle_embedded.engine.ddl.tables import (
     check_default,
+    check_string_size,
     not_null_columns,
     with_column,
     with_constraint,
@@ -125,6 +126,7 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
         raise ora(904, f'"{spec.name}"')
     changed = column
     if spec.type is not None:
+        check_string_size(run, spec.type)
         check_new_type(run.session.database.store, table, column, spec.type)
         changed = replace(changed, type=spec.type)
     if spec.has_default:

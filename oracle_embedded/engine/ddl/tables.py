@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import OracleError, OraType
 from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.scopes import Scope
+from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import partitioning_of
 from oracle_embedded.engine.ddl.sequences import sequence_from
@@ -16,6 +17,7 @@ from oracle_embedded.engine.run.constraints import check_columns
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.sql.queries import parse_expression
+from oracle_embedded.engine.sql.types import RAW_MAX, TEXT_MAX
 from oracle_embedded.engine.storage.catalog import (
     ColumnDef,
     Constraint,
@@ -75,6 +77,7 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
         raise OracleError(1754, "a table may contain only one column of type LONG")
     if len(spec.name.encode()) > 128:
         raise ora(972)
+    check_string_size(run, spec.type)
     default, nullable = spec.default_text, spec.nullable is not False
     if default is not None:
         check_default(run, default, spec)
@@ -87,6 +90,14 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
     return replace(
         table, columns=(*table.columns, column), next_internal_id=table.next_internal_id + 1
     )
+
+
+def check_string_size(run: DdlRun, kind: SqlType) -> None:
+    """ORA-00910 for a text or RAW that is longer than MAX_STRING_SIZE allows."""
+    most = RAW_MAX if kind.ora is OraType.RAW else TEXT_MAX
+    is_string = kind.ora in (OraType.VARCHAR, OraType.RAW)
+    if is_string and kind.length > most and not run.session.database.has_extended_strings:
+        raise OracleError(910, "specified length too long for its datatype")
 
 
 def _identity(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> str:

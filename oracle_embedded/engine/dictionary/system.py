@@ -125,7 +125,7 @@ def parameters_of(view: View) -> dict[str, str]:
     catalog = view.database.store.catalog
     return {
         "compatible": "19.0.0", "db_block_size": "8192", "db_name": view.database.database_name, "db_unique_name": view.database.database_name,
-        "enable_pluggable_database": "TRUE", "instance_name": view.database.instance_name, "max_string_size": "STANDARD",
+        "enable_pluggable_database": "TRUE", "instance_name": view.database.instance_name, "max_string_size": "EXTENDED" if view.database.has_extended_strings else "STANDARD",
         "nls_length_semantics": "BYTE", "open_cursors": "300", "processes": "300", "undo_management": "AUTO",
         "undo_retention": catalog.setting("undo_retention") or str(UNDO_RETENTION_DEFAULT), "undo_tablespace": "UNDOTBS1",
         "enable_goldengate_replication": "FALSE", "streams_pool_size": "0", "statistics_level": "TYPICAL", "optimizer_mode": "ALL_ROWS",

@@ -114,7 +114,7 @@ def read_column(stream: TokenStream, *, modify: bool = False) -> ddl.ColumnSpec:
             raise OracleError(
                 2263, "need to specify the datatype for this column", stream.token.start
             )
-        kind = read_datatype(stream)
+        kind = read_datatype(stream, of_column=True)
     default: str | None = None
     has_default = False
     nullable: bool | None = None

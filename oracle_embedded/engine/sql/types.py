@@ -6,37 +6,46 @@ from oracle_embedded.api import OracleError, OraType
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.sql.stream import TokenStream
 
-_TEXT_MAX = 4000
-_PLSQL_TEXT_MAX = 32767
+TEXT_MAX = 4000
+RAW_MAX = 2000
+"""Bytes of a VARCHAR2 and of a RAW where MAX_STRING_SIZE is STANDARD."""
+_EXTENDED_MAX = 32767
 _CHAR_MAX = 2000
 _NATIONAL_BYTES = 2
 _CHAR_BYTES = 4
 
 
-def read_datatype(stream: TokenStream) -> SqlType:
-    """Read a datatype.
+def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
+    """Read a datatype. A column's may be as long as MAX_STRING_SIZE allows at most, which the database checks.
 
     Raises:
         OracleError: ORA-00902 for an unknown one, ORA-00910, ORA-01727, ORA-01728 … for sizes out of range.
     """
     start = stream.token.start
+    is_long = stream.plsql or of_column
     word = stream.next().text if stream.token.kind == "word" else ""
     match word:
         case "VARCHAR2" | "VARCHAR":
-            return _read_text(stream, OraType.VARCHAR, required=True)
+            return _read_text(stream, OraType.VARCHAR, required=True, is_long=is_long)
         case "STRING" if stream.plsql:
-            return _read_text(stream, OraType.VARCHAR, required=True)
+            return _read_text(stream, OraType.VARCHAR, required=True, is_long=True)
         case "CHAR" | "CHARACTER":
             varying = stream.take_word("VARYING")
             return _read_text(
-                stream, OraType.VARCHAR if varying else OraType.CHAR, required=varying
+                stream,
+                OraType.VARCHAR if varying else OraType.CHAR,
+                required=varying,
+                is_long=is_long,
             )
         case "NVARCHAR2":
-            return _read_national(stream, OraType.VARCHAR, required=True)
+            return _read_national(stream, OraType.VARCHAR, required=True, is_long=is_long)
         case "NCHAR":
             varying = stream.take_word("VARYING")
             return _read_national(
-                stream, OraType.VARCHAR if varying else OraType.CHAR, required=varying
+                stream,
+                OraType.VARCHAR if varying else OraType.CHAR,
+                required=varying,
+                is_long=is_long,
             )
         case "NUMBER" | "NUMERIC" | "DECIMAL" | "DEC":
             return _read_number(stream, default_scale=word != "NUMBER")
@@ -58,7 +67,7 @@ def read_datatype(stream: TokenStream) -> SqlType:
             return _read_interval(stream)
         case "RAW":
             stream.need_op("(")
-            size = _read_size(stream, _PLSQL_TEXT_MAX if stream.plsql else _CHAR_MAX, start)
+            size = _read_size(stream, _EXTENDED_MAX if is_long else RAW_MAX, start)
             stream.need_op(")")
             return SqlType(OraType.RAW, length=size)
         case "LONG":
@@ -90,11 +99,11 @@ def _read_size(stream: TokenStream, most: int, start: int) -> int:
     return size
 
 
-def _read_text(stream: TokenStream, ora_type: OraType, *, required: bool) -> SqlType:
+def _read_text(stream: TokenStream, ora_type: OraType, *, required: bool, is_long: bool) -> SqlType:
     start = stream.token.start
-    most = _CHAR_MAX if ora_type == OraType.CHAR else _TEXT_MAX
-    if stream.plsql:
-        most = _PLSQL_TEXT_MAX
+    most = _CHAR_MAX if ora_type == OraType.CHAR else TEXT_MAX
+    if stream.plsql or (is_long and ora_type == OraType.VARCHAR):
+        most = _EXTENDED_MAX
     if not stream.is_op("("):
         if required:
             raise stream.error(906)
@@ -109,10 +118,15 @@ def _read_text(stream: TokenStream, ora_type: OraType, *, required: bool) -> Sql
     return SqlType(ora_type, length=size, char_length=size, char_used="B", form=1)
 
 
-def _read_national(stream: TokenStream, ora_type: OraType, *, required: bool) -> SqlType:
+def _read_national(
+    stream: TokenStream, ora_type: OraType, *, required: bool, is_long: bool
+) -> SqlType:
     start = stream.token.start
     size = 1
-    most = (_CHAR_MAX if ora_type == OraType.CHAR else _TEXT_MAX) // _NATIONAL_BYTES
+    most = _CHAR_MAX if ora_type == OraType.CHAR else TEXT_MAX
+    if is_long and ora_type == OraType.VARCHAR:
+        most = _EXTENDED_MAX
+    most //= _NATIONAL_BYTES
     if stream.is_op("(") or required:
         stream.need_op("(")
         size = _read_size(stream, most, start)

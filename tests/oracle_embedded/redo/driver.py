@@ -91,10 +91,14 @@ class Miner:
 
 
 @contextmanager
-def live(path: Path, *warts: Wart, **settings: Any) -> Iterator[Live]:
+def live(
+    path: Path, *warts: Wart, extended_strings: bool = False, **settings: Any
+) -> Iterator[Live]:
     """A database with these oddities alone and full supplemental logging, for the block."""
     chosen = RedoSettings(warts=frozenset(warts), **settings)
-    opened = open_database(path / "ora", passwords=PASSWORDS, redo_settings=chosen)
+    opened = open_database(
+        path / "ora", passwords=PASSWORDS, redo_settings=chosen, extended_strings=extended_strings
+    )
     try:
         with EmbeddedServer(opened.engine, faults=opened.faults) as server:
             running = Live(opened, server)

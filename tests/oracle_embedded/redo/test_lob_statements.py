@@ -311,3 +311,33 @@ def test_every_row_has_its_rowid_when_it_is_switched_off(odd: Live) -> None:
     odd.opened.redo.set_wart(Wart.LOB_STATEMENTS, shown=False)
     rows = rows_of(odd, S, SMALL, BACK)
     assert shape(rows) == "insert! update!+ undo-update!+ undo-delete!"
+
+
+def test_an_extended_string_is_bound_to_an_update_in_three_kinds_of_rows(tmp_path: Path) -> None:
+    """A short one lies in the row; none is in an old image, and each INSERT shows it empty."""
+    with live(tmp_path, Wart.LOB_STATEMENTS, extended_strings=True) as running:
+        create = "create table docs (id number primary key, v varchar2(32767), r raw(2001))"
+        run(running.connect(), create)
+        add = "insert into docs values (:1, :2, :3)"
+        long, short = bind(add, 1, "it's" * 2000, b"\x01"), bind(add, 2, "short", None)
+        rows = rows_of(running, long, short, sql("delete from docs where id = 1"))
+        shown = [row for row in rows if row["OPERATION_CODE"] not in (0, 6, 7)]
+        assert [row["OPERATION_CODE"] for row in shown if row["CSF"] == 0] == [
+            1,
+            91,
+            92,
+            93,
+            3,
+            1,
+            3,
+            2,
+        ]
+        texts = [row["SQL_REDO"] for row in shown]
+        assert texts[0].endswith("values ('1',LM_EMPTY_STRING,LM_EMPTY_STRING);")
+        assert texts[1].endswith(
+            """Stmt := 'update "DEMO"."DOCS" set "V" = :DATA where "ID" = ''1'';';"""
+        )
+        assert texts[2].startswith(" buf_c := 'it''sit''s")
+        assert """set "R" = HEXTORAW('01')""" in texts[-4]
+        assert """set "V" = 'short', "R" = NULL""" in texts[-2]
+        assert texts[-1] == """delete from "DEMO"."DOCS" where "ID" = '1';"""
