@@ -67,6 +67,8 @@ class DatabaseState(Protocol):
     constants: dict[tuple[str, str], int]
     procedures: dict[tuple[str, str], Procedure]
     system_settings: set[str]
+    has_extended_strings: bool
+    """MAX_STRING_SIZE is EXTENDED."""
     shapes: dict[tuple[int, int], Shape]
     check_plans: dict[tuple[int, int], RowPlan]
     """CHECK constraints, compiled, by object and version."""
