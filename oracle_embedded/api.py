@@ -234,6 +234,9 @@ class EngineSession(Protocol):
     def is_interrupted(self) -> bool:
         """Has ``interrupt`` been called since the statement began? Whoever works or waits for long asks now and then."""
 
+    def take_cursor(self, handle: bytes) -> ResultRows:
+        """The open query behind a handle that an OUT bind of type CURSOR holds; whoever takes it closes it."""
+
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""
 

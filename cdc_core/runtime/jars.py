@@ -67,10 +67,10 @@ EXCLUDED = (
 """Dependencies that must stay out: they bring an older Hadoop and Parquet beside Spark's own."""
 
 
-def verify_jars(folder: Path) -> list[str]:
+def verify_jars(folder: Path, jars: Sequence[Jar] = JARS) -> list[str]:
     """Name every jar that is missing or whose content is not the pinned one; an empty list means all is well."""
     problems = []
-    for jar in JARS:
+    for jar in jars:
         path = Path(folder) / jar.file_name
         if not path.is_file():
             problems.append(f"{path} is missing")
@@ -79,24 +79,25 @@ def verify_jars(folder: Path) -> list[str]:
     return problems
 
 
-def require_jars(folder: Path) -> list[Path]:
+def require_jars(folder: Path, jars: Sequence[Jar] = JARS) -> list[Path]:
     """The paths of all jars.
 
     Raises:
         PreflightError: A jar is missing or damaged; all problems at once.
     """
-    if problems := verify_jars(folder):
+    if problems := verify_jars(folder, jars):
         raise PreflightError(
-            "Delta's jars are not in order",
+            f"the jars in {folder} are not in order",
             hint=f"Run `{SETUP_COMMAND}` once; it needs a network.",
         ).listing(problems)
-    return [Path(folder) / jar.file_name for jar in JARS]
+    return [Path(folder) / jar.file_name for jar in jars]
 
 
 def install_jars(
     folder: Path,
     java_home: Path,
     *,
+    jars: Sequence[Jar] = JARS,
     java_options: Sequence[str] = (),
     spark_options: Mapping[str, str] | None = None,
 ) -> list[Path]:
@@ -105,6 +106,7 @@ def install_jars(
     Args:
         folder: Where the jars shall be; created if it is not there.
         java_home: From :func:`find_java`.
+        jars: Which jars; Delta's by default.
         java_options: Further JVM options, for example ``-Dhttps.proxyHost=…``.
         spark_options: Further Spark settings, for example ``spark.jars.repositories`` or ``spark.jars.ivySettings``.
 
@@ -115,24 +117,28 @@ def install_jars(
         PreflightError: The resolver failed, or what it brought is not what is pinned.
     """
     folder = Path(folder)
-    if not verify_jars(folder):
-        return require_jars(folder)
+    if not verify_jars(folder, jars):
+        return require_jars(folder, jars)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".resolve-") as work:
-        _resolve(Path(work), Path(java_home), java_options, spark_options or {})
-        for jar in JARS:
+        _resolve(Path(work), Path(java_home), jars, java_options, spark_options or {})
+        for jar in jars:
             _take(jar, Path(work) / "jars" / f"{jar.group}_{jar.file_name}", folder)
-    return require_jars(folder)
+    return require_jars(folder, jars)
 
 
 def _resolve(
-    work: Path, java_home: Path, java_options: Sequence[str], spark_options: Mapping[str, str]
+    work: Path,
+    java_home: Path,
+    jars: Sequence[Jar],
+    java_options: Sequence[str],
+    spark_options: Mapping[str, str],
 ) -> None:
     """Let spark-submit resolve the packages and run a program that does nothing."""
     program = work / "nothing.py"
     program.write_text("")
     settings = {
-        "spark.jars.packages": ",".join(jar.coordinates for jar in JARS),
+        "spark.jars.packages": ",".join(jar.coordinates for jar in jars),
         "spark.jars.excludes": ",".join(EXCLUDED),
         "spark.jars.ivy": str(work),
         "spark.ui.enabled": "false",
@@ -173,7 +179,7 @@ def _cause(log: str) -> str:
 
 def _not_fetched(cause: str) -> PreflightError:
     return PreflightError(
-        "Delta's jars could not be fetched",
+        "jars could not be fetched",
         hint="Check that this machine reaches a Maven repository, or name a mirror with spark.jars.repositories.",
         cause=cause,
     )

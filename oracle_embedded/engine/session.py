@@ -72,6 +72,8 @@ class Session:
         self._lobs: OrderedDict[bytes, tuple[OraType, bytes, LobPlace | None]] = OrderedDict()
         self._lob_bytes = 0
         self._lob_number = 0
+        self._cursors: dict[bytes, ResultRows] = {}
+        self._cursor_number = 0
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -296,6 +298,22 @@ class Session:
         finally:
             with self._running_lock:
                 self._running = None
+
+    # --- cursors of blocks ------------------------------------------------------------------------------------------
+
+    def keep_cursor(self, rows: ResultRows) -> bytes:
+        """A handle for an open query of a block."""
+        self._cursor_number += 1
+        handle = self._cursor_number.to_bytes(8, "big")
+        self._cursors[handle] = rows
+        return handle
+
+    def take_cursor(self, handle: bytes) -> ResultRows:
+        """The open query behind a handle."""
+        rows = self._cursors.pop(handle, None)
+        if rows is None:
+            raise OracleError(1001, "invalid cursor")
+        return rows
 
     # --- LOBs --------------------------------------------------------------------------------------------------------
 

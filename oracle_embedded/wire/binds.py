@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle_embedded.api import BindMeta, OracleError, OraType, Value
-from oracle_embedded.values import interval_ds_from_nanos, nanos_from_interval_ds
+from oracle_embedded.values import (
+    interval_ds_from_nanos,
+    nanos_from_interval_ds,
+    parts_from_rowid,
+)
 from oracle_embedded.wire.connect import STRING_SIZE_MAX
 from oracle_embedded.wire.lobs import LobStore
 from oracle_embedded.wire.ttc import TtcReader, clr_bytes, ub_bytes
@@ -184,7 +188,7 @@ def engine_rows(
         OracleError: A bind has a type that is not supported, or a locator is not valid.
     """
     for position, bind in enumerate(binds):
-        if bind.is_array or bind.type == OraType.CURSOR or bind.type not in _TYPES:
+        if bind.is_array or bind.type not in _TYPES:
             raise OracleError(3001, "unimplemented feature")
         if bind.type in _LOB_TYPES:
             for row in rows:
@@ -216,7 +220,10 @@ def utf8_from_utf16(value: Value) -> Value:
 
 
 def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool) -> bytes:
-    """Encode one OUT or RETURNING value with the field that follows it: 0, or the length of what was cut to the bind's size."""
+    """Encode one OUT or RETURNING value with the field that follows it: 0, or the length of what was cut to the bind's size.
+
+    A cursor's value is what :func:`~oracle_embedded.wire.rows.cursor_value` gives.
+    """
     if value is None:
         return b"\x00\x00"
     meta = bind.meta
@@ -225,6 +232,10 @@ def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool
     if meta.type in _LOB_TYPES:
         locator = lobs.temporary_from(value, meta.type, meta.charset_form, bind.lob_prefetch)
         return locator + b"\x00"
+    if meta.type == OraType.CURSOR:
+        return value + b"\x00"
+    if meta.type == OraType.ROWID:
+        return rowid_value(value) + b"\x00"
     if meta.type == OraType.BOOLEAN:
         return b"\x02\x01\x01\x00" if value == b"\x01" else b"\x01\x00\x00"
     if meta.charset_form == _NATIONAL:
@@ -232,6 +243,23 @@ def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool
     if meta.type in _SIZED_TYPES and len(value) > meta.size:
         return clr_bytes(value[: meta.size]) + ub_bytes(len(value))
     return clr_bytes(value) + b"\x00"
+
+
+def rowid_value(value: Value) -> bytes:
+    """Encode a ROWID that the client reads as such, in its parts."""
+    if not value:
+        return b"\x00"
+    data_object, file, block, slot = parts_from_rowid(value.decode())
+    return b"".join(
+        (
+            b"\x0e",
+            ub_bytes(data_object),
+            ub_bytes(file),
+            b"\x00",
+            ub_bytes(block),
+            ub_bytes(slot),
+        )
+    )
 
 
 def out_row(

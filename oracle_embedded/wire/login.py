@@ -31,15 +31,17 @@ Pair = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """One phase of the login: user as typed, mode bits and parameters by key."""
+    """One phase of the login: the call's number, user as typed, mode bits and parameters by key."""
 
+    call_number: int
     user: str
     mode: int
     parameters: dict[str, str]
 
 
 def read_auth(reader: TtcReader, *, lengths_converted: bool) -> AuthRequest:
-    """Read the body of function 118 or 115."""
+    """Read function 118 or 115 from its call number on."""
+    call_number = reader.u8()
     has_user = reader.u8()
     user_size = reader.ub()
     mode = reader.ub()
@@ -52,7 +54,7 @@ def read_auth(reader: TtcReader, *, lengths_converted: bool) -> AuthRequest:
         key = reader.text_twice()
         parameters[key] = reader.text_twice().rstrip("\x00")
         reader.ub()
-    return AuthRequest(user, mode, parameters)
+    return AuthRequest(call_number, user, mode, parameters)
 
 
 def user_name(typed: str) -> str:

@@ -158,7 +158,10 @@ def read_execute(reader: TtcReader, lookup: Lookup, *, lengths_converted: bool) 
         cursor = lookup(request.cursor_id)
         if cursor is not None:
             request.bind_rows = _known_bind_rows(
-                reader, cursor, max(request.executions, 1), absent=cursor.returning
+                reader,
+                cursor,
+                max(request.executions, 1),
+                absent=frozenset() if request.options & Option.PLSQL_BIND else cursor.returning,
             )
     return request
 

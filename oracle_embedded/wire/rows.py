@@ -12,7 +12,7 @@ from itertools import chain
 
 from oracle_embedded.api import ColumnMeta, OraType, Value
 from oracle_embedded.values import parts_from_rowid
-from oracle_embedded.wire.binds import SCALED_TYPES, WireBind
+from oracle_embedded.wire.binds import SCALED_TYPES, WireBind, rowid_value
 from oracle_embedded.wire.connect import CHARSET_UTF8, CHARSET_UTF16
 from oracle_embedded.wire.lobs import LobStore
 from oracle_embedded.wire.ttc import SHORT_MAX, clr_bytes, dlc_bytes, sb1_bytes, ub_bytes
@@ -61,6 +61,11 @@ def describe(
         )
     parts.append(bytes(6))
     return b"".join(parts)
+
+
+def cursor_value(description: bytes, cursor_id: int) -> bytes:
+    """Encode a REF CURSOR: a length, what message 16 says of its columns, its number."""
+    return b"\x01" + description[2:] + ub_bytes(cursor_id)
 
 
 class RowEncoder:
@@ -129,7 +134,7 @@ def _framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> Fram
     if column.type in _LONG_TYPES:
         return _frame_long
     if column.type == OraType.ROWID:
-        return _frame_rowid
+        return rowid_value
     if column.type == OraType.UROWID:
         return _frame_urowid
     if column.type == OraType.BOOLEAN:
@@ -159,22 +164,6 @@ def _national(value: Value) -> bytes:
 
 def _frame_long(value: Value) -> bytes:
     return clr_bytes(value or b"") + _LONG_END
-
-
-def _frame_rowid(value: Value) -> bytes:
-    if not value:
-        return b"\x00"
-    data_object, file, block, slot = parts_from_rowid(value.decode())
-    return b"".join(
-        (
-            b"\x0e",
-            ub_bytes(data_object),
-            ub_bytes(file),
-            b"\x00",
-            ub_bytes(block),
-            ub_bytes(slot),
-        )
-    )
 
 
 def _frame_urowid(value: Value) -> bytes:

@@ -132,7 +132,7 @@ class WireSession:
                 session.close()
                 raise
         except OracleError as error:
-            self._link.send_data(end_message(CallEnd(0, error=error)))
+            self._link.send_data(end_message(CallEnd(0, second.call_number, error=error)))
             return None
         pairs = login.session_pairs(
             session.session_id, session.serial, service, self._settings.instance
@@ -143,7 +143,6 @@ class WireSession:
     def _read_auth(self, function: Function, agreement: connect.Agreement) -> login.AuthRequest:
         if self._reader.u8() != MESSAGE_FUNCTION or self._reader.u8() != function:
             raise ProtocolError("login expected")
-        self._reader.u8()
         return login.read_auth(self._reader, lengths_converted=agreement.lengths_converted)
 
     # --- break ---

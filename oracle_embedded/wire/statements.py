@@ -8,6 +8,7 @@ from oracle_embedded.api import (
     ColumnMeta,
     EngineSession,
     OracleError,
+    OraType,
     Outcome,
     Statement,
     StatementKind,
@@ -27,7 +28,7 @@ from oracle_embedded.wire.replies import (
     execute_message,
 )
 from oracle_embedded.wire.requests import Cursor, ExecuteRequest, Option
-from oracle_embedded.wire.rows import ROW_HEADER, RowEncoder, describe, has_lobs
+from oracle_embedded.wire.rows import ROW_HEADER, RowEncoder, cursor_value, describe, has_lobs
 from oracle_embedded.wire.ttc import sb1_bytes, sb_bytes
 
 _CURSORS_MAX = 0xFFFF
@@ -112,8 +113,11 @@ class Statements:
             cursor.binds, cursor.returning = [], request.returning
             # What the client takes for PL/SQL decides how it sends binds and reads the reply.
             cursor.is_plsql = statement.kind is StatementKind.PLSQL
-            if request.options & Option.EXECUTE:
+            if request.options & Option.EXECUTE and statement.kind is not StatementKind.DML:
                 cursor.is_plsql = not request.options & Option.NOT_PLSQL
+            if request.options & Option.PLSQL_BIND:
+                # JDBC sends values for the binds behind RETURNING as well.
+                cursor.returning = frozenset(statement.returning)
             cursor.out_only, cursor.defines, cursor.encoder = frozenset(), [], None
         assert cursor is not None
         if request.binds is not None:
@@ -132,15 +136,14 @@ class Statements:
         return cursor
 
     def _execute_on(self, cursor: Cursor, request: ExecuteRequest) -> None:
-        statement = cursor.statement
-        assert statement is not None
         if request.options & Option.DEFINE:
             cursor.defines = request.defines
             cursor.encoder = None
-        if request.options & Option.FETCH and not request.options & Option.EXECUTE:
-            if cursor.rows is None:
-                raise OracleError(1002, "fetch out of sequence")
-            self._send_rows(cursor, request.rows_wanted, after=execute_message(cursor.id))
+        statement = cursor.statement
+        only_fetches = Option.FETCH in request.options and Option.EXECUTE not in request.options
+        # A cursor that a block has opened has no statement: whoever names it wants its rows.
+        if statement is None or only_fetches:
+            self._fetch_more(cursor, request)
             return
         if not request.options & Option.EXECUTE:
             describes = request.options & Option.DESCRIBE and statement.columns
@@ -168,6 +171,11 @@ class Statements:
             self._reply_plsql(cursor, outcome, max(request.executions, 1))
         else:
             self._reply_dml(cursor, outcome, request)
+
+    def _fetch_more(self, cursor: Cursor, request: ExecuteRequest) -> None:
+        if cursor.rows is None:
+            raise OracleError(1002, "fetch out of sequence")
+        self._send_rows(cursor, request.rows_wanted, after=execute_message(cursor.id))
 
     def _run(
         self,
@@ -238,8 +246,20 @@ class Statements:
         parts.append(execute_message(cursor.id))
         self._send_end(cursor, before=b"".join(parts), row_count=executions)
 
+    def _cursor_out(self, handle: Value) -> Value:
+        """A query that a block has opened, as a cursor of the client."""
+        if handle is None:
+            return cursor_value(self._describe(()), 0)
+        cursor = self._new_cursor()
+        cursor.rows = self._session.take_cursor(handle)
+        cursor.described = tuple(cursor.rows.columns)
+        return cursor_value(self._describe(cursor.described), cursor.id)
+
     def _out_rows(self, cursor: Cursor, outcome: Outcome, *, counted: bool) -> list[bytes]:
         outs = sorted(outcome.out_binds, key=lambda out: out.position)
+        for out in outs:
+            if out.meta.type is OraType.CURSOR:
+                out.values = [[self._cursor_out(value) for value in row] for row in out.values]
         kinds = [(cursor.binds[out.position], out.has_handles) for out in outs]
         executions = zip(*(out.values for out in outs), strict=True)
         return [out_row(values, kinds, self._lobs, counted=counted) for values in executions]

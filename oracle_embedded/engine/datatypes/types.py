@@ -198,6 +198,7 @@ BLOB = SqlType(OraType.BLOB, length=4000)
 ROWID = SqlType(OraType.ROWID, length=10)
 RAW = SqlType(OraType.RAW, length=2000)
 TEXT = varchar(4000)
+CURSOR = SqlType(OraType.CURSOR)
 BOOLEAN = SqlType(OraType.BOOLEAN)
 
 
@@ -238,7 +239,7 @@ _BY_FAMILY = {
     "clob": CLOB,
     "rowid": ROWID,
     "bool": BOOLEAN,
-    "cursor": SqlType(OraType.CURSOR),
+    "cursor": CURSOR,
     "raw": RAW,
     "text": TEXT,
 }

@@ -11,6 +11,7 @@ from oracle_embedded.api import (
     OraType,
     OutBind,
     Outcome,
+    ResultRows,
     StatementKind,
     Value,
 )
@@ -18,7 +19,7 @@ from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes import numbers
-from oracle_embedded.engine.datatypes.types import NUMBER, SqlType, bind_type
+from oracle_embedded.engine.datatypes.types import CURSOR, NUMBER, SqlType, bind_type
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.compile import block_compilation
 from oracle_embedded.engine.plsql.packages import call_procedure
@@ -187,6 +188,8 @@ class BlockRunner:
                     raise _Leave("CONTINUE" if node.again else "EXIT")
             case nodes.Sql():
                 self._sql(node)
+            case nodes.OpenFor():
+                self._open_for(node)
             case nodes.ExecuteImmediate():
                 self._execute_immediate(node)
             case nodes.CallProcedure():
@@ -257,8 +260,22 @@ class BlockRunner:
 
     def _store(self, position: int, node: ast.Expr) -> None:
         kind = self.state.types[position]
+        if kind is CURSOR:
+            self.state.values[position] = self.state.values[self._cursor(node)]
+            return
         value, _ = evaluate(self.state, node, kind.family)
         put(self.state, position, value)
+
+    def _cursor(self, node: ast.Expr) -> int:
+        """The variable or bind that an expression names, if it is a cursor's."""
+        position = None
+        if isinstance(node, ast.Bind):
+            position = node.index
+        elif isinstance(node, ast.Column) and len(node.name) == 1:
+            position = self.state.names.get(node.name[0])
+        if position is None or self.state.types[position] is not CURSOR:
+            raise self.state.error(node.pos, 382, "expression is of wrong type")
+        return position
 
     def _test(self, node: ast.Expr) -> bool:
         value, _ = evaluate(self.state, node, "bool")
@@ -331,20 +348,38 @@ class BlockRunner:
         result: Value = converted
         return result
 
-    def _execute_immediate(self, node: nodes.ExecuteImmediate) -> None:
-        text, _ = evaluate(self.state, node.text, "text")
-        if text is None:
+    def _open_for(self, node: nodes.OpenFor) -> None:
+        session = self.state.session
+        position = self._target(node.cursor, node.pos)
+        if self.state.types[position] is not CURSOR:
+            raise self.state.error(node.pos, 382, "expression is of wrong type")
+        if isinstance(node.query, ast.Query):
+            plan = with_outputs(compile_select(block_compilation(self.state), node.query))
+            rows: ResultRows = open_query(session, plan, self.state.values, metas(plan.columns))
+        else:
+            outcome = self._run_text(node.query, node.using)
+            if outcome.rows is None:
+                raise OracleError(6539, "target of OPEN must be a query")
+            rows = outcome.rows
+        self.state.values[position] = session.keep_cursor(rows)
+
+    def _run_text(self, text: ast.Expr, using: Sequence[ast.Expr]) -> Outcome:
+        """Run a statement that an expression gives, with values of others as its binds."""
+        sql, _ = evaluate(self.state, text, "text")
+        if sql is None:
             raise OracleError(6535, "statement string in EXECUTE IMMEDIATE is NULL or 0 length")
-        values, metas = [], []
-        for expr in node.using:
+        values, bind_metas = [], []
+        for expr in using:
             value, kind = evaluate(self.state, expr)
             values.append(value)
             meta = kind.meta("")
-            metas.append(BindMeta(meta.type, max(meta.size, 1), meta.charset_form))
-        statement = self.state.session.parse(text.decode())
-        outcome = self.state.session.execute(
-            statement, [values] if values else (), bind_metas=metas
-        )
+            bind_metas.append(BindMeta(meta.type, max(meta.size, 1), meta.charset_form))
+        session = self.state.session
+        statement = session.parse(sql.decode())
+        return session.execute(statement, [values] if values else (), bind_metas=bind_metas)
+
+    def _execute_immediate(self, node: nodes.ExecuteImmediate) -> None:
+        outcome = self._run_text(node.text, node.using)
         self.state.row_count = outcome.row_count
         if outcome.rows is None:
             return
@@ -376,6 +411,8 @@ def _collect_targets(body: Sequence[nodes.Node], found: set[int]) -> None:
         match node:
             case nodes.Assign():
                 targets = (node.target,)
+            case nodes.OpenFor():
+                targets = (node.cursor,)
             case nodes.Sql():
                 targets = node.into
                 returning = getattr(node.node, "returning", None)

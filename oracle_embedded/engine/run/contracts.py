@@ -183,5 +183,8 @@ class SessionState(EngineSession, Protocol):
     ) -> list[Sequence[Value]]:
         """Rows with handles in place of LOB contents; ``places`` say, per row and position, where they are kept."""
 
+    def keep_cursor(self, rows: ResultRows) -> bytes:
+        """A handle for an open query, which the client may take."""
+
     def keep_lob(self, kind: OraType, content: bytes, place: LobPlace | None) -> bytes:
         """A handle for a LOB's content. One whose place is told may be written while its row is locked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.datatypes.types import CURSOR, SqlType
 from oracle_embedded.engine.sql import ast, plsql_nodes
 from oracle_embedded.engine.sql.changes import CHANGES
 from oracle_embedded.engine.sql.expressions import read_condition, read_expression
@@ -30,7 +30,6 @@ _SQL_WORDS = (
 )
 _NOT_HERE = frozenset(
     [
-        "OPEN",
         "FETCH",
         "CLOSE",
         "CURSOR",
@@ -162,6 +161,8 @@ class _BlockReader:
         return plsql_nodes.Variable(name, kind, value, constant)
 
     def _variable_type(self) -> SqlType:
+        if self.stream.take_word("SYS_REFCURSOR"):
+            return CURSOR
         at = self.stream.at
         while self.stream.tokens[at + 1].text == ".":
             at += 2
@@ -241,6 +242,8 @@ class _BlockReader:
                 self.stream.next()
                 self._semicolon()
                 return plsql_nodes.Raise(pos=start)
+            case "OPEN":
+                return self._open_for(start)
             case "EXECUTE":
                 return self._execute_immediate(start)
         if self.stream.ahead().text == ":=":
@@ -298,10 +301,29 @@ class _BlockReader:
         self._semicolon()
         return body
 
+    def _open_for(self, start: int) -> Node:
+        self.stream.next()
+        is_bind = self.stream.token.kind == "bind"
+        cursor = self.stream.bind() if is_bind else self.stream.identifier()
+        if not self.stream.take_word("FOR"):
+            raise self._unsupported()
+        if self.stream.is_word("SELECT") or self.stream.is_word("WITH"):
+            node = plsql_nodes.OpenFor(cursor, self.stream.query(), (), pos=start)
+        else:
+            text = read_expression(self.stream)
+            node = plsql_nodes.OpenFor(cursor, text, self._using(), pos=start)
+        self._semicolon()
+        return node
+
     def _execute_immediate(self, start: int) -> Node:
         self._need("EXECUTE", "IMMEDIATE")
         text = read_expression(self.stream)
         into = self.stream.targets() if self.stream.take_word("INTO") else ()
+        using = self._using()
+        self._semicolon()
+        return plsql_nodes.ExecuteImmediate(text, into, using, pos=start)
+
+    def _using(self) -> tuple[ast.Expr, ...]:
         using: list[ast.Expr] = []
         if self.stream.take_word("USING"):
             while True:
@@ -311,8 +333,7 @@ class _BlockReader:
                 using.append(read_expression(self.stream))
                 if not self.stream.take_op(","):
                     break
-        self._semicolon()
-        return plsql_nodes.ExecuteImmediate(text, into, tuple(using), pos=start)
+        return tuple(using)
 
     def _call_statement(self) -> Node:
         start = self.stream.token.start

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from oracle_embedded.engine.datatypes.types import SqlType
-from oracle_embedded.engine.sql.ast import Bind, Expr, Name
+from oracle_embedded.engine.sql.ast import Bind, Expr, Name, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,15 @@ class Sql(Node):
     node: object
     kind: str
     into: tuple[str | Bind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFor(Node):
+    """``OPEN cursor FOR query``, or a query's text with USING."""
+
+    cursor: str | Bind
+    query: Query | Expr
+    using: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)

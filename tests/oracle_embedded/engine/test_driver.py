@@ -131,3 +131,45 @@ def test_sqlalchemy_reflects_and_queries(engine: Any) -> None:
             .offset(1)
         )
         assert connection.execute(query).fetchall() == [("n4", 4), ("n3", 4)]
+
+
+def test_the_driver_fetches_from_cursors_that_a_block_opens(
+    database: OpenDatabase, server: EmbeddedServer
+) -> None:
+    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
+    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("create table t (id number(9) primary key, v varchar2(10), l clob)")
+        cursor.executemany(
+            "insert into t values (:1, :2, :3)", [[n, f"v{n}", f"lob {n}"] for n in range(250)]
+        )
+        found = cursor.var(oracledb.DB_TYPE_CURSOR)
+        for block, values in [
+            ("begin open :c for select id, v from t where id < :n order by id; end;", [200]),
+            (
+                "declare x sys_refcursor; begin open x for 'select id, v from t where id < :1 order by 1'"
+                " using :n; :c := x; end;",
+                [200],
+            ),
+        ]:
+            binds = [found, *values] if block.startswith("begin") else [*values, found]
+            cursor.execute(block, binds)
+            rows = found.getvalue().fetchall()
+            assert rows == [(n, f"v{n}") for n in range(200)]
+        cursor.execute("begin open :c for select l from t where id = 7; end;", [found])
+        [[lob]] = found.getvalue().fetchall()
+        assert lob.read() == "lob 7"
+
+
+def test_a_cursor_is_opened_for_queries_only(
+    database: OpenDatabase, server: EmbeddedServer
+) -> None:
+    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
+    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
+        cursor = connection.cursor()
+        with pytest.raises(oracledb.DatabaseError, match="ORA-06539"):
+            cursor.execute("declare x sys_refcursor; begin open x for 'commit'; end;")
+        with pytest.raises(oracledb.DatabaseError, match="PLS-00382"):
+            cursor.execute("declare x number; begin open x for select 1 from dual; end;")
+        with pytest.raises(oracledb.DatabaseError, match="PLS-00382"):
+            cursor.execute("declare x sys_refcursor; begin x := 5; end;")

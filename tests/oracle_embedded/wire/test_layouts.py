@@ -13,7 +13,7 @@ from oracle_embedded.wire import connect
 from oracle_embedded.wire.binds import WireBind, read_metadata
 from oracle_embedded.wire.connect import Agreement
 from oracle_embedded.wire.lobs import LobStore, read_lob_request, split_locators
-from oracle_embedded.wire.login import Login, read_auth
+from oracle_embedded.wire.login import AuthRequest, Login, read_auth
 from oracle_embedded.wire.packets import Link, PacketType
 from oracle_embedded.wire.piggybacks import PiggybackActions, read_piggyback
 from oracle_embedded.wire.replies import CallEnd, end_message
@@ -104,11 +104,11 @@ def test_a_client_that_never_logs_in_is_disconnected() -> None:
 
 
 def test_a_user_name_may_come_without_a_length() -> None:
-    text = "01 0104 0101 01 0101 01 01 {} 010d0d415554485f5445524d494e414c 010101 58 00"
+    text = "02 01 0104 0101 01 0101 01 01 {} 010d0d415554485f5445524d494e414c 010101 58 00"
     jdbc = read_auth(_reader(text.format("44454d4f")), lengths_converted=False)
     thin = read_auth(_reader(text.format("0444454d4f")), lengths_converted=True)
     assert jdbc == thin
-    assert (jdbc.user, jdbc.parameters) == ("DEMO", {"AUTH_TERMINAL": "X"})
+    assert jdbc == AuthRequest(2, "DEMO", 1, {"AUTH_TERMINAL": "X"})
 
 
 def test_iterations_are_as_many_as_jdbc_does_at_least() -> None:

@@ -1,0 +1,38 @@
+"""An unmodified JDBC driver of Oracle against the embedded Oracle, in both lines that are maintained."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_core.errors import PreflightError
+from oracle_embedded.database import open_database
+from oracle_embedded.server import EmbeddedServer
+from tests.peers.jdbc import DRIVERS, driver_jar, has_java_compiler, run_client
+
+pytestmark = pytest.mark.slow
+
+CHECKS = {
+    "log in", "wrong password", "ddl", "insert", "query", "query again with other values", "batch", "batch with an error",
+    "roll back", "savepoints", "autocommit", "errors", "times", "long text", "fetch size", "scroll",
+    "lobs with all prefetch sizes", "lob writes", "out binds", "ref cursor", "returning", "generated rowid",
+    "columns of a query", "database metadata", "client info", "query timeout",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_programs_work_through_jdbc(driver: str) -> None:
+    if not has_java_compiler():
+        pytest.skip("there is no JDK (java and javac) on the path")
+    try:
+        jar = driver_jar(driver)
+    except PreflightError as error:
+        pytest.skip(f"the driver cannot be fetched: {error}")
+    database = open_database()
+    try:
+        with EmbeddedServer(database.engine, faults=database.faults) as server:
+            address = f"127.0.0.1:{server.port}/ORCLPDB1"
+            results = run_client(jar, address, database.password("DEMO"))
+    finally:
+        database.close()
+    assert {name: result for name, result in results.items() if result != "ok"} == {}
+    assert set(results) == CHECKS
