@@ -10,6 +10,7 @@ import pytest
 
 from oracle_embedded.api import OracleError
 from tests.oracle_embedded.engine.conftest import Client, Connect
+from tests.oracle_embedded.engine.test_transactions import wait_until, waits
 
 DEFERRED = "deferrable initially deferred"
 IMMEDIATE = "deferrable initially immediate"
@@ -159,8 +160,8 @@ def test_a_key_that_another_session_holds_is_waited_for(table: Client, connect: 
         target=lambda: done.append(table("insert into t values (1, 'new')")), daemon=True
     )
     waiter.start()
-    while not any(one.waits_for for one in table.session.database.transactions.open.values()):
-        assert not done
+    wait_until(lambda: waits(table))
+    assert not done
     other("commit")
     waiter.join(10)
     table("commit")
