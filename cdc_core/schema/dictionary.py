@@ -209,6 +209,7 @@ def schema_from_rows(
         masked=masks_of(config, captured),
         key_is_deferred=config.identity != "rowid"
         and not any(one and set(one) <= set(key) for one in checked),
+        key_is_configured=bool(config.key),
     )
 
 

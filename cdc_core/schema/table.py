@@ -79,7 +79,8 @@ class TableSchema:
     character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
 
     ``key_is_deferred``: rows may share the key inside a transaction, since Oracle checks it at the end (a DEFERRABLE constraint) or not
-    at all (a configured key that no unique index holds).
+    at all (a configured key that no unique index holds). ``key_is_configured``: the configuration names the key, not the table; no part of
+    its definition.
 
     ``dropped`` names the columns that were dropped since the table's Delta tables were begun. These keep them, so that no new column
     can have such a name. ``renamed`` are the old and new names of columns that were renamed since, in that order; the old ones stay
@@ -104,6 +105,7 @@ class TableSchema:
     dropped: tuple[str, ...] = field(default=(), compare=False)
     renamed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     key_is_deferred: bool = False
+    key_is_configured: bool = field(default=False, compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -220,4 +222,5 @@ class TableSchema:
             dropped=tuple(data.get("dropped", ())),
             renamed=tuple((old, new) for old, new in data.get("renamed", ())),
             key_is_deferred=data.get("key_is_deferred", False),
+            key_is_configured=data.get("key_is_configured", False),
         )

@@ -256,15 +256,13 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     The version holds from the next window on; what is read or applied before that is seen without the columns all the same
     (:meth:`Context.visible`).
     """
-    configured = (ROW_ID,) if config.identity == "rowid" else config.key
-    if (configured or latest.is_by_row_id) and configured != latest.key:
-        _stop_for_fresh(
-            ctx,
-            config,
-            latest,
-            f"the configured key is ({', '.join(configured) or 'its own'}), and the Delta tables have ({', '.join(latest.key)})",
-        )
+    if refusal := _key_refusal(ctx, config, latest):
+        _stop_for_fresh(ctx, config, latest, refusal)
         return
+    if bool(config.key) != latest.key_is_configured:
+        scn = _scn_of_next_version(ctx, latest)
+        latest = replace(latest, key_is_configured=bool(config.key), scn_from=scn)
+        ctx.store.save_schema_version(SchemaVersion(ctx.source, latest))
     if set(config.columns_exclude) & set(latest.key):
         _stop_for_fresh(ctx, config, latest, "columns_exclude names columns of the key")
         return
@@ -299,6 +297,23 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
         way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
     )
     _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
+
+
+def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str | None:
+    """Why the Delta tables are not those of the key that the configuration names now. Oracle is asked where it has stopped to name one."""
+    if config.identity == "rowid":
+        key: tuple[str, ...] = (ROW_ID,)
+    elif config.key or not (latest.key_is_configured or latest.is_by_row_id):
+        key = config.key or latest.key
+    else:
+        try:
+            with ctx.database.session() as session:
+                key = read_table_schema(session, config).key
+        except (ConfigError, PreflightError) as error:
+            return f"the configuration names no key of the table any more, and {error.message}"
+    if key == latest.key:
+        return None
+    return f"the key is ({', '.join(key)}) now, and the Delta tables have ({', '.join(latest.key)})"
 
 
 def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> None:

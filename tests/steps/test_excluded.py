@@ -238,6 +238,59 @@ def test_another_key_asks_for_new_delta_tables(oracle: Oracle, source: Source) -
     assert source.record("T").state == "failed"
 
 
+@pytest.fixture
+def keyed(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    """K, captured by the configured key CODE, which a unique index holds beside its primary key ID; and U."""
+    oracle.run(
+        "CREATE TABLE K (ID NUMBER(9) CONSTRAINT K_PK PRIMARY KEY, CODE VARCHAR2(9) NOT NULL CONSTRAINT K_CODE UNIQUE)",
+        "INSERT INTO K VALUES (1, 'one')",
+    )
+    with source_of(oracle, tmp_path) as opened:
+        opened.configure({"name": "K", "key": ["CODE"]}, "U")
+        opened.run()
+        yield opened
+
+
+def test_a_key_that_is_not_configured_any_more_is_noticed_at_the_next_run(
+    oracle: Oracle, keyed: Source
+) -> None:
+    """Without a DDL and without a snapshot: the table has another key of its own."""
+    keyed.configure("K", "U")
+    oracle.run("INSERT INTO K VALUES (2, 'two')")
+    keyed.run()
+    record = keyed.record("K")
+    assert (record.state, record.asked_by) == ("failed", "configuration")
+    assert "the key is (ID) now, and the Delta tables have (CODE)" in (record.reason or "")
+    assert "--fresh" in (record.way_out or "")
+    keyed.check_current("U")
+    keyed.pipeline.resnapshot_tables([table_id("K")], fresh=True)
+    keyed.run()
+    assert keyed.record("K").state == "ready"
+    keyed.check_current("K", "U")
+
+
+def test_a_configured_key_that_is_the_tables_own_may_go(oracle: Oracle, keyed: Source) -> None:
+    """Once the table names it, its definition alone is followed; a key that comes back is noticed, too."""
+    oracle.run("ALTER TABLE K DROP CONSTRAINT K_PK")
+    keyed.run()
+    keyed.configure("K", "U")
+    oracle.run("INSERT INTO K VALUES (2, 'two')")
+    for _ in range(2):
+        keyed.run()
+        assert keyed.record("K").state == "ready"
+    keyed.check_current("K", "U")
+    keyed.configure({"name": "K", "key": ["CODE"]}, "U")
+    keyed.run()
+    keyed.check_current("K", "U")
+    oracle.run("ALTER TABLE K DROP CONSTRAINT K_CODE")
+    keyed.run()
+    assert keyed.record("K").state == "ready"
+    keyed.configure("K", "U")
+    keyed.run()
+    assert keyed.record("K").state == "failed"
+    assert "no primary key" in (keyed.record("K").reason or "")
+
+
 def test_a_column_held_otherwise_needs_fresh_delta_tables(oracle: Oracle, tmp_path: Path) -> None:
     """A configuration that asks for another type stops the table until it is read into new ones."""
     oracle.run("CREATE TABLE V (ID NUMBER(9) PRIMARY KEY, N NUMBER)", "INSERT INTO V VALUES (1, 2)")
