@@ -166,7 +166,7 @@ def schema_from_rows(
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
         character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``.
-        is_index_organized: Its rows have no ROWIDs of a place.
+        is_index_organized: Its rows have no ROWIDs of a place. Asked for where that matters: with LOBs, or where ROWIDs identify rows.
         primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that is unique is checked at once.)
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
@@ -180,6 +180,8 @@ def schema_from_rows(
             config, "columns_mask", list(config.columns_mask), [row[0] for row in columns]
         )
     captured = tuple(column for column in usable if column.name not in config.columns_exclude)
+    if is_index_organized:
+        _refuse_unplaced_lobs(config, columns)
     key: tuple[str, ...] = (ROW_ID,)
     if config.identity == "rowid":
         _refuse_row_ids(config, columns, is_index_organized=is_index_organized)
@@ -229,7 +231,10 @@ def _read(
     indexes = rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME")
     objects = rows(_OBJECTS, "OWNER", "OBJECT_NAME")
     character_sets = dict(session.fetch_all(_CHARACTER_SETS))
-    index_organized = _index_organized(session, configs)
+    index_organized = _index_organized(
+        session,
+        [one for one in configs if one.identity == "rowid" or _lobs(columns[one.table])],
+    )
     return [
         schema_from_rows(
             config,
@@ -247,10 +252,10 @@ def _read(
 
 
 def _index_organized(session: Queries, configs: Sequence[TableConfig]) -> set[TableId]:
-    """Those whose rows the ROWID is to identify, and that are index-organized, which a table is for ever."""
-    tables = [config.table for config in configs if config.identity == "rowid"]
-    if not tables:
+    """Those that are index-organized, which a table is for ever."""
+    if not configs:
         return set()
+    tables = [config.table for config in configs]
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     rows = session.fetch_all(_INDEX_ORGANIZED.format(tables=condition), binds)
     return {TableId(owner, name) for owner, name in rows}
@@ -341,12 +346,7 @@ def _refuse_row_ids(
             hint="Leave identity out: the table has a primary key.",
             table=config.table,
         )
-    lobs = [
-        name
-        for name, data_type, length, *_ in columns
-        if data_type in LOB_TYPES or length > IN_ROW_BYTES_MAX.get(data_type, length)
-    ]
-    if lobs:
+    if lobs := _lobs(columns):
         raise ConfigError(
             "identity: rowid is not for a table with LOBs (or VARCHAR2 over 4000 bytes), since LogMiner does not show the ROWIDs of its "
             "inserted rows",
@@ -354,6 +354,28 @@ def _refuse_row_ids(
             table=config.table,
             columns=", ".join(lobs),
         )
+
+
+def _refuse_unplaced_lobs(config: TableConfig, columns: Sequence[tuple[Any, ...]]) -> None:
+    """A statement that writes LOBs has several redo rows and one undo row, and in an index-organized table none of them has an address:
+    nothing shows what a partial rollback takes back, whether the LOB is captured or not."""
+    if lobs := _lobs(columns):
+        raise PreflightError(
+            "an index-organized table with LOBs (or VARCHAR2 over 4000 bytes) is not captured, since its rows have no addresses by which "
+            "LogMiner shows what a partial rollback takes back",
+            hint="Leave the table out of `tables`, or make it a heap table (DBMS_REDEFINITION).",
+            table=config.table,
+            columns=", ".join(lobs),
+        )
+
+
+def _lobs(columns: Sequence[tuple[Any, ...]]) -> list[str]:
+    """The columns that Oracle stores as LOBs, or may store so."""
+    return [
+        name
+        for name, data_type, length, *_ in columns
+        if data_type in LOB_TYPES or length > IN_ROW_BYTES_MAX.get(data_type, length)
+    ]
 
 
 def masks_of(config: TableConfig, captured: Sequence[Column]) -> tuple[tuple[str, str], ...]:

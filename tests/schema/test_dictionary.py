@@ -150,6 +150,15 @@ def test_an_index_organized_table_is_not_known_by_rowids() -> None:
         )
 
 
+@pytest.mark.parametrize("config", [EMP, TableConfig(name="hr.emp", columns_exclude=("X",))])
+def test_an_index_organized_table_with_lobs_is_refused(config: TableConfig) -> None:
+    columns = [row("A"), ("X", "CLOB", 4000, *row("X")[3:])]
+    with pytest.raises(PreflightError, match="no addresses"):
+        schema_from_rows(
+            config, columns, ("A",), (), object_id=7, scn=Scn(5), is_index_organized=True
+        )
+
+
 @pytest.mark.parametrize(
     "given", [{"name": "hr.emp", "key": ("A",)}, {"name": "hr.*"}], ids=["key", "pattern"]
 )

@@ -132,3 +132,22 @@ def test_index_organized_tables_are_captured(oracle: Oracle, tmp_path: Path) -> 
         source.windows()
         assert source.record("IOT").state == "failed"
         assert source.lake.image(table_id("IOT")) == [(3, "bx"), (4, "cx"), (9, "last")]
+
+
+def test_an_index_organized_table_that_gets_a_lob_stops_alone(
+    oracle: Oracle, source: Source
+) -> None:
+    """One that has a LOB from the beginning does not join."""
+    oracle.run("CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, C CLOB) ORGANIZATION INDEX")
+    oracle.run("INSERT INTO L VALUES (1, 'text')")
+    source.configure("ONE", "TWO", "IOT", "L")
+    source.run()
+    assert (source.record("L").state, source.record("IOT").state) == ("failed", "ready")
+    oracle.run("INSERT INTO IOT VALUES (2, 'before')", "ALTER TABLE IOT ADD (C CLOB)")
+    oracle.run("INSERT INTO IOT VALUES (3, 'after', 'text')", "INSERT INTO TWO VALUES (1, 'x')")
+    source.windows()
+    stopped = source.record("IOT")
+    assert (stopped.state, stopped.trouble) == ("failed", "unsupported_ddl")
+    assert "index-organized table with LOBs" in (stopped.reason or "")
+    assert source.lake.image(table_id("IOT")) == [(1, "first"), (2, "before")]
+    source.check_current("ONE", "TWO")
