@@ -82,7 +82,7 @@ class Database:
         self.dictionary = Dictionary((tables.VIEWS, objects.VIEWS, system.VIEWS))
         self.shapes: dict[tuple[int, int], Shape] = {}
         self.check_plans: dict[tuple[int, int], RowPlan] = {}
-        self.constants: dict[tuple[str, str], int] = {}
+        self.constants: dict[tuple[str, str], int] = {("DBMS_METADATA", "SESSION_TRANSFORM"): -1}
         self.virtual_tables: dict[str, VirtualTable] = {}
         self.procedures: dict[tuple[str, str], Procedure] = {
             (procedure.package, procedure.name): procedure for procedure in BUILT_IN

@@ -18,6 +18,7 @@ from oracle_embedded.api import (
     Value,
 )
 from oracle_embedded.engine.datatypes import temporal
+from oracle_embedded.engine.dictionary.table_ddl import create_table
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
 from oracle_embedded.engine.run.contracts import DatabaseState, LobPlace
@@ -27,7 +28,7 @@ from oracle_embedded.engine.run.userenv import user_environment
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.statements import run_statement
 from oracle_embedded.engine.storage import rowids
-from oracle_embedded.engine.storage.catalog import UserDef
+from oracle_embedded.engine.storage.catalog import TableDef, UserDef
 from oracle_embedded.engine.storage.store import Connection
 from oracle_embedded.engine.storage.transactions import Transaction
 
@@ -271,9 +272,18 @@ class Session:
         context.current_value = lambda identifier: database.sequences.current_value(
             identifier, self.current_values
         )
+        context.table_ddl = self.table_ddl
         context.scn_time = database.scn_time
         context.time_scn = database.store.clock.at_time
         context.current_scn = database.current_scn
+
+    def table_ddl(self, name: str, owner: str | None) -> str:
+        """CREATE TABLE of a table, as DBMS_METADATA gives it."""
+        owner = owner or self.schema
+        table = self.database.find(self, owner, name)
+        if not isinstance(table, TableDef):
+            raise OracleError(31603, f'object "{name}" of type TABLE not found in schema "{owner}"')
+        return create_table(table)
 
     # --- cancel ------------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ class CallContext:
     userenv: Callable[[str], str | None] = lambda _name: None
     next_value: Callable[[int], int] = lambda _identifier: 0
     current_value: Callable[[int], int] = lambda _identifier: 0
+    table_ddl: Callable[[str, str | None], str] = lambda _name, _owner: ""
     scn_time: Callable[[int], float | None] = lambda _scn: None
     time_scn: Callable[[float], int | None] = lambda _moment: None
     current_scn: Callable[[], int] = lambda: 0

@@ -15,6 +15,15 @@ from oracle_embedded.engine.storage import rowids
 from oracle_embedded.engine.storage.catalog import SCN_MAX
 
 _HASH_MAX = 4294967295
+_CHARSETS = {
+    "US7ASCII": 1,
+    "WE8ISO8859P1": 31,
+    "WE8MSWIN1252": 178,
+    "UTF8": 871,
+    "AL32UTF8": 873,
+    "AL16UTF16": 2000,
+}
+"""Character sets by name, with their numbers (Oracle Database Globalization Support Guide 19c, appendix A)."""
 _DUMP_BASES = {8: "o", 10: "d", 16: "x"}
 
 
@@ -96,6 +105,21 @@ def _sys_context(context: CallContext, namespace: str, name: str, *_: bytes) -> 
     return context.userenv(name.upper())
 
 
+def _get_ddl(context: CallContext, kind: str, name: str, owner: str | None = None) -> str:
+    if kind != "TABLE":
+        raise OracleError(3001, "unimplemented feature")
+    return context.table_ddl(name, owner)
+
+
+def _charset_id(name: str) -> bytes | None:
+    found = _CHARSETS.get(name.upper())
+    return None if found is None else numbers.encode(found)
+
+
+def _charset_name(number: bytes) -> str | None:
+    return next((name for name, found in _CHARSETS.items() if found == whole(number)), None)
+
+
 def _rowscn(context: CallContext, scn: int) -> bytes:
     return numbers.encode(scn if scn < SCN_MAX else context.current_scn())
 
@@ -127,6 +151,8 @@ _FIRST_ENTRIES: Entries = (
     ("o_rowid_slot", lambda value: numbers.encode(_rid(value) & 0xFFFF), 1),
     ("o_vsize", lambda value: numbers.encode(len(_bytes(value))), 1),
     ("o_bitand", _bitand, 2),
+    ("o_charset_id", _charset_id, 1),
+    ("o_charset_name", _charset_name, 1),
     ("o_fit_float", numbers.fit_float, 2),
 )
 for _name, _run, _arguments in _FIRST_ENTRIES:
@@ -139,6 +165,8 @@ _SECOND_ENTRIES: Entries = (
     ("o_uid", lambda context: numbers.encode(int(context.userenv("SESSION_USERID") or 0)), 0),
     ("o_current_scn", lambda context: numbers.encode(context.current_scn()), 0),
     ("o_rowscn", _rowscn, 1),
+    ("o_get_ddl", _get_ddl, 2),
+    ("o_get_ddl", _get_ddl, 3),
 )
 for _name, _run, _arguments in _SECOND_ENTRIES:
     register(_name, _run, _arguments, with_context=True)

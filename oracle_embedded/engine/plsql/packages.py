@@ -26,6 +26,7 @@ _PUBLIC = frozenset(
         "DBMS_LOCK",
         "DBMS_STATS",
         "DBMS_FLASHBACK",
+        "DBMS_METADATA",
         "DBMS_UTILITY",
     }
 )
@@ -68,6 +69,12 @@ BUILT_IN = (
     Procedure("DBMS_APPLICATION_INFO", "SET_MODULE", (_text("MODULE_NAME"), _text("ACTION_NAME")), _set_module),
     Procedure("DBMS_APPLICATION_INFO", "SET_ACTION", (_text("ACTION_NAME"),), _attribute("ACTION", "ACTION_NAME")),
     Procedure("DBMS_APPLICATION_INFO", "SET_CLIENT_INFO", (_text("CLIENT_INFO"),), _attribute("CLIENT_INFO", "CLIENT_INFO")),
+    Procedure(
+        "DBMS_METADATA",
+        "SET_TRANSFORM_PARAM",
+        (Parameter("TRANSFORM_HANDLE", _NUMBER), _text("NAME"), Parameter("VALUE", _BOOLEAN, required=False), _text("OBJECT_TYPE", required=False)),
+        _nothing,
+    ),
     Procedure("DBMS_OUTPUT", "PUT_LINE", (_text("A", required=False),), _nothing),
     Procedure("DBMS_OUTPUT", "PUT", (_text("A", required=False),), _nothing),
     Procedure("DBMS_OUTPUT", "ENABLE", (Parameter("BUFFER_SIZE", _NUMBER, required=False),), _nothing),

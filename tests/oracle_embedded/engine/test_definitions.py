@@ -302,3 +302,47 @@ def test_a_bitmap_index_is_an_index(sql: Client) -> None:
     sql("create table t (a number(9), b number(9))")
     sql("create bitmap index t_b on t (b)")
     assert sql("select column_name from user_ind_columns where index_name = 'T_B'") == [("B",)]
+
+
+def test_dbms_metadata_writes_a_tables_ddl(sql: Client) -> None:
+    sql(
+        "create table t (id number(9) primary key, v varchar2(20 char) default 'x' not null, n number, s number(*,2), f float,"
+        " ts timestamp(3), d date, r raw(8), nc nvarchar2(5), c clob, constraint t_u unique (v, d))"
+    )
+    sql(
+        "begin dbms_metadata.set_transform_param(dbms_metadata.session_transform, 'STORAGE', false); end;"
+    )
+    handle = sql.one("select dbms_metadata.get_ddl('TABLE', 'T', 'DEMO') from dual")
+    text = sql.session.read_lob(handle)[1].decode()
+    assert " ".join(text.split()) == (
+        'CREATE TABLE "DEMO"."T" ( "ID" NUMBER(9,0) NOT NULL ENABLE, "V" VARCHAR2(20 CHAR) DEFAULT \'x\' NOT NULL ENABLE,'
+        ' "N" NUMBER, "S" NUMBER(*,2), "F" FLOAT(126), "TS" TIMESTAMP (3), "D" DATE, "R" RAW(8), "NC" NVARCHAR2(5), "C" CLOB,'
+        ' PRIMARY KEY ("ID") ENABLE, CONSTRAINT "T_U" UNIQUE ("V", "D") ENABLE )'
+    )
+    sql("drop table t")
+    sql(text)
+    with pytest.raises(OracleError, match="ORA-31603"):
+        sql.one("select dbms_metadata.get_ddl('TABLE', 'NOPE') from dual")
+
+
+def test_character_sets_have_numbers(sql: Client) -> None:
+    assert sql(
+        "select nls_charset_id('AL32UTF8'), nls_charset_name(2000), nls_charset_id('NOPE') from dual"
+    ) == [("873", "AL16UTF16", None)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select count(*) from all_all_tables where owner = 'DEMO' and table_name = 'T' and table_type is null",
+        "select count(*) from all_indexes where table_name = 'T' and distinct_keys is null",
+    ],
+)
+def test_views_that_jdbc_and_debezium_ask_are_there(sql: Client, query: str) -> None:
+    sql("create table t (id number(9) primary key)")
+    assert sql.one(query) == "1"
+
+
+@pytest.mark.parametrize("view", ["types", "procedures", "arguments"])
+def test_views_of_what_there_is_not_are_empty(sql: Client, view: str) -> None:
+    assert sql.one(f"select count(*) from all_{view}") == "0"
