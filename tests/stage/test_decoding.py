@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -107,6 +108,12 @@ def test_rows_that_would_need_a_guess_are_refused(
 
 
 OLD_ROW = """insert into "SHOP"."ORDERS"("COL 1","COL 2","COL 3","COL 4") values (HEXTORAW('c102'),HEXTORAW('7368'),NULL,NULL);"""
+
+
+def test_a_column_that_is_left_out_now_is_null_in_rows_that_landed_with_it(source: Any) -> None:
+    changes = ChangeDecoder(source.schema, 2000, excluded=("NAME",))(_rows())
+    (change,) = changes.to_pylist()
+    assert change["after"] == {"ID": 1, "NAME": None, "AMOUNT": Decimal("2.50"), "NOTE": None}
 
 
 def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any) -> None:
