@@ -56,9 +56,9 @@ prove: setup ## Load, kill, restart, replay under a new seed: nothing is lost or
 
 prove-long: setup ## The same with every kill, every rule broken on purpose, all long forms, the killed demo
 	@echo "make prove-long SEED=$(SEED) repeats this run"
-	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 300 --lives 6
-	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 300 --services
-	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 200 --lake delta
+	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 220 --lives 6
+	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 220 --services
+	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 100 --lake delta
 	@$(RUN)/python -m pytest -m "slow and not oracle" -s $(PYTEST_ARGS)
 	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
 

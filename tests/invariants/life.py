@@ -209,15 +209,18 @@ class Life:
     # -- the database --------------------------------------------------------------------------------------------------
 
     def _on_switch(self, _event: Event) -> None:
-        self.server.administer("ALTER SYSTEM SWITCH LOGFILE")
+        """Of every instance: one that is idle is made to switch too, as ARCHIVE_LAG_TARGET does."""
+        self.server.administer("ALTER SYSTEM ARCHIVE LOG CURRENT")
 
     def _on_delete_logs(self, _event: Event) -> bool:
         """Archived logs go that no window, open transaction or joining table can need."""
         limits = self._store("SELECT MIN(start_scn) FROM open_transactions")
         limits += self._store("SELECT MIN(mining_low) FROM windows WHERE state <> 'applied'")
         limits += self._store("SELECT MAX(scn_high) FROM windows")
+        known = self._store("SELECT positions FROM windows WHERE positions IS NOT NULL ORDER BY ordinal DESC")  # fmt: skip
+        limits += [(one["first_scn"],) for one in (json.loads(known[0][0]) if known else ())]
         with self._capture_session() as cursor:
-            cursor.execute("SELECT MIN(START_SCN) FROM V$TRANSACTION")
+            cursor.execute("SELECT MIN(START_SCN) FROM GV$TRANSACTION")
             limits += cursor.fetchall()
             limit = min([int(one[0]) for one in limits if one[0] is not None], default=0)
             cursor.execute(
@@ -462,16 +465,14 @@ class Life:
 
     def _on_damage_landing(self, _event: Event) -> bool:
         """A byte of a waiting window's redo changes: apply names the file and stops, and the documented way out reads it again."""
-        self.load.step()
-        self._do("capture", "capture")
         landing = self.folder / "landing"
-        if not landing.is_dir() or not self._store("SELECT 1 FROM tables WHERE state = 'ready'"):
+        if not landing.is_dir() or self._states.get("SHIFTED") != "ready":
             return False
-        for low, high in self._store("SELECT scn_low, scn_high FROM windows WHERE state = 'captured'"):  # fmt: skip
-            found = sorted(landing.glob(f"*/windows/*{low}*{high}*/redo*.parquet"))
-            if found:
-                break
-        else:
+        self.load.shift()  # it commits, and its table takes every window
+        self._do("capture", "capture")
+        waiting = self._store("SELECT MAX(scn_high) FROM windows WHERE state = 'captured'")
+        found = sorted(landing.glob(f"*/windows/*-*{waiting[0][0]}/redo*.parquet"))
+        if not found:
             return False
         content = bytearray(found[0].read_bytes())
         content[self.dice.randrange(len(content))] ^= 1 << self.dice.randrange(8)
