@@ -33,9 +33,18 @@ _LEAVES_PLACES = re.compile(
 """DDL after which each column that was there has the place that it had."""
 _NAMES_LOB = re.compile(
     r'[^"\']*\bBEGIN\s+select "([^"]+)" into '
+    r'|XML DOC BEGIN:\s+select "([^"]+)" from '
+    r'|update "[^"]+"\."[^"]+"(?: \w+)? set (?:\w+\.)?"([^"]+)" = XMLType\(:1\)'
     r"""|[^"']*\bStmt\s*:=\s*'update "[^"]+"\."[^"]+"(?: \w+)? set (?:\w+\.)?"([^"]+)" = :DATA"""
 )
-"""The locator of a row that writes a LOB, or the statement to which an extended string is bound."""
+"""The locator of a row that writes a LOB, what begins a document, or the statement to which an extended string is bound."""
+_NAMELESS = (
+    Operation.EXTENDED_WRITE,
+    Operation.EXTENDED_END,
+    Operation.XML_DOC_WRITE,
+    Operation.XML_DOC_END,
+)
+"""Rows that are data alone."""
 
 
 class ExcludedValues:
@@ -111,13 +120,14 @@ class ExcludedValues:
         """Which of the rows write a LOB that is left out. Nobody can tell of one whose LOB no row has named: the table's stream ends."""
         found = np.zeros(len(lobs), dtype=np.bool_)
         captured, untold = set(table.column_names), np.zeros(len(lobs), dtype=np.bool_)
-        columns = batch.rows.select(["xid", "sql_redo"]).filter(pa.array(lobs))
+        columns = batch.rows.select(["xid", "operation_code", "sql_redo"]).filter(pa.array(lobs))
         for at, row in zip(np.flatnonzero(lobs), columns.to_pylist(), strict=True):
             if not row["sql_redo"]:
                 continue  # a locator's row that says nothing
-            named = _NAMES_LOB.match(row["sql_redo"])
+            is_named = row["operation_code"] not in _NAMELESS
+            named = _NAMES_LOB.match(row["sql_redo"]) if is_named else None
             slot = row["xid"], table.table
-            column = (named[1] or named[2]) if named else self._written.get(slot)
+            column = named[named.lastindex or 0] if named else self._written.get(slot)
             if column is None:
                 untold[at] = True
             else:

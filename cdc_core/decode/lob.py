@@ -18,6 +18,14 @@ be bound, what is appended to a temporary LOB, and the end, which makes it whole
      buf_c := 'data'; DBMS_LOB.WriteAppend(TempLob, …);
      … END;
 
+A document of an XMLTYPE has such a frame too, in one of two forms: by its storage it is binary, or text that the rows are themselves::
+
+    XML DOC BEGIN:  select "COL" from "S"."T" where "ID" = '7'
+    XML_REDO := HEXTORAW('3c612f3e'):4
+
+    update "S"."T" a set a."COL" = XMLType(:1)  where a."ID" = '7';
+    <a/>
+
 Source: blocks were measured on 23ai, the older form and the frame of extended strings are Debezium's. What is appended is read as the
 literal that it is in PL/SQL, quotes doubled.
 """
@@ -25,11 +33,11 @@ literal that it is in PL/SQL, quotes doubled.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cdc_core.decode.literals import Literal, LiteralRefusedError, Value, value_of
-from cdc_core.decode.plain import STRING, Statement
+from cdc_core.decode.plain import STRING, XML_BIND, Statement
 from cdc_core.decode.plan import Kind, TablePlan
 from cdc_core.model.operations import Operation
 
@@ -47,18 +55,24 @@ STATEMENT = re.compile(r"[^\"']*\bStmt\s*:=\s*(?=')")
 _END_OF_STATEMENT = re.compile(r"\s*;\s*")
 _EXTENDED_BUFFER = re.compile(r"\s*buf_n?[bcr]\s*:=\s*")
 _APPEND = re.compile(r";\s*dbms_lob\.\w*append\([^']*\);\s*", re.IGNORECASE)
+XML_BEGIN = re.compile(r'XML DOC BEGIN:\s+select "([^"]+)" from ')
+_XML_REDO = re.compile(
+    r"\s*XML_REDO := (?:NULL|HEXTORAW\('((?:[0-9A-Fa-f]{2})*)'?\)(?::(\d+))?|'(.*)':(\d+))\s*;?\s*",
+    re.ASCII | re.DOTALL,
+)
 _HINT = "Look at this redo row in V$LOGMNR_CONTENTS; take a new snapshot of the table, and report the form of the statement."
 
 
 @dataclass(frozen=True, slots=True)
 class LobPlace:
     """Which LOB is written: its column, the values of its row's key, and the predicates that name them, as redo has them.
-    ``is_captured``: False for a column that is left out."""
+    ``is_captured``: False for a column that is left out; ``is_text``: what is written are the rows themselves."""
 
     column: str
     key: tuple[Value, ...]
     where: str
     is_captured: bool
+    is_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +112,17 @@ class LobEnd:
 
 LobCall: TypeAlias = LobWrite | LobTrim | LobErase | LobAppend | LobEnd
 
-BEGINS = frozenset({Operation.EXTENDED_BEGIN})
+BEGINS = frozenset({Operation.EXTENDED_BEGIN, Operation.XML_DOC_BEGIN})
 """Rows behind which a value is written as a whole, whatever was written before."""
+FOLLOWS = frozenset(
+    {
+        Operation.EXTENDED_WRITE,
+        Operation.EXTENDED_END,
+        Operation.XML_DOC_WRITE,
+        Operation.XML_DOC_END,
+    }
+)
+"""Rows of such a value, which name nothing: all of them may be data."""
 
 
 def read_lob_row(
@@ -125,7 +148,9 @@ def read_lob_row(
     cursor = _LobRow(sql, plan, key)
     if operation == Operation.EXTENDED_BEGIN:
         return cursor.extended_place(), None
-    place = cursor.place() or before
+    if operation == Operation.XML_DOC_BEGIN:
+        return cursor.xml_place(), None
+    place = before if operation in FOLLOWS else cursor.place() or before
     if place is None:
         raise cursor.refused("a row writes into a LOB that no row before it names", _HINT)
     if operation == Operation.SELECT_LOB_LOCATOR or not place.is_captured:
@@ -134,7 +159,9 @@ def read_lob_row(
     match operation:
         case Operation.EXTENDED_WRITE:
             call = LobAppend(cursor.data(place.column, _EXTENDED_BUFFER, _APPEND)[0])
-        case Operation.EXTENDED_END:
+        case Operation.XML_DOC_WRITE:
+            call = LobAppend(sql if place.is_text else cursor.document(place.column))
+        case Operation.EXTENDED_END | Operation.XML_DOC_END:
             call = LobEnd()
         case Operation.LOB_WRITE:
             call = cursor.write(place.column)
@@ -179,7 +206,37 @@ class _LobRow(Statement):
             raise self.refused(
                 "a row that writes a long text has a form that is not understood", _HINT
             )
-        return _LobRow(found[1].replace("''", "'"), self.plan, self.key).bound_place(" = :DATA")
+        return _LobRow(found[1].replace("''", "'"), self.plan, self.key).bound_place(":DATA")
+
+    def xml_place(self) -> LobPlace:
+        """The place of a document, from what begins it."""
+        if not (found := self.match(XML_BEGIN)):
+            return replace(self.bound_place(XML_BIND), is_text=True)
+        self.table()
+        place = self.located(found[1])
+        if self.sql[self.at :].strip(" \n;"):
+            raise self.refused(
+                "a row that begins a document has a form that is not understood", _HINT
+            )
+        return place
+
+    def document(self, column: str) -> str | bytes:
+        """A piece of a document. What is quoted has as many characters, or bytes, as the row says: doubled quotes are one or two by that."""
+        found = _XML_REDO.fullmatch(self.sql)
+        if not found:
+            raise self.refused(
+                "a row that writes a document has a form that is not understood", _HINT
+            )
+        digits, size, text, length = found.groups()
+        if text is not None:
+            for read in (text, text.replace("''", "'")):
+                if int(length) in (len(read), len(read.encode())):
+                    return read
+        if text is None and (size is None or int(size) in (len(digits) // 2, len(digits))):
+            return bytes.fromhex(digits or "")
+        raise self.refused(
+            "a row that writes a document has other data than it says", _HINT, column=column
+        )
 
     def bound_place(self, bind: str) -> LobPlace:
         """The place that an UPDATE with a bind names."""
@@ -189,7 +246,9 @@ class _LobRow(Statement):
         self.need(" set ")
         self.take(self.alias)
         column = self.name()
-        self.need(bind)
+        self.need(" = ")
+        if not self.take_bind(bind):
+            raise self.refused("a row that writes a long text or a document binds none", _HINT)
         place = self.located(column)
         self.take(";")
         if self.at != len(self.sql):

@@ -8,7 +8,7 @@ understand is refused. Grammar of a statement as LogMiner prints it::
     delete   = 'delete from ' table [' ' alias] [where] [';']
     where    = ' where ' predicate {' and ' predicate}
     predicate= name ' = ' value | name ' IS NULL' | 'ROWID = ' string      names may have the alias in front
-    value    = 'NULL' | 'LM_EMPTY_STRING' | 'Unsupported Type' | number | part {'||' part}     part = string | NAME '(' arguments ')'
+    value    = 'NULL' | 'XMLType(:1)' | 'LM_EMPTY_STRING' | 'Unsupported Type' | number | part {'||' part}     part = string | NAME '(' arguments ')'
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ _NAME = re.compile(r'"([^"]+)"')
 _TABLE = re.compile(r'"[^"]+"\."[^"]+"')
 _COMMA = re.compile(r", ?")
 _JOIN = re.compile(r" ?\|\| ?")
+XML_BIND = "XMLType(:1)"
 _WORDS = ("NULL", "LM_EMPTY_STRING", "Unsupported Type")
 _UNNAMED = re.compile(r"COL (\d{1,4})", re.ASCII)
 _UNQUOTED = re.compile(r"[^'()]+")
@@ -229,6 +230,9 @@ class Statement:
     def put(self, values: dict[str, Value], name: str, literal: Literal | None = None) -> None:
         """Read a value (unless given) and file it under the name; values of names to pass over are only passed."""
         column = self.columns.get(name)
+        is_document = column is None or column.is_xml
+        if literal is None and is_document and self.take_bind(XML_BIND):
+            return  # the document follows in rows of its own
         if column is None:
             if literal is None:
                 self.skip_value()
@@ -296,7 +300,7 @@ class Statement:
 
     def skip_value(self) -> None:
         """Pass over any value of the grammar, whatever its function's arguments are."""
-        if any(map(self.take, _WORDS)) or self.match(_BARE):
+        if self.take_bind(XML_BIND) or any(map(self.take, _WORDS)) or self.match(_BARE):
             return
         self.skip_part()
         while self.match(_JOIN):
@@ -324,6 +328,13 @@ class Statement:
             self.at += len(text)
             return True
         return False
+
+    def take_bind(self, bind: str) -> bool:
+        """Step over a bind if it stands here. LogMiner puts two blanks between one and WHERE."""
+        found = self.take(bind)
+        if found and self.sql.startswith("  where ", self.at):
+            self.at += 1
+        return found
 
     def need(self, text: str) -> None:
         if not self.take(text):

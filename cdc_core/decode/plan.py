@@ -52,7 +52,7 @@ class Kind(IntEnum):
 class ColumnPlan:
     """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type; ``charset`` is
     Oracle's name of the character set of its text, ``is_number`` says that its stored bytes are a NUMBER, ``is_extended`` that it is a text or RAW
-    that Oracle stores as a LOB."""
+    that Oracle stores as a LOB, ``is_xml`` that it holds documents."""
 
     name: str
     kind: Kind
@@ -62,6 +62,7 @@ class ColumnPlan:
     charset: str = ""
     is_number: bool = False
     is_extended: bool = False
+    is_xml: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def plan_column(column: Column, schema: TableSchema | None = None) -> ColumnPlan
         charset=_charset(column, schema) if schema else "",
         is_number=column.data_type in NUMBER_TYPES,
         is_extended=column.is_extended,
+        is_xml=column.data_type == "XMLTYPE",
     )
 
 

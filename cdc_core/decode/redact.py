@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.decode.literals import Literal, Value
-from cdc_core.decode.lob import SELECT, STATEMENT
+from cdc_core.decode.lob import FOLLOWS, SELECT, STATEMENT, XML_BEGIN
 from cdc_core.decode.masking import Masks
-from cdc_core.decode.plain import STRING, Statement
+from cdc_core.decode.plain import STRING, XML_BIND, Statement
 from cdc_core.decode.plan import Kind, TablePlan, is_dictionary_name, plan_table
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
@@ -81,10 +81,14 @@ def redact_lob_row(
     if it cannot be read. A row that names none is as it was."""
     plan = plan_table(schema)
     try:
+        if operation in FOLLOWS:
+            return sql
         if operation == Operation.EXTENDED_BEGIN:
             return _redacted_statement(sql, plan, excluded, masks)
         statement = _RedactingPlace(sql, plan, excluded, masks, later_columns=False)
-        if not statement.is_located() and operation == Operation.SELECT_LOB_LOCATOR:
+        if operation == Operation.XML_DOC_BEGIN:
+            statement.document()
+        elif not statement.is_located() and operation == Operation.SELECT_LOB_LOCATOR:
             return None
     except DecodeError:
         return None
@@ -101,7 +105,7 @@ def _redacted_statement(
         return None
     inner = literal[1].replace("''", "'")
     statement = _RedactingPlace(inner, plan, excluded, masks, later_columns=False)
-    statement.bound()
+    statement.bound(":DATA")
     doubled = statement.redacted().replace("'", "''")
     return f"{sql[: literal.start(1)]}{doubled}{sql[literal.end(1) :]}"
 
@@ -192,7 +196,15 @@ class _RedactingPlace(_Redacting):
         self.need(" for update;")
         return True
 
-    def bound(self) -> None:
+    def document(self) -> None:
+        """Read what begins a document."""
+        if not self.match(XML_BEGIN):
+            self.bound(XML_BIND)
+            return
+        self.table()
+        self.where()
+
+    def bound(self, bind: str) -> None:
         """Read an UPDATE with a bind."""
         self.need("update ")
         self.table()
@@ -200,5 +212,7 @@ class _RedactingPlace(_Redacting):
         self.need(" set ")
         self.take(self.alias)
         self.name()
-        self.need(" = :DATA")
+        self.need(" = ")
+        if not self.take_bind(bind):
+            raise self.refused("a row that writes a long text or a document binds none")
         self.where()

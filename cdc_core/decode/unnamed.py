@@ -59,7 +59,7 @@ def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
         return Bare(number_text(stored))
     match column.kind:
         case Kind.TEXT | Kind.CLOB:
-            return Quoted(_text(stored, column.charset))
+            return Quoted(stored_text(stored, column.charset))
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_TEXT:
             return _moment(stored, column.kind)
         case Kind.FLOAT64:
@@ -101,7 +101,12 @@ def number_text(stored: bytes) -> str:
     return f"{'' if positive else '-'}{whole}E{shift}"
 
 
-def _text(stored: bytes, charset: str) -> str:
+def stored_text(stored: bytes, charset: str) -> str:
+    """Text of bytes in one of Oracle's character sets.
+
+    Raises:
+        LiteralRefusedError: The bytes are none, or the character set is not known.
+    """
     try:
         if charset == "UTF8":  # CESU-8: surrogates one by one
             units = stored.decode("utf-8", "surrogatepass")
@@ -109,7 +114,7 @@ def _text(stored: bytes, charset: str) -> str:
         return stored.decode(CODECS[charset])
     except KeyError:
         raise LiteralRefusedError(
-            "text from before a DDL is in a character set that is not known here",
+            "text stands in bytes of a character set that is not known here",
             "Take a new snapshot of the table.",
         ) from None
     except UnicodeDecodeError:

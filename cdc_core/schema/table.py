@@ -52,8 +52,8 @@ class Column:
 
     @property
     def may_be_empty(self) -> bool:
-        """Has the column an empty value that is not NULL? An extended string has none."""
-        return self.is_lob and not self.is_extended
+        """Has the column an empty value that is not NULL? An extended string has none, nor has an XMLTYPE."""
+        return self.is_lob and not self.is_extended and self.data_type != "XMLTYPE"
 
     @property
     def sql(self) -> str:

@@ -22,6 +22,7 @@ TIMESTAMP WITH LOCAL         string                 the same form, in UTC: alway
 TIME ZONE
 INTERVAL YEAR TO MONTH       string                 '1-02', '-0-11'
 INTERVAL DAY TO SECOND       string                 '5 04:03:02.123456789', always nine digits; '-5 04:03:02.5…'
+XMLTYPE                      string                 the document as Oracle prints it
 RAW, BLOB                    binary                 an empty RAW is NULL as in Oracle, an empty BLOB is not
 ROWID                        string                 as ROWIDTOCHAR prints it
 ===========================  =====================  ==========================================================
@@ -57,7 +58,9 @@ from cdc_core.schema.table import Column, TableSchema
 DECIMAL_DIGITS_MAX = 38
 INT64_DIGITS_MAX = 18
 MICROSECOND_DIGITS = 6
-TEXT_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB", "ROWID"})
+TEXT_TYPES = frozenset(
+    {"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB", "XMLTYPE", "ROWID"}
+)
 MASKED_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2"})
 _TIMESTAMP = re.compile(r"TIMESTAMP\((\d)\)\Z")
 _TIMESTAMP_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9"
@@ -254,6 +257,8 @@ def select_expression(column: Column) -> str:
     name = quote(column.name)
     if column.data_type == "ROWID":
         return f"ROWIDTOCHAR({column.sql}) AS {name}"
+    if column.data_type == "XMLTYPE":
+        return f"XMLSERIALIZE(CONTENT {name} AS CLOB) AS {name}"
     if is_read_as_bytes(column):
         return f"SYS.UTL_RAW.CAST_FROM_NUMBER({name}) AS {name}"
     if is_timestamp_text(column):

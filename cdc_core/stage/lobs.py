@@ -8,7 +8,7 @@ carries nothing else; its position is the last one's. The statement's other rows
 
 * the LOB was made empty, or written as a whole, earlier in the transaction: what is written changes that value; or
 * what is written begins with the first character and has no gap, and a trim ends the LOB there; or
-* it is written as a whole, from a row that begins it to one that ends it, as extended strings are.
+* it is written as a whole, from a row that begins it to one that ends it, as extended strings and documents are.
 
 Anything else is a part of a value of which the redo has no other part: the row is marked, and whoever decodes refuses it. It is never
 taken for the whole.
@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.decode.literals import LiteralRefusedError
 from cdc_core.decode.lob import (
     BEGINS,
     LobAppend,
@@ -40,9 +41,10 @@ from cdc_core.decode.lob import (
 )
 from cdc_core.decode.plain import decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
+from cdc_core.decode.unnamed import stored_text
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import Operation
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import Column, TableSchema
 
 PIECES = (
     Operation.SELECT_LOB_LOCATOR,
@@ -53,8 +55,11 @@ PIECES = (
     Operation.EXTENDED_BEGIN,
     Operation.EXTENDED_WRITE,
     Operation.EXTENDED_END,
+    Operation.XML_DOC_BEGIN,
+    Operation.XML_DOC_WRITE,
+    Operation.XML_DOC_END,
 )
-"""Rows that write a part of a LOB, or of a text that is stored as one."""
+"""Rows that write a part of a LOB, or of a text or document that is stored as one."""
 
 INCOMPLETE = "lob-incomplete"
 NOT_UNDERSTOOD = "lob-not-understood"
@@ -249,10 +254,25 @@ class _Stage:
             self._made.append({**done.last, "problem": INCOMPLETE})
             return
         known.put(slot, value)
-        schema, _ = self._definition(done.last["scn"])
-        sql = f'update {schema.table.sql} set "{slot[1]}" = {lob_literal(value)} where {done.place.where};'
+        schema, plan = self._definition(done.last["scn"])
+        try:
+            literal = _literal(value, schema.column(slot[1]), plan)
+        except LiteralRefusedError:
+            self._made.append({**done.last, "problem": NOT_UNDERSTOOD})
+            return
+        sql = f'update {schema.table.sql} set "{slot[1]}" = {literal} where {done.place.where};'
         change = {"operation_code": int(Operation.UPDATE), "status": 0, "sql_redo": sql}
         self._made.append({**done.last, **change})
+
+
+def _literal(value: Data, column: Column, plan: TablePlan) -> str:
+    """The literal of a whole value. A document may be in bytes, and has no empty one but NULL."""
+    if column.data_type != "XMLTYPE":
+        return lob_literal(value)
+    if isinstance(value, bytes):
+        [charset] = [one.charset for one in plan.columns if one.name == column.name]
+        value = stored_text(value, charset)
+    return lob_literal(value) if value else "NULL"
 
 
 def written(base: Data | None, calls: Sequence[LobCall]) -> Data | None:
@@ -280,7 +300,10 @@ def _joined(calls: Sequence[LobCall]) -> Data | None:
     parts: list[Any] = [call.data for call in calls if isinstance(call, LobAppend)]
     if not parts or len(parts) != len(calls) - 1 or not isinstance(calls[-1], LobEnd):
         return None
-    joined: Data = type(parts[0])().join(parts)
+    full = [part for part in parts if part] or parts[:1]
+    if len({type(part) for part in full}) > 1:
+        return None
+    joined: Data = type(full[0])().join(full)
     return joined
 
 

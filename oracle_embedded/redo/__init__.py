@@ -14,6 +14,6 @@ Where it knowingly differs from Oracle:
 """
 
 from oracle_embedded.redo.provider import Redo, open_redo
-from oracle_embedded.redo.settings import DEFAULT_WARTS, LobRows, RedoSettings, Wart
+from oracle_embedded.redo.settings import DEFAULT_WARTS, LobRows, RedoSettings, Wart, XmlRows
 
-__all__ = ["DEFAULT_WARTS", "LobRows", "Redo", "RedoSettings", "Wart", "open_redo"]
+__all__ = ["DEFAULT_WARTS", "LobRows", "Redo", "RedoSettings", "Wart", "XmlRows", "open_redo"]

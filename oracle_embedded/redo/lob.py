@@ -2,7 +2,8 @@
 
 A small LOB lies in the row and appears as a literal; a larger one is written through a locator, in pieces. So is an extended string,
 a VARCHAR2 or NVARCHAR2 of more than 4,000 bytes or a RAW of more than 2,000, which Oracle stores as a LOB: it is put together in a
-temporary LOB and bound to an UPDATE.
+temporary LOB and bound to an UPDATE. A document of an XMLTYPE is always written so: the statement shows a bind in its place, and rows
+of their own the document.
 
 Source: logminer.md, sections 2.7, 3.7, 3.8 and 3.10, for rows of older releases; blocks as on 23ai, where they were measured; the
 in-line limit is from the SecureFiles and Large Objects guide. Of extended strings the frame is known from Debezium's parser; which call
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from oracle_embedded.api import OraType, StoredColumn
 from oracle_embedded.redo.literals import hextoraw, quoted, unistr
+from oracle_embedded.redo.settings import XmlRows
 
 OP_SELECT_LOB_LOCATOR = 9
 OP_LOB_WRITE = 10
@@ -23,6 +25,10 @@ OP_LOB_TRIM = 11
 OP_EXTENDED_BEGIN = 91
 OP_EXTENDED_WRITE = 92
 OP_EXTENDED_END = 93
+OP_XML_BEGIN = 68
+OP_XML_WRITE = 70
+OP_XML_END = 71
+_XML_PIECE = 1900
 LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
 _IN_ROW_BYTES_MAX = {OraType.VARCHAR: 4000, OraType.RAW: 2000}
 NOT_EXECUTABLE = b"LOB sql_redo not re-executable"
@@ -48,6 +54,11 @@ def is_lob(column: StoredColumn) -> bool:
     return column.type in LOB_TYPES or is_extended(column)
 
 
+def is_xml(column: StoredColumn) -> bool:
+    """Is the column an XMLTYPE, whose documents are stored in binary form?"""
+    return column.data_type == "XMLTYPE"
+
+
 def is_extended(column: StoredColumn) -> bool:
     """Is the column an extended string?"""
     return column.length > _IN_ROW_BYTES_MAX.get(column.type, column.length)
@@ -57,6 +68,8 @@ def empty_literal(column: StoredColumn) -> bytes:
     """What an INSERT shows for a LOB that is not NULL."""
     if is_extended(column):
         return b"LM_EMPTY_STRING"
+    if is_xml(column):
+        return b"XMLType(:1)"
     return b"EMPTY_BLOB()" if column.type is OraType.BLOB else b"EMPTY_CLOB()"
 
 
@@ -73,6 +86,8 @@ def lob_literal(column: StoredColumn, value: bytes | None) -> bytes:
 
 def is_large(column: StoredColumn, value: bytes | None) -> bool:
     """Is the value written outside of the row? Characters take two bytes each, as in every Unicode database."""
+    if value is not None and is_xml(column):
+        return True
     if value is None or len(value) * 2 <= INLINE_BYTES_MAX:
         return False
     if column.type in (OraType.BLOB, OraType.RAW) or (
@@ -134,6 +149,24 @@ def write_extended(place: Place, value: bytes) -> Iterator[tuple[int, bytes]]:
         b" buf_c := %b; DBMS_LOB.WriteAppend(TempLob, LENGTH(buf_c), buf_c);" % convert(value),
     )
     yield OP_EXTENDED_END, b" EXECUTE IMMEDIATE Stmt USING TempLob;\nEND;"
+
+
+def write_xml(place: Place, value: bytes, shape: XmlRows) -> Iterator[tuple[int, bytes]]:
+    """Operation and SQL_REDO of the rows that write a document."""
+    name = f'"{place.column.name}"'.encode()
+    if shape is XmlRows.TEXT:
+        yield (
+            OP_XML_BEGIN,
+            b"update %b set %b = XMLType(:1) %b;" % (place.target, name, place.where),
+        )
+        yield OP_XML_WRITE, value
+        yield OP_XML_END, b"XML DOC END"
+        return
+    yield OP_XML_BEGIN, b"XML DOC BEGIN:  select %b from %b%b" % (name, place.target, place.where)
+    for at in range(0, len(value), _XML_PIECE):
+        piece = value[at : at + _XML_PIECE]
+        yield OP_XML_WRITE, b"XML_REDO := %b:%d" % (hextoraw(piece), len(piece))
+    yield OP_XML_END, b"XML DOC END"
 
 
 def _select(place: Place, locator: bytes) -> bytes:

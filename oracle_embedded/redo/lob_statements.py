@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from oracle_embedded.api import StoredColumn
 from oracle_embedded.redo import lob
-from oracle_embedded.redo.settings import LobRows
+from oracle_embedded.redo.settings import LobRows, XmlRows
 from oracle_embedded.redo.statements import (
     DELETE,
     INSERT,
@@ -24,7 +24,7 @@ from oracle_embedded.redo.statements import (
 
 OP_INTERNAL = 0
 PLACEHOLDER_ROWID = b"A" * 18
-_LOCATING = (lob.OP_SELECT_LOB_LOCATOR, lob.OP_EXTENDED_BEGIN)
+_LOCATING = (lob.OP_SELECT_LOB_LOCATOR, lob.OP_EXTENDED_BEGIN, lob.OP_XML_BEGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +63,18 @@ class LobStatements:
         placeholders: Show what a real LogMiner shows: placeholder ROWIDs, and one undo row for a whole statement. Without
             it every row has its ROWID, and each is undone by one of its own.
         shape: How writing through a locator looks.
+        xml: How documents are stored.
     """
 
-    def __init__(self, statements: TableStatements, *, placeholders: bool, shape: LobRows) -> None:
+    def __init__(
+        self,
+        statements: TableStatements,
+        *,
+        placeholders: bool,
+        shape: LobRows,
+        xml: XmlRows,
+    ) -> None:
+        self._xml = xml
         self._statements = statements
         self._lobs = statements.lobs
         self._placeholders = placeholders
@@ -157,7 +166,7 @@ class LobStatements:
         emptied: Image = {
             c.internal_id: b""
             for c in large
-            if old.get(c.internal_id) is None and not lob.is_extended(c)
+            if lob.is_xml(c) or (old.get(c.internal_id) is None and not lob.is_extended(c))
         }
         changed: Image = {at: value for at, value in new.items() if at not in self._lobs} | emptied
         if not changed:
@@ -266,6 +275,8 @@ class LobStatements:
     ) -> Iterator[tuple[int, bytes | None]]:
         where = self._statements.locator_where(now, PLACEHOLDER_ROWID)
         place = lob.Place(column, self._statements.target, where)
+        if lob.is_xml(column):
+            return lob.write_xml(place, value, self._xml)
         if lob.is_extended(column):
             return lob.write_extended(place, value)
         if self.is_block:

@@ -53,6 +53,7 @@ _MARKERS = {
     s.OP_ROLLBACK: b"rollback",
 }
 _LOB_WRITES = frozenset({lob.OP_LOB_WRITE, lob.OP_LOB_TRIM})
+_XML_WRITES = frozenset({lob.OP_XML_BEGIN, lob.OP_XML_WRITE})
 _NO_SUPPLEMENTAL = b"no supplemental log data found"
 _USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
 
@@ -315,7 +316,9 @@ class Reading:
             before = None if old is None else unpack(old)
             after = None if new is None else unpack(new)
             for row in self._shown_rows(thing, op, rollback, before, after, row_id):
-                written = row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
+                written = row.op in _XML_WRITES or (
+                    row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
+                )
                 refused = _holds(row.redo, untranslated)
                 for part, undo_part, csf in _continued(row.redo, row.undo):
                     made = make(

@@ -51,6 +51,16 @@ class LobRows(Enum):
     """The locator's row has none, each write is a whole block with STATUS 2: measured on 23ai."""
 
 
+class XmlRows(Enum):
+    """How documents of an XMLTYPE are stored, and written in the redo. Source: logminer.md, section 3.9."""
+
+    BINARY = "binary"
+    """Pieces of bytes, in hex: Oracle's default."""
+
+    TEXT = "text"
+    """The text itself: XMLTYPE STORE AS CLOB."""
+
+
 DEFAULTS: Mapping[Wart, bool] = {
     Wart.LATE_REDO: True,
     Wart.PARTIAL_XIDS: True,
@@ -75,7 +85,7 @@ class RedoSettings:
 
     ``warts`` are the oddities that are shown; they can be changed while the database runs. A strand is full at
     ``strand_records`` records or ``strand_bytes`` estimated redo bytes. Of every ``partial_xid_every`` transactions one
-    shows partial XIDs. ``lob_rows`` is the shape of one release.
+    shows partial XIDs. ``lob_rows`` is the shape of one release, ``xml_rows`` how documents are stored.
     """
 
     log_bytes: int = 4 * 1024 * 1024
@@ -89,6 +99,7 @@ class RedoSettings:
     strand_bytes: int = 64 * 1024
     partial_xid_every: int = 2
     lob_rows: LobRows = LobRows.BLOCKS
+    xml_rows: XmlRows = XmlRows.BINARY
 
     def __post_init__(self) -> None:
         if self.log_bytes < 4096:

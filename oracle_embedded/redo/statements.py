@@ -225,6 +225,6 @@ class _LobTemplate(Template):
             self.names[f"lob{at}"] = lambda value: lob.lob_literal(column, value)
             return Expression(f"lob{at}({source}({at}))")
         self.names[f"empty{at}"] = lob.empty_literal(column)
-        if not self._nulls:
+        if not self._nulls and not lob.is_xml(column):
             return Expression(f"empty{at}")
         return Expression(f"b'NULL' if {source}({at}) is None else empty{at}")

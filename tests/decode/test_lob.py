@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+from cdc_core.decode import decode_dml
 from cdc_core.decode.lob import (
     LobAppend,
     LobEnd,
@@ -192,3 +194,75 @@ def test_other_forms_of_long_texts_are_refused(
 ) -> None:
     with pytest.raises(DecodeError):
         read_long(sql, operation, before)
+
+
+DOCUMENTS = replace(
+    GOLDEN, columns=(*GOLDEN.columns, replace(GOLDEN.column("L"), name="DOC", data_type="XMLTYPE"))
+)
+DOC = LobPlace("DOC", (7,), "\"ID\" = '7'", is_captured=True)
+
+
+def read_document(sql: str, operation: int, before: LobPlace | None = None) -> object:
+    return read_lob_row(sql, operation, plan_table(DOCUMENTS), DOCUMENTS.key, before)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_text"),
+    [
+        pytest.param(
+            """XML DOC BEGIN:  select "DOC" from "S"."T" where "ID" = '7' and "V" IS NULL""",
+            False,
+            id="binary",
+        ),
+        pytest.param(
+            """update "S"."T" a set a."DOC" = XMLType(:1)  where a."ID" = '7';""", True, id="text"
+        ),
+    ],
+)
+def test_a_document_begins_with_its_place(sql: str, is_text: bool) -> None:
+    place = replace(DOC, is_text=is_text)
+    assert read_document(sql, Operation.XML_DOC_BEGIN) == (place, None)
+    assert read_document("XML DOC END", Operation.XML_DOC_END, place) == (place, LobEnd())
+
+
+@pytest.mark.parametrize(
+    ("sql", "data"),
+    [
+        pytest.param("XML_REDO := HEXTORAW('3c612f3e'):4", b"<a/>", id="bytes"),
+        pytest.param("XML_REDO := HEXTORAW('3c612f3e):4", b"<a/>", id="no-closing-quote"),
+        pytest.param("XML_REDO := '<a b=\"''\"/>':11", "<a b=\"''\"/>", id="two-quotes"),
+        pytest.param("XML_REDO := '<a b=\"''\"/>':10", '<a b="\'"/>', id="a-doubled-quote"),
+        pytest.param("XML_REDO := '<é/>':5", "<é/>", id="length-in-bytes"),
+        pytest.param("XML_REDO := NULL", b"", id="nothing"),
+    ],
+)
+def test_a_piece_of_a_document_is_as_long_as_it_says(sql: str, data: str | bytes) -> None:
+    assert read_document(sql, Operation.XML_DOC_WRITE, DOC) == (DOC, LobAppend(data))
+    text = replace(DOC, is_text=True)
+    assert read_document(sql, Operation.XML_DOC_WRITE, text) == (text, LobAppend(sql))
+
+
+@pytest.mark.parametrize(
+    ("sql", "operation"),
+    [
+        pytest.param("XML_REDO := HEXTORAW('3c612f3e'):5", Operation.XML_DOC_WRITE, id="cut"),
+        pytest.param("XML_REDO := '<a/>':7", Operation.XML_DOC_WRITE, id="cut-text"),
+        pytest.param("XML_REDO := HEXTORAW('3c6'):1", Operation.XML_DOC_WRITE, id="half-a-byte"),
+        pytest.param("<a/>", Operation.XML_DOC_WRITE, id="text-in-binary"),
+        pytest.param('XML DOC BEGIN:  select "DOC" from "S"."T"', Operation.XML_DOC_BEGIN, id="no-key"),
+        pytest.param("""update "S"."T" set "DOC" = NULL where "ID" = '7';""", Operation.XML_DOC_BEGIN, id="no-bind"),
+    ],
+)  # fmt: skip
+def test_other_forms_of_documents_are_refused(sql: str, operation: int) -> None:
+    with pytest.raises(DecodeError):
+        read_document(sql, operation, DOC)
+
+
+def test_a_statement_does_not_carry_a_document_that_follows() -> None:
+    """``XMLType(:1)`` says nothing of the value: the column is absent, never NULL."""
+    sql = """insert into "S"."T"("ID","DOC") values ('1',XMLType(:1));"""
+    [absent] = decode_dml(pa.array([sql]), DOCUMENTS).absent.to_pylist()
+    assert "DOC" in absent
+    null = sql.replace("XMLType(:1)", "NULL")
+    [absent] = decode_dml(pa.array([null]), DOCUMENTS).absent.to_pylist()
+    assert "DOC" not in absent

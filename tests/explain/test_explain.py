@@ -154,10 +154,10 @@ def test_the_dictionary_describes_tables_as_a_script_does(
     form: str, redo: Rows, tmp_path: Path
 ) -> None:
     with running_oracle() as oracle:
-        oracle.run(*(one for one in SCRIPT.replace(", EXTRA XMLTYPE", "").split(";") if one.strip()))  # fmt: skip
+        oracle.run(*(one for one in SCRIPT.replace(", EXTRA JSON", "").split(";") if one.strip()))  # fmt: skip
         rows = described(oracle, TABLES)
     path = tmp_path / "tables.sql"
-    path.write_text(SCRIPT.replace(", EXTRA XMLTYPE", ""))
+    path.write_text(SCRIPT.replace(", EXTRA JSON", ""))
     assert read_tables(rows.write(tmp_path / f"rows.{form}"), report=print) == read_tables(path, report=print)  # fmt: skip
     few = rows.select("TABLE_NAME", "COLUMN_NAME", "DATA_TYPE").write(tmp_path / f"few.{form}")
     with pytest.raises(ConfigError, match="owner"):

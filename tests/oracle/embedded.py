@@ -17,7 +17,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
-from oracle_embedded.redo import LobRows, RedoSettings, Wart
+from oracle_embedded.redo import LobRows, RedoSettings, Wart, XmlRows
 from oracle_embedded.server import EmbeddedServer
 
 WAIT_ROUNDS = 600
@@ -121,15 +121,20 @@ def running_oracle(
     warts: Iterable[Wart] = (),
     strand_records: int = STRAND_RECORDS,
     lob_rows: LobRows = LobRows.BLOCKS,
+    xml_rows: XmlRows = XmlRows.BINARY,
     extended_strings: bool = False,
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
-    are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``.
+    are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
+    that of ``xml_rows``.
     With ``extended_strings`` MAX_STRING_SIZE is EXTENDED."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
-        strand_records=strand_records, lob_rows=lob_rows, idle_redo_seconds=IDLE_REDO_SECONDS
+        strand_records=strand_records,
+        lob_rows=lob_rows,
+        xml_rows=xml_rows,
+        idle_redo_seconds=IDLE_REDO_SECONDS,
     )
     database = open_database(
         passwords=first, now=clock, redo_settings=settings, extended_strings=extended_strings

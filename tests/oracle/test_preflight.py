@@ -163,8 +163,8 @@ def test_a_database_that_does_not_force_logging_is_told_and_may_be_captured() ->
             {"ALL_CONSTRAINTS": []}, "no primary key", "identity: rowid", id="no-key"
         ),
         pytest.param(
-            {"ALL_TAB_COLS": [column("ID"), column("X", "XMLTYPE", "Y")]},
-            "X XMLTYPE", "columns_exclude", id="unsupported-type",
+            {"ALL_TAB_COLS": [column("ID"), column("X", "BFILE", "Y")]},
+            "X BFILE", "columns_exclude", id="unsupported-type",
         ),
         pytest.param(
             {"ALL_TAB_COLS": [], "FROM ALL_TABLES WHERE OWNER": [("HR", "EMPLOYEES")]},

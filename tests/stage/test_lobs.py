@@ -44,6 +44,9 @@ INSERT, UPDATE, LOCATOR, WRITE, TRIM = (
         pytest.param("old", [LobAppend("a")], None, id="no-end"),
         pytest.param("old", [LobAppend("a"), LobWrite(2, "b"), LobEnd()], None, id="both-ways"),
         pytest.param("old", [LobEnd()], None, id="nothing-appended"),
+        pytest.param(None, [LobAppend(b""), LobAppend("a"), LobEnd()], "a", id="null-and-text"),
+        pytest.param(None, [LobAppend(b"a"), LobAppend("a"), LobEnd()], None, id="bytes-and-text"),
+        pytest.param(None, [LobAppend(b""), LobEnd()], b"", id="null-alone"),
     ],
 )
 def test_what_is_written_is_the_value_if_that_is_known(

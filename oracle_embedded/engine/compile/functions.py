@@ -207,6 +207,12 @@ def _to_clob(node: ast.Call, args: list[Sql]) -> Sql:
     return convert(convert(args[0], "text", node.pos), "clob", node.pos)
 
 
+@function("XMLTYPE")
+def _xmltype(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    return _to_clob(node, args)
+
+
 @function("TO_NCLOB")
 def _to_nclob(node: ast.Call, args: list[Sql]) -> Sql:
     return replace(_to_clob(node, args), type=SqlType(OraType.CLOB, length=4000, form=2))

@@ -73,7 +73,8 @@ class SqlType:
 
     ``precision``/``scale`` follow the dictionary: None where NUMBER has none. For text ``length`` is in bytes,
     ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text. TIMESTAMP(n) has scale n,
-    INTERVAL DAY(p) TO SECOND(s) precision p and scale s.
+    INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of XMLTYPE is a CLOB that ``is_xml``: documents are kept as
+    they were given, and nobody looks whether they are well-formed.
     """
 
     ora: OraType
@@ -84,6 +85,7 @@ class SqlType:
     char_used: str | None = None
     form: int = 0
     float_bits: int | None = None
+    is_xml: bool = False
 
     @property
     def family(self) -> str:
@@ -139,6 +141,8 @@ class SqlType:
                     else base
                 )
             case "clob":
+                if self.is_xml:
+                    return "XMLTYPE"
                 return "NCLOB" if self.form == 2 else "CLOB"
             case "number":
                 return "FLOAT" if self.float_bits is not None else "NUMBER"

@@ -213,6 +213,8 @@ def _read_word(stream: TokenStream, word: str, start: int) -> Expr:
             return _read_case(stream, start)
         case "CAST" if following.text == "(":
             return _read_cast(stream, start)
+        case "XMLSERIALIZE" if following.text == "(":
+            return _read_serialized(stream, start)
         case "EXTRACT" if following.text == "(":
             return _read_extract(stream, start)
         case "TRIM" if following.text == "(":
@@ -271,6 +273,19 @@ def _read_cast(stream: TokenStream, start: int) -> Expr:
     datatype = read_datatype(stream)
     stream.need_op(")")
     return ast.Cast(operand, datatype, pos=start)
+
+
+def _read_serialized(stream: TokenStream, start: int) -> Expr:
+    """``XMLSERIALIZE(CONTENT e AS CLOB)``: the document as it is kept."""
+    stream.next()
+    stream.need_op("(")
+    if stream.take_any("CONTENT", "DOCUMENT") is None:
+        raise stream.error(906)
+    operand = read_expression(stream)
+    stream.need_word("AS")
+    stream.need_word("CLOB")
+    stream.need_op(")")
+    return ast.Call(("TO_CLOB",), (operand,), pos=start)
 
 
 def _read_extract(stream: TokenStream, start: int) -> Expr:

@@ -76,6 +76,8 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
             return SqlType(OraType.LONG, length=32760, char_length=32760, form=1)
         case "CLOB" | "NCLOB":
             return SqlType(OraType.CLOB, length=4000, form=2 if word == "NCLOB" else 1)
+        case "XMLTYPE":
+            return SqlType(OraType.CLOB, length=4000, form=1, is_xml=True)
         case "BLOB":
             return SqlType(OraType.BLOB, length=4000)
         case "ROWID":

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oracle_embedded.redo import LobRows, Wart
+from oracle_embedded.redo import LobRows, Wart, XmlRows
 from tests.oracle_embedded.redo.driver import Live, Row, live, run
 
 PLACEHOLDER = "A" * 18
@@ -340,4 +340,40 @@ def test_an_extended_string_is_bound_to_an_update_in_three_kinds_of_rows(tmp_pat
         assert texts[2].startswith(" buf_c := 'it''sit''s")
         assert """set "R" = HEXTORAW('01')""" in texts[-4]
         assert """set "V" = 'short', "R" = NULL""" in texts[-2]
+        assert texts[-1] == """delete from "DEMO"."DOCS" where "ID" = '1';"""
+
+
+@pytest.mark.parametrize("shape", list(XmlRows), ids=lambda shape: shape.value)
+def test_a_document_is_a_bind_in_its_statement_and_has_rows_of_its_own(
+    tmp_path: Path, shape: XmlRows
+) -> None:
+    """INSERT and UPDATE can be executed, what begins and writes the document cannot. A NULL one has no rows."""
+    with live(tmp_path, Wart.LOB_STATEMENTS, xml_rows=shape) as running:
+        run(running.connect(), "create table docs (id number primary key, d xmltype)")
+        rows = rows_of(
+            running,
+            sql(
+                "insert into docs values (1, xmltype('<é/>'))", "insert into docs values (2, null)"
+            ),
+            sql("update docs set d = '<b/>' where id = 2", "delete from docs where id = 1"),
+        )
+        shown = [row for row in rows if row["OPERATION_CODE"] not in (0, 6, 7)]
+        assert [(row["OPERATION_CODE"], row["STATUS"]) for row in shown] == [
+            (1, 0), (68, 2), (70, 2), (71, 0), (1, 0), (3, 0), (3, 0), (68, 2), (70, 2), (71, 0), (2, 0),
+        ]  # fmt: skip
+        texts = [row["SQL_REDO"] for row in shown]
+        assert texts[0].endswith("values ('1',XMLType(:1));")
+        assert texts[4].endswith("values ('2',NULL);")
+        assert """set "D" = XMLType(:1)""" in texts[6]
+        begin, write = {
+            XmlRows.BINARY: (
+                """XML DOC BEGIN:  select "D" from "DEMO"."DOCS" where "ID" = '1'""",
+                "XML_REDO := HEXTORAW('3cc3a92f3e'):5",
+            ),
+            XmlRows.TEXT: (
+                """update "DEMO"."DOCS" set "D" = XMLType(:1)  where "ID" = '1';""",
+                "<é/>",
+            ),
+        }[shape]
+        assert texts[1:3] == [begin, write]
         assert texts[-1] == """delete from "DEMO"."DOCS" where "ID" = '1';"""
