@@ -96,6 +96,7 @@ class Lake:
         earlier: Sequence[TableSchema] = (),
         late_above: int | None = None,
         quarantine_max: int | None = None,
+        is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror, each once.
@@ -117,6 +118,8 @@ class Lake:
                 one: those above it are taken too. None if there are none.
             quarantine_max: So many rows that cannot be decoded may be in the table's quarantine; None where the first one stops
                 the table.
+            is_inexact: Commits of the table that belong to this window, or to earlier ones, came to light with a later one, which is applied
+                after it: an insert may meet a row whose delete that window has.
             fence: Called right before each commit.
 
         Raises:
@@ -140,6 +143,7 @@ class Lake:
             earlier=earlier,
             late_above=late_above,
             quarantine_max=quarantine_max,
+            is_inexact=is_inexact,
         )
 
     def restore_quarantine(

@@ -60,11 +60,15 @@ def apply_window(
     earlier: Sequence[TableSchema] = (),
     late_above: int | None = None,
     quarantine_max: int | None = None,
+    is_inexact: bool = False,
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
     Where commits came to light with this window that belong to earlier ones, newer changes of their keys may be in the mirror, or
     have deleted them: the window's keys are then derived from the whole change log, as when a window is replayed.
+
+    Where commits that belong to this window came to light with a later one (``is_inexact``), its changes may meet rows whose delete is
+    there, or none where an insert is: they are merged as far as they go, and the later window derives the keys concerned.
 
     With ``quarantine_max``, so many rows that cannot be decoded may be in the table's quarantine.
 
@@ -103,7 +107,13 @@ def apply_window(
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
     if files:  # not everything was taken back, or went into quarantine
         merging = _Merging(
-            work, window, schema, covered_scn, read_scn, committed.late > 0, bool(put)
+            work,
+            window,
+            schema,
+            covered_scn,
+            window.scn_high if is_inexact else read_scn,
+            committed.late > 0,
+            bool(put) or is_inexact,
         )
         found = merging.merge_files(files, appended, started)
     in_quarantine = quarantine.count_unresolved()
@@ -162,7 +172,7 @@ def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
 @dataclass(frozen=True, slots=True)
 class _Merging:
     """How one window's changes are merged into the mirror. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
-    changes of the table went into quarantine."""
+    changes of the table went into quarantine, or come with a later window."""
 
     work: TableWork
     window: ScnWindow

@@ -118,6 +118,7 @@ class MemoryLake:
         earlier: Sequence[TableSchema] = (),
         late_above: int | None = None,
         quarantine_max: int | None = None,
+        is_inexact: bool = False,
         fence: Fence | None = None,
     ) -> TableApplied:
         found, window = self._begun(table, generation), manifest.window
@@ -145,7 +146,7 @@ class MemoryLake:
         if any(change["_cdc_commit_scn"] <= window.scn_low for change in changes):
             _derive(found, schema, changes)
         else:
-            self.merge(found, schema, changes, covered_scn, read_scn or -1)
+            self.merge(found, schema, changes, covered_scn, read_scn or -1, has_gaps=is_inexact)
         found.changes += changes
         found.history += changes
         found.transactions[app] = window.scn_high
@@ -164,8 +165,11 @@ class MemoryLake:
         changes: Sequence[dict[str, Any]],
         covered_scn: int,
         read_scn: int,
+        *,
+        has_gaps: bool,
     ) -> None:
         """Bring a window's changes into the mirror, one after the other."""
+        del has_gaps  # this way of merging takes whatever comes
         for change in changes:
             _take(found, schema, change, covered_scn, read_scn)
 

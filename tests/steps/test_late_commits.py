@@ -12,6 +12,7 @@ from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
+from tests.steps.reducing_lake import ReducingLake
 
 ONLINE = {"capture": {"close_at": "online"}}
 
@@ -77,6 +78,35 @@ def test_a_commit_of_another_instance_that_comes_late_is_applied_under_what_came
         assert short.scn_low < inexact.scn <= short.scn_high
         assert source.pipeline.status().windows_inexact == 1
         assert source.status("EMP").state == "ready"
+
+
+def test_a_key_that_came_again_before_its_late_delete_is_right_after_a_resume(
+    cluster: Oracle, tmp_path: Path
+) -> None:
+    """The insert meets a row that nothing has deleted, and the table stops; the window behind it has the delete."""
+    with source_of(cluster, tmp_path, "EMP", **ONLINE) as source:
+        source.lake = ReducingLake(tmp_path)
+        source.run()
+        source.windows()
+        late = second_instance(cluster)
+        late.cursor().execute("DELETE FROM EMP WHERE ID = 4")
+        late.cursor().execute("INSERT INTO EMP VALUES (90, 'late')")
+        late.commit()
+        cluster.run(
+            "INSERT INTO EMP VALUES (4, 'again')", "UPDATE EMP SET NAME = 'newer' WHERE ID = 90"
+        )
+        cluster.server.faults.arm(Fault(FaultKind.SHORT_READ))
+        source.windows()
+        stopped = source.record("EMP")
+        assert stopped.state == "failed"
+        assert "an insert meets a row of its key" in (stopped.reason or "")
+        cluster.run("UPDATE EMP SET NAME = 'newest' WHERE ID = 5")
+        source.windows()
+        assert source.record("EMP").state == "failed"
+        source.pipeline.resume_tables([table_id("EMP")])
+        source.run()
+        assert source.record("EMP").state == "ready"
+        source.check_current("EMP")
 
 
 def test_what_a_snapshot_holds_is_not_applied_again_when_its_commit_comes_late(

@@ -154,6 +154,7 @@ def _apply_table(
                     ],
                     late_above=late_above,
                     quarantine_max=_quarantine_max(ctx, table),
+                    is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
                     fence=lease.check,
                 )
         except TABLE_ERRORS as error:
