@@ -34,8 +34,15 @@ CREATE = {
     "HASH": "PARTITION BY HASH (K) PARTITIONS 3 ENABLE ROW MOVEMENT",
     "COMPOSITE": "PARTITION BY RANGE (K) SUBPARTITION BY HASH (ID) SUBPARTITIONS 2 (PARTITION P0 VALUES LESS THAN (50),"
     " PARTITION P1 VALUES LESS THAN (MAXVALUE)) ENABLE ROW MOVEMENT",
+    "RANGE-LIST": "PARTITION BY RANGE (K) SUBPARTITION BY LIST (ID) SUBPARTITION TEMPLATE (SUBPARTITION A VALUES (0, 1, 2, 3),"
+    " SUBPARTITION B VALUES (DEFAULT)) (PARTITION P0 VALUES LESS THAN (50), PARTITION P1 VALUES LESS THAN (MAXVALUE)) ENABLE ROW MOVEMENT",
+    "LIST-RANGE": "PARTITION BY LIST (K) SUBPARTITION BY RANGE (ID) SUBPARTITION TEMPLATE (SUBPARTITION A VALUES LESS THAN (9),"
+    " SUBPARTITION B VALUES LESS THAN (MAXVALUE)) (PARTITION P0 VALUES (1, 2, 3, 4, 5), PARTITION P1 VALUES (DEFAULT)) ENABLE ROW MOVEMENT",
     "INDEX": "ORGANIZATION INDEX",
 }  # fmt: skip
+
+COMPOSITE = ("COMPOSITE", "RANGE-LIST", "LIST-RANGE")
+"""Whose partitions have no segment that could be moved."""
 
 
 class Schedule:
@@ -97,13 +104,13 @@ class Schedule:
         one = self.dice.choice(made)[0]
         fresh = [f"N{next(self.names)}" for _ in range(2)]
         choices = [f"RENAME PARTITION {one} TO {fresh[0]}"]
-        if self.kind != "COMPOSITE":
+        if self.kind not in COMPOSITE:
             choices.append(f"MOVE PARTITION {one}")
         if self.kind == "HASH":
             choices += ["ADD PARTITION", "COALESCE PARTITION"]
         else:
             at = self.dice.randrange(1, KEYS_MAX)
-            where = f"VALUES ({at})" if self.kind == "LIST" else f"AT ({at})"
+            where = f"VALUES ({at})" if self.kind.startswith("LIST") else f"AT ({at})"
             into = f"INTO (PARTITION {fresh[0]}, PARTITION {fresh[1]})"
             choices += [f"SPLIT PARTITION {name} {where} {into}" for name, _ in made]
             pairs = [", ".join(pair) for pair in itertools.pairwise(name for name, _ in made)]

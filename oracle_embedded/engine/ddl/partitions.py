@@ -41,13 +41,18 @@ MOVING = frozenset(
 def partitioning_of(run: DdlRun, table: TableDef, spec: nodes.PartitioningSpec) -> Partitioning:
     """How a new table, whose columns are known, is partitioned."""
     sub_columns = _column_ids(table, spec.sub_columns)
+    template = Partitioning(spec.sub_kind, sub_columns, ())
+    for one in spec.sub_template:
+        template = _with(run, table, template, one)
     made = Partitioning(
         spec.kind,
         _column_ids(table, spec.columns),
         (),
         spec.interval,
         sub_columns,
-        spec.sub_count if sub_columns else 0,
+        len(spec.sub_template) or (spec.sub_count if sub_columns else 0),
+        spec.sub_kind,
+        template.partitions,
     )
     if spec.interval is not None and (spec.kind != "RANGE" or len(made.columns) != 1):
         raise OracleError(14750, "Range partitioned table with INTERVAL clause has wrong key")
@@ -109,13 +114,17 @@ def _new(
     name = name or f"SYS_P{number}"
     if made.named(name) is not None:
         raise OracleError(14013, "duplicate partition name")
-    subs = tuple(_sub(run) for _ in range(made.sub_count))
+    subs = tuple(_sub(run, name, one) for one in made.sub_template or (None,) * made.sub_count)
     return Partition(number, 0 if subs else number, name, high_value, bounds, low, subs)
 
 
-def _sub(run: DdlRun) -> Partition:
+def _sub(run: DdlRun, partition: str, template: Partition | None) -> Partition:
+    """A subpartition; with a template it has its bounds, and both names."""
     number = _new_id(run)
-    return Partition(number, number, f"SYS_SUBP{number}")
+    if template is None:
+        return Partition(number, number, f"SYS_SUBP{number}")
+    name = f"{partition}_{template.name}"
+    return replace(template, object_id=number, data_object_id=number, name=name)
 
 
 def _bound(run: DdlRun, table: TableDef, made: Partitioning, texts: Sequence[str]) -> Bound:

@@ -357,7 +357,7 @@ def _part_tables(view: View) -> Iterator[Row]:
     for table, made in _partitioned(view):
         yield {
             "OWNER": table.owner, "TABLE_NAME": table.name, "PARTITIONING_TYPE": made.kind,
-            "SUBPARTITIONING_TYPE": "HASH" if made.sub_count else "NONE",
+            "SUBPARTITIONING_TYPE": made.sub_kind if made.sub_count else "NONE",
             "PARTITION_COUNT": len(made.partitions) if made.interval is None else 1048575,
             "PARTITIONING_KEY_COUNT": len(made.columns), "STATUS": "VALID", "INTERVAL": made.interval,
         }  # fmt: skip

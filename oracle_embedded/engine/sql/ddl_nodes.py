@@ -61,7 +61,8 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitioningSpec:
-    """PARTITION BY as written; without ``partitions`` there are ``count`` of them. ``sub_columns`` are those of SUBPARTITION BY HASH."""
+    """PARTITION BY as written; without ``partitions`` there are ``count`` of them. ``sub_columns`` are those of SUBPARTITION BY, which
+    is by hash, or has a template."""
 
     kind: str
     columns: tuple[str, ...]
@@ -70,6 +71,8 @@ class PartitioningSpec:
     interval: str | None = None
     sub_columns: tuple[str, ...] = ()
     sub_count: int = 1
+    sub_kind: str = "HASH"
+    sub_template: tuple[PartitionSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,17 @@ def read_partitioning(stream: TokenStream) -> nodes.PartitioningSpec:
         interval = _value(stream)
         stream.need_op(")")
     sub_columns: tuple[str, ...] = ()
-    sub_count = 1
+    sub_count, sub_kind = 1, "HASH"
+    template: tuple[nodes.PartitionSpec, ...] = ()
     if stream.take_word("SUBPARTITION", "BY"):
-        if not stream.take_word("HASH"):
+        sub_kind = stream.take_any("HASH", "LIST", "RANGE") or ""
+        if not sub_kind:
             raise unsupported(f"SUBPARTITION BY {stream.token.text}", stream.token.start)
         sub_columns = stream.names()
         if stream.take_word("SUBPARTITIONS"):
             sub_count = stream.integer()
+        if sub_kind != "HASH":
+            template = _read_template(stream)
     count = 0
     partitions: list[nodes.PartitionSpec] = []
     if stream.take_word("PARTITIONS"):
@@ -45,13 +49,33 @@ def read_partitioning(stream: TokenStream) -> nodes.PartitioningSpec:
             partitions.append(read_partition(stream))
         stream.need_op(")")
     return nodes.PartitioningSpec(
-        kind, columns, tuple(partitions), count, interval, sub_columns, sub_count
+        kind,
+        columns,
+        tuple(partitions),
+        count,
+        interval,
+        sub_columns,
+        sub_count,
+        sub_kind,
+        template,
     )
 
 
-def read_partition(stream: TokenStream) -> nodes.PartitionSpec:
-    """Read ``PARTITION [name] [VALUES …]`` with its attributes."""
-    stream.need_word("PARTITION")
+def _read_template(stream: TokenStream) -> tuple[nodes.PartitionSpec, ...]:
+    """Read what every partition is made of, of which each has the same."""
+    if not stream.take_word("SUBPARTITION", "TEMPLATE"):
+        raise unsupported("subpartitions by LIST or RANGE without a template", stream.token.start)
+    stream.need_op("(")
+    found = [read_partition(stream, "SUBPARTITION")]
+    while stream.take_op(","):
+        found.append(read_partition(stream, "SUBPARTITION"))
+    stream.need_op(")")
+    return tuple(found)
+
+
+def read_partition(stream: TokenStream, word: str = "PARTITION") -> nodes.PartitionSpec:
+    """Read ``PARTITION [name] [VALUES …]`` with its attributes, or a ``SUBPARTITION``."""
+    stream.need_word(word)
     name = None
     if stream.token.kind in ("word", "quoted") and stream.token.text not in (
         "VALUES",

@@ -52,7 +52,7 @@ class Partition:
 @dataclass(frozen=True)
 class Partitioning:
     """How a table is partitioned. ``interval`` is the distance of partitions that are made by themselves, as typed; ``sub_columns`` those by
-    whose hash partitions have ``sub_count`` subpartitions."""
+    which partitions have ``sub_count`` subpartitions: by hash, or as the template says."""
 
     kind: str
     columns: tuple[int, ...]
@@ -60,6 +60,8 @@ class Partitioning:
     interval: str | None = None
     sub_columns: tuple[int, ...] = ()
     sub_count: int = 0
+    sub_kind: str = "HASH"
+    sub_template: tuple[Partition, ...] = ()
 
     @cached_property
     def leaves(self) -> tuple[Partition, ...]:
@@ -84,8 +86,7 @@ class Partitioning:
                 found = self.partitions[bucket(key, len(self.partitions))]
         if found is None or not found.subpartitions:
             return found
-        sub_key = [image[column] for column in self.sub_columns]
-        return found.subpartitions[bucket(sub_key, len(found.subpartitions))]
+        return Partitioning(self.sub_kind, self.sub_columns, found.subpartitions).find(image)
 
     def named(self, name: str) -> Partition | None:
         """The partition of a name."""

@@ -20,6 +20,8 @@ LIST = "create table t (id number primary key, v varchar2(10)) partition by list
 HASH = "create table t (id number primary key, v varchar2(10)) partition by hash (id) partitions 3"
 INTERVAL = "create table t (id number primary key, v varchar2(10)) partition by range (id) interval (10) (partition p1 values less than (10))"
 COMPOSITE = "create table t (id number primary key, v varchar2(10)) partition by range (id) subpartition by hash (v) subpartitions 2 (partition p1 values less than (10), partition p2 values less than (maxvalue))"
+RANGE_LIST = "create table t (id number primary key, v varchar2(10)) partition by range (id) subpartition by list (v) subpartition template (subpartition a values ('x', 'y'), subpartition b values (default)) (partition p1 values less than (10), partition p2 values less than (maxvalue))"
+LIST_RANGE = "create table t (id number primary key, v varchar2(10)) partition by list (id) subpartition by range (v) subpartition template (subpartition a values less than ('m'), subpartition b values less than (maxvalue)) (partition p1 values (1, 2), partition p2 values (default))"
 IOT = "create table t (id number primary key, v varchar2(10)) organization index including id overflow"
 
 
@@ -54,6 +56,8 @@ def insert(sql: Client, *rows: tuple[int, str | None]) -> None:
         pytest.param(LIST, [(1, "a"), (2, "b"), (3, None), (4, "z")], [[1, 2], [3], [4]], id="list"),
         pytest.param(INTERVAL, [(9, "x"), (35, "x"), (15, "x"), (30, "x")], [[9], [15], [30, 35]], id="interval"),
         pytest.param(COMPOSITE, [(9, "x"), (10, "y"), (20, "z")], [[9], [10, 20]], id="composite"),
+        pytest.param(RANGE_LIST, [(9, "x"), (10, "y"), (20, "z")], [[9], [10, 20]], id="range-list"),
+        pytest.param(LIST_RANGE, [(1, "a"), (2, "z"), (3, "z")], [[1, 2], [3]], id="list-range"),
     ],
 )  # fmt: skip
 def test_a_row_goes_into_its_partition(
@@ -284,3 +288,24 @@ def test_partitions_survive_a_restart(tmp_path: Path) -> None:
         assert ids(sql, "p1") == list(range(round_ + 1))
         assert sql("select count(*) from user_objects where object_type like 'TABLE %'") == [("8",)]
         opened.close()
+
+
+def test_subpartitions_of_a_template_have_names_and_segments_of_their_own(sql: Client) -> None:
+    sql(RANGE_LIST)
+    for key, text in ((1, "x"), (2, "z"), (12, "y")):
+        sql("insert into t values (:1, :2)", key, text)
+    assert sql("select subpartition_name from user_tab_subpartitions order by 1") == [
+        ("P1_A",), ("P1_B",), ("P2_A",), ("P2_B",),
+    ]  # fmt: skip
+    assert sql.one("select subpartitioning_type from user_part_tables") == "LIST"
+    assert sql.one("select count(distinct dbms_rowid.rowid_object(rowid)) from t") == "3"
+    sql("alter table t split partition p1 at (2) into (partition p0, partition p1)")
+    assert sql("select id from t partition (p1)") == [("2",)]
+    with pytest.raises(OracleError, match="ORA-14402"):
+        sql("update t set v = 'x' where id = 2")
+
+
+def test_a_row_that_no_subpartition_takes_is_refused(sql: Client) -> None:
+    sql(RANGE_LIST.replace(", subpartition b values (default)", ""))
+    with pytest.raises(OracleError, match="ORA-14400"):
+        sql("insert into t values (1, 'z')")
