@@ -54,7 +54,7 @@ def session_with(**more: Any) -> FakeSession:
         "ALL_LOG_GROUPS": [("HR", "EMP")],
         "ALL_TAB_COLS": [column("ID")],
         "C.VALIDATED": [],
-        "ALL_CONSTRAINTS": [("HR", "EMP", "ID")],
+        "ALL_CONSTRAINTS": [("HR", "EMP", "ID", "NOT DEFERRABLE")],
         "TEMPORARY = 'Y'": [],
         "ALL_POLICIES": [],
         "REDACTION_POLICIES": [],
