@@ -53,12 +53,22 @@ def _values(line: str, columns: int) -> tuple[list[str | None], list[str | None]
     return values[:columns], values[columns:]
 
 
+def installed_jars() -> Path:
+    """The folder of Debezium's jars; installs them at first use.
+
+    Raises:
+        PeerUnavailableError: They cannot be installed.
+    """
+    if not _JARS.is_dir():
+        _install()
+    return _JARS
+
+
 def _compiled() -> Path:
     """The folder of the compiled program; installs the jars and compiles at first use."""
     if not shutil.which("javac") or not shutil.which("java"):
         raise PeerUnavailableError("there is no JDK (javac) on the path")
-    if not _JARS.is_dir():
-        _install()
+    installed_jars()
     classes = _FOLDER / "classes"
     compiled = classes / "DebeziumParser.class"
     if not compiled.exists() or compiled.stat().st_mtime < _SOURCE.stat().st_mtime:
