@@ -96,7 +96,7 @@ class SecondWriterError(LeaseHeldError):
 
 
 class StoreUnavailableError(TransientError):
-    """The metadata store or the landing store cannot be reached."""
+    """The metadata store, the landing store or the lake's storage cannot be reached, or is full."""
 
 
 class CommitConflictError(TransientError):

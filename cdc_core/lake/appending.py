@@ -12,7 +12,8 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError
+from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError, StoreUnavailableError
 from cdc_core.lake.history import MAPPING, filesystem_of
 
 ROW_GROUP_ROWS = 50_000
@@ -98,6 +99,9 @@ def write_file(
         schema: The columns of the batches and of the file.
         batches: The rows.
         indexed: Columns of which the commit shall have statistics.
+
+    Raises:
+        StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
     """
     filesystem, root = filesystem_of(table)
     name = f"part-{uuid.uuid4()}.zstd.parquet"
@@ -106,21 +110,24 @@ def write_file(
     writer: pq.ParquetWriter | None = None
     try:
         for rows in _in_groups(schema, batches):
-            writer = writer or pq.ParquetWriter(
-                path, schema, filesystem=filesystem, compression="zstd"
-            )
+            with _storing("a file"):
+                writer = writer or pq.ParquetWriter(
+                    path, schema, filesystem=filesystem, compression="zstd"
+                )
+                writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
             for batch in rows.to_batches():
                 statistics.take(batch)
-            writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
     except BaseException:
         if writer is not None:
-            writer.close()
+            with suppress(OSError):
+                writer.close()
             filesystem.delete_file(path)
         raise
     if writer is None:
         return None
-    writer.close()
-    _make_durable(filesystem, path)
+    with _storing("a file"):
+        writer.close()
+        _make_durable(filesystem, path)
     size = filesystem.get_file_info(path).size
     return NewFile(name, statistics.rows, size, statistics.as_json())
 
@@ -190,6 +197,7 @@ def commit_files(
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
+        StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
         LakeError: delta-rs refused.
     """
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -215,23 +223,36 @@ def commit_files(
                 **facts,
             )
         fence()
-        found.create_write_transaction(
-            actions,
-            "append",
-            schema,
-            commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": metadata},
-                max_commit_retries=0,
-                app_transactions=[Transaction(*txn)],
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=True, cleanup_expired_logs=False
-            ),
-        )
+        with _storing("a commit"):
+            found.create_write_transaction(
+                actions,
+                "append",
+                schema,
+                commit_properties=CommitProperties(
+                    custom_metadata={"userMetadata": metadata},
+                    max_commit_retries=0,
+                    app_transactions=[Transaction(*txn)],
+                ),
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=True, cleanup_expired_logs=False
+                ),
+            )
     except CommitFailedError as error:
         raise conflict from error
     except (DeltaError, OSError) as error:
         raise _refused(doing, facts) from error
+
+
+@contextmanager
+def _storing(what: str) -> Iterator[None]:
+    """What storage refuses is not about the table, and may pass."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"the lake takes {what} no more: {error.strerror or 'its storage failed'}",
+            hint="Make room, or see to the disk or the bucket at lake.path; then try again.",
+        ) from error
 
 
 def _refused(doing: str, facts: dict[str, object]) -> LakeError:

@@ -37,7 +37,7 @@ def other_services(folder: Path) -> Iterator[dict[str, Any]]:
         server.psql("SELECT 1")
         try:
             yield {
-                "store": server.get_uri().replace("postgresql://", "postgresql+psycopg2://"),
+                "store": server.get_uri().replace("postgresql://", "postgresql+psycopg2://").replace(":@", "@"),
                 "landing": {
                     "type": "s3", "bucket": BUCKET, "endpoint_url": endpoint, "cache": str(folder / "cache"),
                 },

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from cdc_core.errors import CommitConflictError, FencedError, LakeError
+from cdc_core.errors import (
+    CommitConflictError,
+    FencedError,
+    LakeError,
+    StoreUnavailableError,
+    TransientError,
+)
 from cdc_core.lake.appending import commit_files, create_table, write_file
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import read_commits, read_log
@@ -87,6 +96,32 @@ def test_a_file_that_fails_half_way_is_gone(table: str) -> None:
     with pytest.raises(LakeError):
         write_file(table, SCHEMA, batches(), INDEXED)
     assert not list(Path(table).glob("*.parquet"))
+
+
+def no_room(*_given: Any, **_options: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(pq.ParquetWriter, "write_table", id="in-the-file"),
+        pytest.param(os, "fsync", id="at-the-end-of-the-file"),
+        pytest.param(DeltaTable, "create_write_transaction", id="in-the-commit"),
+    ],
+)
+def test_a_full_disk_may_pass_and_the_same_step_adds_each_row_once(
+    table: str, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    append(table, rows(1), 100)
+    with monkeypatch.context() as full:
+        full.setattr(owner, name, no_room)
+        with pytest.raises(StoreUnavailableError, match="No space left on device") as caught:
+            append(table, rows(2), 200)
+    assert isinstance(caught.value, TransientError), "no table stops for it"
+    assert ids(table) == [1]
+    append(table, rows(2), 200)
+    assert ids(table) == [1, 2]
 
 
 @pytest.mark.parametrize("stopped", ["before it read the table", "right before its commit"])
