@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.lake.history import read_log
+from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.changes import ChangeFacts, LoggedChanges, OwnRows
 from cdc_core.stage.layout import ORDINAL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeFacts:
-    """What the reduction must know before it is written: how many changes there are, which columns some of them lack, and how many
-    changes of key do not carry all columns."""
-
-    changes: int
-    absent: tuple[str, ...]
-    moved_absent: int
 
 
 def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts:
@@ -42,8 +34,34 @@ def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts
     return ChangeFacts(
         changes=row["changes"],
         absent=tuple(column for column in schema.column_names if column in named),
-        moved_absent=row["moved_absent"],
+        moved_absent=row["moved_absent"] > 0,
     )
+
+
+def files_of(changelog: str, scn_high: int | None = None) -> list[str]:
+    """The change log's files; with ``scn_high`` those alone that may hold rows of this window. Needs no Spark."""
+    from deltalake import DeltaTable
+
+    found = pa.table(DeltaTable(changelog).get_add_actions(flatten=True))
+    if scn_high is not None:
+        least, most = found["min._cdc_window"], found["max._cdc_window"]
+        inside = pc.and_(pc.less_equal(least, scn_high), pc.greater_equal(most, scn_high))
+        found = found.filter(pc.fill_null(inside, True))
+    names: list[str] = found["path"].to_pylist()
+    return names
+
+
+@contextmanager
+def logged_changes(
+    changelog: str, schema: TableSchema, own: OwnRows, files: Sequence[str]
+) -> Iterator[LoggedChanges]:
+    """What ``own`` picks of some files of the change log, for as long as the block lasts."""
+    filesystem, root = filesystem_of(changelog)
+    changes = LoggedChanges(filesystem, [f"{root}/{file}" for file in files], schema, own)
+    try:
+        yield changes
+    finally:
+        changes.close()
 
 
 def ordinals_of(changelog: str, scn_high: int) -> npt.NDArray[np.int64]:

@@ -33,6 +33,11 @@ def _value(column: Column) -> Any:
     return None if scalar is None else scalar.as_py()
 
 
+def has_value(default: str) -> bool:
+    """Is a default, as :func:`default_values` gives it, another one than NULL?"""
+    return not default.startswith("CAST(NULL ")
+
+
 def sql_literal(value: Any, kind: pa.DataType) -> str:
     """A Spark SQL literal of exactly the column's type."""
     if value is None:

@@ -15,7 +15,7 @@ import json
 import pyarrow as pa
 
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.lake.defaults import default_values
+from cdc_core.lake.defaults import default_values, has_value
 from cdc_core.lake.history import MAPPING, DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
@@ -82,7 +82,7 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
         return False
     return all(
         known.present_name(column) in mirror.columns
-        and (default.startswith("CAST(NULL ") or _column_app(work, column) in mirror.transactions)
+        and (not has_value(default) or _column_app(work, column) in mirror.transactions)
         for column, default in _added_as(log).items()
     )
 
@@ -172,7 +172,7 @@ def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
         _alter(work, work.mirror, f"ADD COLUMNS ({ddl})")
     for column, default in added.items():
         app = _column_app(work, column)
-        if app in mirror.transactions or default.startswith("CAST(NULL "):
+        if app in mirror.transactions or not has_value(default):
             continue
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
         session = work.session_for()

@@ -11,19 +11,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
-from cdc_core.lake.changes import change_facts, ordinals_of, window_sql
-from cdc_core.lake.deriving import derived_sql, rederived_sql
+from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
+from cdc_core.lake.deriving import derived_sql
 from cdc_core.lake.evolution import settle_schema
 from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
-from cdc_core.lake.sent import Sent
+from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import quote_name
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.changes import of_window
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
@@ -47,32 +48,30 @@ def replay_window(
             hint="Apply it first: `redolake run`.",
             **work.facts(window=manifest.window.key, mirror_scn=position),
         )
-    schema = settle_schema(work, schema)
-    session = work.session_for()
-    changes = window_sql(work.changelog, manifest.window.scn_high, schema)
-    count = change_facts(session, changes, schema).changes
+    schema, scn_high = settle_schema(work, schema), manifest.window.scn_high
+    names = files_of(work.changelog, scn_high)
+    with logged_changes(work.changelog, schema, of_window(scn_high), names) as changes:
+        count = changes.facts().changes
     if count == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started, skipped=True)
-    sql, missing = rederived_sql(
-        work, session, changes, schema, position=position, covered_scn=covered_scn
+    facts = work.facts(window=manifest.window.key)
+    different = find_different(
+        work, schema, scn_high, position=position, covered_scn=covered_scn, facts=facts
     )
-    with translated("deriving a window's keys", **work.facts()):
-        # It is looked at twice, and derived once.
-        different = session.sql(sql).localCheckpoint()
-        facts = work.facts(window=manifest.window.key)
-        sent = Sent.of_frame(different, schema, None, facts, are_different=True)
-    seconds = time.monotonic() - started
+    sent = different.sent
     if not sent.rows + sent.gone:
+        seconds = time.monotonic() - started
         return TableApplied(table=work.table, changes=count, seconds=seconds, skipped=True)
-    counts = merged(
-        work,
-        different,
-        schema,
-        doing="mending the mirror",
-        metadata=work.metadata("replay", position, window=manifest.window.key),
-        absent=missing,
-        force=True,
-    )
+    with different.opened() as frame:
+        counts = merged(
+            work,
+            frame,
+            schema,
+            doing="mending the mirror",
+            metadata=work.metadata("replay", position, window=manifest.window.key),
+            absent=different.absent,
+            force=True,
+        )
     sent.check(counts)
     return merge_report(work.table, counts, count, started)
 

@@ -37,6 +37,21 @@ class Sent:
         self.rows = self.gone = self.surely = self.surely_gone = 0
 
     @classmethod
+    def of_table(cls, rows: pa.Table, schema: TableSchema, facts: Mapping[str, object]) -> Sent:
+        """The source that a table in hand holds: the mirror has none of its rows and all of its deleted keys, and MERGE takes it as
+        the truth.
+
+        Raises:
+            RowCountError: A key is there twice.
+        """
+        found = cls(schema, None, facts)
+        found._check_keys(_count_keys(rows, found._key), len(rows))
+        found.rows = pc.sum(pc.equal(rows["_cdc_kind"], "row")).as_py() or 0
+        found.gone = len(rows) - found.rows
+        found.surely, found.surely_gone = found.rows, found.gone
+        return found
+
+    @classmethod
     def of_frame(
         cls,
         frame: Any,
@@ -83,8 +98,7 @@ class Sent:
             RowCountError: A part has a key twice.
         """
         for part in parts:
-            keys = part.select(self._key).group_by(self._key).aggregate([]).num_rows
-            self._check_keys(keys, part.num_rows)
+            self._check_keys(_count_keys(part, self._key), part.num_rows)
             is_row = pc.equal(part["_cdc_kind"], "row")
             rows = pc.sum(is_row).as_py() or 0
             self.rows += rows
@@ -127,3 +141,7 @@ class Sent:
                 rows=rows,
                 keys=keys,
             )
+
+
+def _count_keys(rows: pa.Table, key: list[str]) -> int:
+    return int(rows.select(key).group_by(key).aggregate([]).num_rows)

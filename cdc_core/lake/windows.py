@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdc_core.errors import (
     REPORT_HINT,
@@ -19,13 +18,13 @@ from cdc_core.errors import (
 )
 from cdc_core.lake.appending import NewFile, commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
-from cdc_core.lake.changes import window_sql
-from cdc_core.lake.deriving import rederived_sql
+from cdc_core.lake.changes import files_of, logged_changes, window_sql
 from cdc_core.lake.evolution import added_columns, check_mirror, settle_schema
-from cdc_core.lake.history import filesystem_of, read_log
+from cdc_core.lake.history import read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
@@ -36,7 +35,7 @@ from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import WindowChanges, WindowFacts
+from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
@@ -186,23 +185,18 @@ class _Merging:
         self, files: Sequence[str], appended: int | None, started: float
     ) -> TableApplied:
         """Merge what these files of the change log have of the window, of which ``appended`` changes were written a moment ago."""
-        filesystem, root = filesystem_of(self.work.changelog)
-        paths = [f"{root}/{file}" for file in files]
-        changes = WindowChanges(filesystem, paths, self.schema, self.window.scn_high)
-        try:
+        own = of_window(self.window.scn_high)
+        with logged_changes(self.work.changelog, self.schema, own, files) as changes:
             facts = changes.facts()
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
             counts = self._merge(changes, facts)
-        finally:
-            changes.close()
         return merge_report(self.work.table, counts, facts.changes, started)
 
-    def _merge(self, changes: WindowChanges, facts: WindowFacts) -> list[Any]:
+    def _merge(self, changes: LoggedChanges, facts: ChangeFacts) -> list[Any]:
         """MERGE's counts."""
         work, schema, scn_high = self.work, self.schema, self.window.scn_high
-        absent = facts.absent
-        session = work.session_for(facts.changes)
+        absent, where = facts.absent, work.facts(window=self.window.key)
         commit: dict[str, Any] = {
             "doing": "merging a window into the mirror",
             "metadata": _metadata(work, self.window, changes=facts.changes),
@@ -212,31 +206,28 @@ class _Merging:
             "force": self.is_late,
         }
         if self.is_late:
-            sql, absent = rederived_sql(
-                work, session, window_sql(work.changelog, scn_high, schema), schema,
-                position=scn_high, covered_scn=self.covered_scn, is_late=True,
+            different = find_different(
+                work, schema, scn_high,
+                position=scn_high, covered_scn=self.covered_scn, facts=where, is_late=True,
             )  # fmt: skip
-        elif facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog))):
-            # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key;
-            # rows from before a column was added have its default.
-            sql = self._carried_sql(absent)
-        else:
-            sent = Sent(schema, self.read_scn, work.facts(window=self.window.key))
+            with different.opened() as frame:
+                counts = merged(work, frame, schema, absent=different.absent, **commit)
+            different.sent.check(counts)
+            return counts
+        session = work.session_for(facts.changes)
+        if not (facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog)))):
+            sent = Sent(schema, self.read_scn, where)
             parts = merge_sources(changes, schema, absent, has_gaps=self.has_gaps)
             with staged_frame(work, session, sent.counting(parts)) as frame:
                 counts = merged(work, frame, schema, absent=absent, **commit)
             sent.check(counts)
             return counts
+        # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key;
+        # rows from before a column was added have its default.
         with translated("reducing a window", **work.facts()):
             # MERGE looks at its source several times; it shall plan and compute the reduction once.
-            frame = session.sql(sql).localCheckpoint()
-            sent = Sent.of_frame(
-                frame,
-                schema,
-                self.read_scn,
-                work.facts(window=self.window.key),
-                are_different=self.is_late,
-            )
+            frame = session.sql(self._carried_sql(absent)).localCheckpoint()
+            sent = Sent.of_frame(frame, schema, self.read_scn, where)
         counts = merged(work, frame, schema, absent=absent, **commit)
         sent.check(counts)
         return counts
@@ -289,8 +280,6 @@ def _files_of(
 ) -> list[str]:
     """The change log's files that hold the window, if it is there already, perhaps under an older generation's identifier; none
     if it is not."""
-    from deltalake import DeltaTable
-
     log = read_log(work.changelog)
     prefix = work.window_app.rsplit("/", 1)[0] + "/"
     reached = [
@@ -300,13 +289,6 @@ def _files_of(
     ]
     if max(changelog_scn or -1, *reached, -1) < scn_high:
         return []
-    found = pa.table(DeltaTable(work.changelog).get_add_actions(flatten=True))
-    least, most = found["min._cdc_window"], found["max._cdc_window"]
-    inside = pc.and_(pc.less_equal(least, scn_high), pc.greater_equal(most, scn_high))
-    names: list[str] = found["path"].filter(pc.fill_null(inside, True)).to_pylist()
-    filesystem, root = filesystem_of(work.changelog)
-    changes = WindowChanges(filesystem, [f"{root}/{name}" for name in names], schema, scn_high)
-    try:
+    names = files_of(work.changelog, scn_high)
+    with logged_changes(work.changelog, schema, of_window(scn_high), names) as changes:
         return names if changes.facts().changes else []
-    finally:
-        changes.close()

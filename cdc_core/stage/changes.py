@@ -1,4 +1,4 @@
-"""How are staged changes read back from the Parquet files of a change log: some columns of all, all columns of some?
+"""How are changes read back from the Parquet files of a change log: some columns of all, all columns of some?
 
 Nothing but the committed files is asked, so that a window is reduced alike whether it was staged a moment ago or before a crash.
 A big window is read in parts, each with all changes of some keys, so that no process holds the whole of it.
@@ -6,7 +6,7 @@ A big window is read in parts, each with all changes of some keys, so that no pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,17 +28,39 @@ PART_CHANGES_MAX = 1_000_000
 
 _LIGHT = ["_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_xid", "_cdc_row_id", "_cdc_absent"]
 
+OwnRows = Callable[[pa.Table], pa.Array]
+"""Which rows of a file are looked at, by the columns ``_cdc_window`` and ``_cdc_snapshot``."""
+
+
+def of_window(scn_high: int) -> OwnRows:
+    """The rows of one window, and none that a chunk brought."""
+
+    def own(rows: pa.Table) -> pa.Array:
+        return pc.and_(pc.equal(rows["_cdc_window"], scn_high), pc.is_null(rows["_cdc_snapshot"]))
+
+    return own
+
+
+def up_to(scn: int) -> OwnRows:
+    """The rows of all windows up to an SCN, and of all chunks."""
+
+    def own(rows: pa.Table) -> pa.Array:
+        earlier = pc.fill_null(pc.less_equal(rows["_cdc_window"], scn), False)
+        return pc.or_(earlier, pc.is_valid(rows["_cdc_snapshot"]))
+
+    return own
+
 
 @dataclass(frozen=True, slots=True)
 class LightChanges:
-    """What decides which changes count, of all changes of a window.
+    """What decides which changes count, of all changes that are looked at.
 
     Attributes:
         table: The columns ``_cdc_op, _cdc_commit_scn, _cdc_ordinal, _cdc_xid, _cdc_row_id, _cdc_absent``, and ``row``, the
-            change's number by which :meth:`WindowChanges.take` finds it.
+            change's number by which :meth:`LoggedChanges.take` finds it.
         before: The key columns of the old image, NULL where there is none.
         after: Those of the new one.
-        own_before: Does the old key belong to this part of the window?
+        own_before: Does the old key belong to this part?
         own_after: Does the new one?
     """
 
@@ -68,10 +90,29 @@ class LightChanges:
         found[pc.list_parent_indices(absent).filter(where).to_numpy()] = True
         return found
 
+    def kinds(self) -> tuple[set[str], bool]:
+        """The columns that some insert or update does not carry; and whether a change of key is among those."""
+        carried = self.table.filter(pc.not_equal(self.table["_cdc_op"], "d"))
+        absent = set(pc.unique(pc.list_flatten(carried["_cdc_absent"])).to_pylist())
+        moved = self.moved() if absent else np.zeros(0, dtype=np.bool_)
+        return absent, any((moved & self.lacking(column)).any() for column in absent)
+
+    def of_keys(self, own_before: Flags, own_after: Flags) -> LightChanges:
+        """The changes that touch the flagged keys, of which these alone are the part's own."""
+        picked = np.flatnonzero(own_before | own_after)
+        rows = pa.array(picked)
+        return LightChanges(
+            self.table.take(rows),
+            tuple(column.take(rows) for column in self.before),
+            tuple(column.take(rows) for column in self.after),
+            own_before[picked],
+            own_after[picked],
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class WindowFacts:
-    """What kinds of changes a window has.
+class ChangeFacts:
+    """What kinds of changes there are.
 
     Attributes:
         changes: Number of changes.
@@ -84,19 +125,19 @@ class WindowFacts:
     moved_absent: bool
 
 
-class WindowChanges:
-    """One window's changes in files of the change log."""
+class LoggedChanges:
+    """Changes in files of a change log: those that ``own`` picks."""
 
     def __init__(
         self,
         filesystem: pafs.FileSystem,
         paths: Sequence[str],
         schema: TableSchema,
-        scn_high: int,
+        own: OwnRows,
     ) -> None:
         self._files = [pq.ParquetFile(path, filesystem=filesystem) for path in paths]
         self._schema = schema
-        self._scn_high = scn_high
+        self._own = own
         self._groups = [
             (file, group) for file in self._files for group in range(file.num_row_groups)
         ]
@@ -110,23 +151,23 @@ class WindowChanges:
 
     @property
     def parts(self) -> int:
-        """In how many parts the window is to be read."""
+        """In how many parts the changes are to be read."""
         return max(1, -(-int(self._starts[-1]) // PART_CHANGES_MAX))
 
-    def facts(self) -> WindowFacts:
+    def facts(self) -> ChangeFacts:
         """Look through all changes, row group by row group."""
-        count, named, moved_absent = 0, set(), False
+        count, named, moved_absent = 0, set[str](), False
         for group in range(len(self._groups)):
             light = self._light_of(group, 0, 1)
+            absent, moved = light.kinds()
             count += light.table.num_rows
-            carried = light.table.filter(pc.not_equal(light.table["_cdc_op"], "d"))
-            absent = pc.unique(pc.list_flatten(carried["_cdc_absent"])).to_pylist()
-            named |= set(absent)
-            if absent:
-                moved = light.moved()
-                moved_absent |= any((moved & light.lacking(column)).any() for column in absent)
-        columns = tuple(column for column in self._schema.column_names if column in named)
-        return WindowFacts(count, columns, moved_absent)
+            named |= absent
+            moved_absent |= moved
+        return ChangeFacts(count, self.in_order(named), moved_absent)
+
+    def in_order(self, columns: set[str]) -> tuple[str, ...]:
+        """Some columns in the table's order."""
+        return tuple(column for column in self._schema.column_names if column in columns)
 
     def light(self, part: int = 0, parts: int = 1) -> LightChanges:
         """What decides which changes count: all changes that touch a key of the part."""
@@ -140,7 +181,7 @@ class WindowChanges:
         )
 
     def _light_of(self, group: int, part: int, parts: int) -> LightChanges:
-        """Rows of other windows and of chunks in the same file are left out."""
+        """Rows of the same file that are not looked at are left out."""
         file, number = self._groups[group]
         keys = [f"{image}.{key}" for image in ("before", "after") for key in self._schema.key]
         rows = file.read_row_group(number, columns=[*_LIGHT, "_cdc_window", "_cdc_snapshot", *keys])
@@ -148,10 +189,7 @@ class WindowChanges:
         if self._schema.renamed:
             rows = _under_present_names(rows, self._schema)
         rows = rows.append_column("row", pa.array(np.arange(start, start + rows.num_rows)))
-        own = pc.and_(
-            pc.equal(rows["_cdc_window"], self._scn_high), pc.is_null(rows["_cdc_snapshot"])
-        )
-        rows = rows.filter(own).combine_chunks()
+        rows = rows.filter(self._own(rows)).combine_chunks()
         images = [rows[image].combine_chunks() for image in ("before", "after")]
         columns = [
             tuple(pc.struct_field(image, key) for key in self._schema.key) for image in images
@@ -163,17 +201,7 @@ class WindowChanges:
         light = LightChanges(
             rows.select([*_LIGHT, "row"]), columns[0], columns[1], owned[0], owned[1]
         )
-        wanted = owned[0] | owned[1]
-        if wanted.all():
-            return light
-        picked = pa.array(np.flatnonzero(wanted))
-        return LightChanges(
-            light.table.take(picked),
-            tuple(column.take(picked) for column in light.before),
-            tuple(column.take(picked) for column in light.after),
-            light.own_before[wanted],
-            light.own_after[wanted],
-        )
+        return light if (owned[0] | owned[1]).all() else light.of_keys(owned[0], owned[1])
 
     def take(self, image: str, column: str, rows: Rows) -> pa.Array:
         """A column of an image (``before`` or ``after``) of the changes with these numbers, in their order; NULL for -1."""

@@ -1,7 +1,7 @@
-"""Which state do a window's changes leave for each key? One row per key, found by columns.
+"""Which state do changes leave for each key? One row per key, found by columns.
 
-**Events.** An insert *puts* its key, an update *sets* its key, a delete *deletes* its key; an update that changes the key deletes
-the old key and puts the new one. The order is (commit SCN, ordinal).
+**Events.** An insert or a chunk's row *puts* its key, an update *sets* its key, a delete *deletes* its key; an update that changes the key deletes
+the old key and puts the new one. The order is (commit SCN, ordinal); rows of a chunk stand behind all changes of their SCN.
 
 **Occupants.** Oracle checks unique keys at the end of a statement, so that in ``UPDATE t SET id = id + 1`` two rows share a
 key for a while, and a DEFERRABLE key, or a row that moves to another block, may have its new row inserted before its old one is
@@ -18,7 +18,7 @@ and Oracle writes a column's DEFAULT into a row that is inserted without it.
 **Gaps.** Where changes of the table are in quarantine (:mod:`cdc_core.stage.quarantine`), the delete or insert that explains an event may be
 missing: an insert may meet a row whose delete is there, and an update that carries all columns may follow a delete, and puts its key.
 
-``lake.reduce`` is the same rule in SQL, for what is derived from a whole change log; one test holds both to each other.
+``lake.reduce`` is the same rule in SQL, for what is derived from a change log too large to hold; one test holds both to each other.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ import pyarrow.compute as pc
 from cdc_core.errors import DecodeError
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.changes import Flags, LightChanges, Rows, WindowChanges
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows
+from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
 SNAPSHOT_HINT = "Take a new snapshot of the table."
 AMBIGUOUS = (
@@ -46,6 +46,7 @@ TWICE = "two rows have one key at the end of a transaction"
 AFTER_DELETE = "a row was updated after it had been deleted"
 
 _SET, _PUT, _DEL = 0, 1, 2
+_INSERTS = pa.array(["c", "r"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def reduce_changes(
     """Find the one row per key.
 
     Args:
-        changes: All changes of the window that touch a key of the part.
+        changes: All changes that touch a key of the part.
         schema: The table.
         absent: Columns that some change does not carry.
         has_gaps: Changes of the table are in quarantine.
@@ -130,8 +131,8 @@ def reduce_changes(
     if _have_two_rows(events, transaction, line):
         raise _stop(schema, TWICE)
     # Rows that are there stand behind those that went: two rows may have shared the key.
-    there = events.kind != _DEL
-    events = events.picked(np.lexsort((events.ordinal, there, events.commit_scn, events.key)))
+    there, late = events.kind != _DEL, events.ordinal == CHUNK_ORDINAL
+    events = events.picked(np.lexsort((events.ordinal, there, late, events.commit_scn, events.key)))
     return _last_of_each(events, changes, schema, absent, gone, has_gaps=has_gaps)
 
 
@@ -143,7 +144,7 @@ def _events(changes: LightChanges) -> _Events:
     old = np.flatnonzero((deletes | moved) & changes.own_before)
     new = np.flatnonzero(~deletes & changes.own_after)
     change = np.concatenate([old, new])
-    puts = np.where(pc.equal(op, "c").to_numpy() | moved, _PUT, _SET)
+    puts = np.where(pc.is_in(op, _INSERTS).to_numpy() | moved, _PUT, _SET)
     kind = np.concatenate([np.full(len(old), _DEL), puts[new]]).astype(np.int8)
     parts = [
         pa.concat_arrays([before.take(pa.array(old)), after.take(pa.array(new))])
@@ -153,15 +154,15 @@ def _events(changes: LightChanges) -> _Events:
         change,
         kind,
         moved[change],
-        _codes(parts),
+        key_codes(parts),
         table[COMMIT_SCN].to_numpy()[change],
         table[ORDINAL].to_numpy()[change],
-        _codes([table["_cdc_xid"].combine_chunks()])[change],
-        _codes([table["_cdc_row_id"].combine_chunks()])[change],
+        key_codes([table["_cdc_xid"].combine_chunks()])[change],
+        key_codes([table["_cdc_row_id"].combine_chunks()])[change],
     )
 
 
-def _codes(columns: Sequence[pa.Array]) -> Rows:
+def key_codes(columns: Sequence[pa.Array]) -> Rows:
     """A number per distinct row of the columns, from 0 on; -1 where the only column is NULL."""
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
@@ -254,8 +255,9 @@ def _last_of_each(
     after_delete = (base_kind == _DEL) & ~is_gone
     if after_delete.any() and not has_gaps:
         raise _stop(schema, AFTER_DELETE)
-    inserts = pc.equal(changes.table["_cdc_op"], "c").to_numpy()
-    by_insert = (base >= 0) & inserts[events.change[base]]
+    op = changes.table["_cdc_op"]
+    inserts = pc.equal(op, "c").to_numpy()
+    by_insert = (base >= 0) & pc.is_in(op, _INSERTS).to_numpy()[events.change[base]]
     numbers = changes.table["row"].to_numpy()
     values, is_missing = {}, {}
     for column in absent:
@@ -307,7 +309,7 @@ def _names(flags: dict[str, Flags], rows: int) -> pa.ListArray:
 
 
 def merge_sources(
-    changes: WindowChanges, schema: TableSchema, absent: Sequence[str], *, has_gaps: bool = False
+    changes: LoggedChanges, schema: TableSchema, absent: Sequence[str], *, has_gaps: bool = False
 ) -> Iterator[pa.Table]:
     """What is merged into the mirror, part by part: a table of :func:`merge_source` each.
 
@@ -321,7 +323,7 @@ def merge_sources(
         )
 
 
-def merge_source(changes: WindowChanges, reduced: Reduced, schema: TableSchema) -> pa.Table:
+def merge_source(changes: LoggedChanges, reduced: Reduced, schema: TableSchema) -> pa.Table:
     """What is merged into the mirror: the table's columns, ``_cdc_commit_scn``, ``_cdc_ordinal``, ``_cdc_kind`` (``row`` or
     ``del``), ``_cdc_missing``, ``_cdc_lost`` and ``_cdc_new``. Of a key that is gone only the key is there."""
     there = np.where(reduced.is_gone, -1, reduced.rows)

@@ -112,6 +112,57 @@ def test_random_load_replays_crashes_and_damage(
     assert mirror(source.schema, hidden=True) == before
 
 
+def test_small_tables_are_looked_through_in_hand(
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A commit that comes late, a replay of the mirror as it is, and one that mends it; Spark derives the same rows."""
+    lake, table = open_lake(), source.schema.table
+    tx = source.begin()
+    ids = {i: tx.insert(row(i, f"name {i}")) for i in range(1, 8)}
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    late = source.begin()
+    late.update(ids[1], {"NAME": "came late"})
+    late.update(ids[2], {"NOTE": "a LOB that came late"})
+    late.insert(row(8, "came late"))
+    late.commit()
+    hidden = source.hide(late)
+    tx = source.begin()
+    tx.update(ids[1], {"NAME": "newer"})
+    tx.delete(ids[3])
+    tx.commit()
+    first = source.cut()
+    first.apply(lake)
+    source.show(hidden)
+    second = source.cut()
+    sessions: list[object] = []
+    with monkeypatch.context() as patched:
+        patched.setattr("cdc_core.lake.rederiving.rederived_sql", sessions.append)
+        second.apply(lake, late_above=first.manifest.window.scn_low)
+        assert mirror(source.schema) == source.state(second.scn_high)
+        before = mirror(source.schema, hidden=True)
+        patched.setattr("cdc_core.lake.work.TableWork.session_for", sessions.append)
+        assert first.replay(lake).skipped
+        assert second.replay(lake).skipped
+    assert sessions == []
+
+    damaged = DeltaTable(str(tmp_path / "lake" / "shop" / "mirror" / table.path))
+    damaged.update({"NAME": "'damaged'"}, predicate='"ID" = 1')
+    damaged.update({"NOTE": "'damaged'"}, predicate='"ID" = 2')
+    damaged.delete('"ID" = 8')
+    done = second.replay(lake)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 2, 0)
+    assert mirror(source.schema, hidden=True) == before
+    monkeypatch.setattr("cdc_core.lake.rederiving.IN_HAND_ROWS_MAX", 0)
+    assert second.replay(lake).skipped
+
+
 def test_a_window_that_was_not_applied_is_not_replayed(
     open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
 ) -> None:

@@ -92,6 +92,17 @@ def test_a_source_that_spark_derived_is_counted_too(
         source.check(found)
 
 
+def test_a_source_in_hand_is_counted_too() -> None:
+    rows = part((1, "row", 101), (2, "row", 99), (3, "del", 102))
+    source = Sent.of_table(rows, orders_schema(), {})
+    source.check(counts(1, 1, 1))
+    for wrong in (counts(1, 0, 1), counts(1, 1, 0)):
+        with pytest.raises(RowCountError, match="MERGE did not do what it was told"):
+            source.check(wrong)
+    with pytest.raises(RowCountError, match="more than one row of a key"):
+        Sent.of_table(part((1, "row", 101), (1, "del", 102)), orders_schema(), {})
+
+
 def test_two_rows_of_one_key_are_not_sent_by_spark_either() -> None:
     with pytest.raises(RowCountError, match="more than one row of a key"):
         Sent(orders_schema(), READ, {}).take({**COUNTED, "keys": 3}, are_different=False)

@@ -23,7 +23,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage import changes as stage_changes
 from cdc_core.stage import reducing
-from cdc_core.stage.changes import WindowChanges
+from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.reducing import merge_sources
 
@@ -160,7 +160,7 @@ def played(case: int) -> tuple[dict[Key, Row], Table]:
     return before, table
 
 
-def landed(folder: Path, changes: list[Row]) -> WindowChanges:
+def landed(folder: Path, changes: list[Row]) -> LoggedChanges:
     """The changes in two files of a change log, some in small row groups, beside rows that are not this window's."""
     others: list[Row] = [
         {**changes[0], "_cdc_window": WINDOW - 1}, {**changes[0], "_cdc_snapshot": "s1/1"}
@@ -171,7 +171,7 @@ def landed(folder: Path, changes: list[Row]) -> WindowChanges:
         paths.append(str(folder / f"{number}.parquet"))
         table = pa.Table.from_pylist(rows, change_schema(SCHEMA))
         pq.write_table(table, paths[-1], row_group_size=7 if len(rows) < 100 else 500)
-    return WindowChanges(pafs.LocalFileSystem(), paths, SCHEMA, WINDOW)
+    return LoggedChanges(pafs.LocalFileSystem(), paths, SCHEMA, of_window(WINDOW))
 
 
 def source_of(folder: Path, changes: list[Row], schema: TableSchema = SCHEMA) -> list[Row]:

@@ -13,7 +13,7 @@ import pytest
 
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import WindowChanges
+from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.snapshot import ChunkRows
 from tests.stage.landed import orders_schema
@@ -57,7 +57,7 @@ def test_changes_from_before_a_rename_are_read_under_the_new_names(
         changes_file(tmp_path / "old.parquet", OLD, old_rows),
         changes_file(tmp_path / "new.parquet", new, new_rows),
     ]
-    changes = WindowChanges(pafs.LocalFileSystem(), paths, new, WINDOW)
+    changes = LoggedChanges(pafs.LocalFileSystem(), paths, new, of_window(WINDOW))
     facts = changes.facts()
     assert (facts.changes, facts.absent) == (4, ("TITLE",))
     light = changes.light()

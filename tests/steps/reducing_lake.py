@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.errors import DuplicateKeyError
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import WindowChanges
+from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
 from cdc_core.stage.reducing import merge_sources
 from tests.steps.memory_lake import MemoryLake, MemoryTable
@@ -41,7 +41,7 @@ class ReducingLake(MemoryLake):
         path = self._folder / f"{schema.table.name}.parquet"
         pq.write_table(pa.Table.from_pylist(list(changes), change_schema(schema)), path)
         window = changes[0]["_cdc_window"]
-        staged = WindowChanges(pafs.LocalFileSystem(), [str(path)], schema, window)
+        staged = LoggedChanges(pafs.LocalFileSystem(), [str(path)], schema, of_window(window))
         for source in merge_sources(staged, schema, staged.facts().absent, has_gaps=has_gaps):
             for row in source.to_pylist():
                 self._merge_row(found, schema, row, covered_scn)

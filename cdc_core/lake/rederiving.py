@@ -1,0 +1,139 @@
+"""How does a mirror get what its whole change log says of a window's keys?
+
+Where both Delta tables are small, everything is done in hand, by columns (``stage.reducing``, ``stage.differing``), and Spark has to
+do with it only if the mirror is to be mended. Where they are large, and where a change leads to keys beyond the window's
+(``deriving.derived_sql``), Spark derives the rows. Either way the rows that differ are merged as the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_core.lake.changes import files_of, logged_changes, window_sql
+from cdc_core.lake.counting import count_rows
+from cdc_core.lake.defaults import has_value
+from cdc_core.lake.deriving import rederived_sql
+from cdc_core.lake.evolution import added_columns
+from cdc_core.lake.history import read_log
+from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.sent import Sent
+from cdc_core.lake.spark import translated
+from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.work import TableWork
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.changes import LightChanges, LoggedChanges, of_window, up_to
+from cdc_core.stage.differing import different_rows, rows_of_keys, touching
+from cdc_core.stage.layout import mirror_schema
+from cdc_core.stage.reducing import merge_source, reduce_changes
+
+IN_HAND_ROWS_MAX = 500_000
+"""Up to so many rows of change log and mirror together are looked through in hand; it takes some hundred bytes for each change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """What the mirror has otherwise: counts of it, the columns that some change lacks, and the rows for a MERGE."""
+
+    sent: Sent
+    absent: tuple[str, ...]
+    opened: Callable[[], AbstractContextManager[Any]]
+
+
+def find_different(
+    work: TableWork,
+    schema: TableSchema,
+    scn_high: int,
+    *,
+    position: int,
+    covered_scn: int,
+    facts: dict[str, object],
+    is_late: bool = False,
+) -> Different:
+    """The rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that a window touches.
+
+    Args:
+        work: The table's tools.
+        schema: The table.
+        scn_high: The window.
+        position: How far the mirror is, or is to be.
+        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN.
+        facts: Source, table and window, for errors.
+        is_late: See :func:`~cdc_core.lake.deriving.rederived_sql`.
+
+    Raises:
+        DecodeError: It cannot be said which row a key has.
+    """
+    found = _in_hand(work, schema, scn_high, position=position, covered_scn=covered_scn, is_late=is_late)  # fmt: skip
+    if found is not None:
+        rows, absent = found
+        sent = Sent.of_table(rows, schema, facts)
+        return Different(
+            sent, absent, lambda: staged_frame(work, work.session_for(len(rows)), iter([rows]))
+        )
+    session, changes = work.session_for(), window_sql(work.changelog, scn_high, schema)
+    with translated("deriving a window's keys", **work.facts()):
+        sql, absent = rederived_sql(
+            work, session, changes, schema, position=position, covered_scn=covered_scn, is_late=is_late
+        )  # fmt: skip
+        # It is looked at several times, and derived once.
+        frame = session.sql(sql).localCheckpoint()
+        sent = Sent.of_frame(frame, schema, None, facts, are_different=True)
+    return Different(sent, absent, lambda: nullcontext(frame))
+
+
+def _in_hand(
+    work: TableWork,
+    schema: TableSchema,
+    scn_high: int,
+    *,
+    position: int,
+    covered_scn: int,
+    is_late: bool,
+) -> tuple[pa.Table, tuple[str, ...]] | None:
+    """The rows that differ, in the columns of ``stage.reducing.merge_source``, and the columns that some change lacks; None if
+    Spark has to find them."""
+    counts = [count_rows(path) for path in (work.changelog, work.mirror)]
+    if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
+        return None
+    if any(map(has_value, added_columns(read_log(work.changelog)).values())):
+        return None  # rows from before a column was added have its default, which is SQL
+    path, own = work.changelog, of_window(scn_high)
+    with logged_changes(path, schema, own, files_of(path, scn_high)) as changes:
+        window = changes.light()
+    with logged_changes(path, schema, up_to(position), files_of(path)) as history:
+        light = history.light()
+        near = touching(light, window)
+        absent, moved_absent = (light if is_late else near).kinds()
+        if moved_absent:
+            return None  # the row's former key may be another window's
+        derived = _derived(work, history, near, schema)
+    keys = derived.select(list(schema.key))
+    rows = rows_of_keys(_mirror_parts(work, schema), keys)
+    found = different_rows(derived, rows, schema, covered_scn=covered_scn)
+    return None if found is None else (found, history.in_order(absent))
+
+
+def _derived(
+    work: TableWork, history: LoggedChanges, near: LightChanges, schema: TableSchema
+) -> pa.Table:
+    """One row per key."""
+    absent = history.in_order(near.kinds()[0])
+    reduced = reduce_changes(near, schema, absent, has_gaps=QuarantineTable(work).exists)
+    return merge_source(history, reduced, schema)
+
+
+def _mirror_parts(work: TableWork, schema: TableSchema) -> Iterator[pa.Table]:
+    """The mirror, part by part, in the columns of ``stage.layout.mirror_schema``; read without Spark."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    columns = mirror_schema(schema)
+    listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
+    yield columns.empty_table()
+    found = QueryBuilder().register("mirror", DeltaTable(work.mirror))
+    for batch in found.execute(f"SELECT {listed} FROM mirror"):
+        yield pa.table(batch).cast(columns)
