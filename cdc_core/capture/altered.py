@@ -9,6 +9,9 @@ place of a table's (EXCHANGE PARTITION … WITH TABLE, TRUNCATE CLUSTER), and on
 by their ROWIDs, which begin with that number, no DDL explains another one, and the partitions' numbers are looked at as well: DDL of
 a parent's partitions does to those of a table that is partitioned by reference what it does to its own.
 
+A table's own MOVE explains
+another number, and hides an exchange beside it: if partitions of any table were altered in that time too, the table leaves.
+
 LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack: the times that are asked for end
 :data:`SLACK_SECONDS` before the window does, so that the row of a DDL found there is in this window or an earlier one. The times
 of the windows join each other, so each DDL is asked for once. A later DDL moves LAST_DDL_TIME on, and the table comes up with a
@@ -52,6 +55,12 @@ _PARTS = """
 SELECT OWNER, OBJECT_NAME, DATA_OBJECT_ID
   FROM {{objects}}
  WHERE OBJECT_TYPE IN ('TABLE PARTITION', 'TABLE SUBPARTITION') AND DATA_OBJECT_ID IS NOT NULL AND {tables}"""
+_EXCHANGED = """
+SELECT COUNT(*)
+  FROM {objects}
+ WHERE OBJECT_TYPE IN ('TABLE PARTITION', 'TABLE SUBPARTITION')
+   AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400"""
+_HIDDEN = "it was moved, and partitions of a table were altered in that time: its rows may have been exchanged for theirs"
 _LOOSE_KEYS = """
 SELECT OWNER, TABLE_NAME
   FROM ALL_CONSTRAINTS
@@ -91,7 +100,7 @@ def read_altered(
     configs: Sequence[TableConfig],
     *,
     data_objects: Mapping[TableId, frozenset[int]],
-    told: Set[TableId],
+    moved: Set[TableId],
 ) -> Altered:
     """Tables that leave with a window, at its lower end: what came up to there was read while nothing was found.
 
@@ -101,13 +110,16 @@ def read_altered(
         history: The captured tables.
         configs: Their configuration.
         data_objects: What the window before knew of the tables' data objects.
-        told: Tables of which the window has DDL rows.
+        moved: Tables of which the window has DDL rows that move rows, and so give the table another data object.
     """
     known = {table: history.latest(table) for table in history.tables}
     by_row_id = {table for table, schema in known.items() if schema.is_by_row_id}
     settled = _with_parts(session, _settled(session, window, list(known)), by_row_id)
-    kept, replaced = judged_data_objects(list(known), data_objects, settled, told - by_row_id)
+    kept, replaced = judged_data_objects(list(known), data_objects, settled, moved - by_row_id)
     reasons = dict.fromkeys(replaced, "its rows were put in another place, or others in theirs")
+    doubtful = {table for table in moved - by_row_id if data_objects.get(table)}
+    if doubtful and _may_be_exchanged(session, window):
+        reasons |= dict.fromkeys(doubtful, _HIDDEN)
     altered = [one for one in configs if one.table in settled and settled[one.table].is_altered]
     loose = _loose_keys(session, [one.table for one in altered]) if altered else set()
     for config in altered:
@@ -141,6 +153,16 @@ def judged_data_objects(
         elif now and table not in told:
             kept[table] = now
     return kept, replaced
+
+
+def _may_be_exchanged(session: Queries, window: ScnWindow) -> bool:
+    """Was a partition of some table altered in the window's time, or later, or can nobody know?"""
+    binds = {"low": window.scn_low, "slack": SLACK_SECONDS}
+    try:
+        [(count,)], _ = ask_objects(session, _EXCHANGED, binds)
+    except SnapshotTooOldError:
+        return True
+    return bool(count)
 
 
 def _with_parts(

@@ -60,6 +60,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.evolution import moves_rows
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.segments import knowing
 from cdc_core.source import WindowWork
@@ -298,7 +299,7 @@ class _Window:
             history,
             self._configs,
             data_objects=self._data_objects,
-            told={row.table for row, _ in self._ddl},
+            moved={row.table for row, _ in self._ddl if moves_rows(row.text)},
         )
         told = {end.table for end in self._ends}
         ends = [end for end in altered.ends if end.table not in told]

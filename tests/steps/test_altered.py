@@ -128,6 +128,34 @@ def test_a_table_whose_rows_were_exchanged_for_those_of_a_partition_is_noticed(
     assert source.lake.image(table_id("ONE")) == [(7, "of the partition")]
 
 
+MOVED = "ALTER TABLE ONE MOVE"
+EXCHANGED = "ALTER TABLE OTHER EXCHANGE PARTITION P WITH TABLE ONE WITHOUT VALIDATION"
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        pytest.param([MOVED, EXCHANGED], id="moved-before"),
+        pytest.param([EXCHANGED, MOVED], id="moved-after"),
+        pytest.param(["COMMENT ON TABLE ONE IS 'a text'", EXCHANGED], id="another-ddl-before"),
+        pytest.param([EXCHANGED, "ALTER TABLE ONE MODIFY (V VARCHAR2(50))"], id="another-ddl-after"),
+        pytest.param([EXCHANGED, "ALTER TABLE OTHER MOVE PARTITION P"], id="the-partition-moved"),
+    ],
+)  # fmt: skip
+def test_no_ddl_of_the_table_itself_hides_an_exchange(
+    oracle: Oracle, source: Source, ddl: list[str]
+) -> None:
+    """Both are in one window; a MOVE gives the table another data object, as the exchange does."""
+    partitioned(oracle)
+    later(oracle, source)
+    later(oracle, source)
+    oracle.run(*ddl)
+    for _ in range(2):
+        later(oracle, source)
+    assert source.record("ONE").state == "failed"
+    source.check_current("TWO")
+
+
 def test_an_exchange_is_noticed_with_the_window_of_its_time(oracle: Oracle, source: Source) -> None:
     """Capture is behind: what the dictionary shows of a later time says nothing of a window before it."""
     later(oracle, source)
