@@ -55,11 +55,11 @@ class ReducingLake(MemoryLake):
         old, *at = found.rows.get(key, ({}, -1, -1))
         if place <= tuple(at) or (not old and place[0] <= covered_scn):
             return
+        if row["_cdc_new"] and old:
+            raise DuplicateKeyError("an insert meets a row of its key", table=schema.table)
         found.rows.pop(key, None)
         if row["_cdc_kind"] == "del":
             return
-        if row["_cdc_new"] and old:
-            raise DuplicateKeyError("an insert meets a row of its key", table=schema.table)
         values = {
             name: old[name] if name in row["_cdc_missing"] else row[name]
             for name in schema.column_names
