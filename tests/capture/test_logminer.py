@@ -85,7 +85,7 @@ def answers(**more: Any) -> dict[str, Any]:
 def dictionary(columns: list[Any], key: str = "ID", object_id: int = 501) -> dict[str, Any]:
     return {
         "ALL_TAB_COLS": columns,
-        "ALL_CONSTRAINTS": [("HR", "EMP", key)],
+        "ALL_CONSTRAINTS": [("HR", "EMP", key, "NOT DEFERRABLE")],
         "ALL_INDEXES": [],
         "ALL_OBJECTS": [("HR", "EMP", object_id)],
     }
