@@ -118,8 +118,9 @@ class PolicyConfig(ConfigModel):
     on_truncate: Literal["stop", "resnapshot"] = "stop"
     """The rows went without redo for each: TRUNCATE, or a partition dropped or exchanged."""
 
-    on_drop: Literal["stop", "remove"] = "stop"
-    """The table was dropped, renamed, or dropped and created again. (A table that is gone cannot be read again.)"""
+    on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
+    """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until there is a table of that name again: created
+    anew, renamed, or brought back from the recycle bin."""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
     """Another DDL that cannot be followed, such as a column of another type or another key. The new snapshot begins new Delta tables, and
@@ -187,7 +188,7 @@ class TableConfig(ConfigModel):
     on_truncate: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
 
-    on_drop: Literal["stop", "remove"] | None = None
+    on_drop: Literal["stop", "resnapshot", "remove"] | None = None
     """As ``policies.on_drop``, for this table; by default that of the source."""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] | None = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cdc_core.config import MatchedTable
 from cdc_core.errors import CdcError, PreflightError, UnsupportedTypeError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
-from cdc_core.schema.dictionary import Queries, read_table_schema
+from cdc_core.schema.dictionary import Queries, read_table_schema, tables_condition
+from cdc_core.schema.segments import in_lists
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
 from cdc_core.schema.types import arrow_type
 
@@ -18,6 +19,8 @@ SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
  WHERE DROPPED = 'NO'
  ORDER BY OWNER, TABLE_NAME"""
 _EXTERNAL = "SELECT OWNER, TABLE_NAME FROM ALL_EXTERNAL_TABLES"
+_NAMES = "SELECT OBJECT_ID, OWNER, OBJECT_NAME FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_ID IN ({numbers})"
+_EXISTING = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE DROPPED = 'NO' AND {tables}"
 _OF_ORACLE = "SELECT USERNAME FROM ALL_USERS WHERE ORACLE_MAINTAINED = 'Y'"
 
 
@@ -54,6 +57,24 @@ def find_tables(
         else:
             found.append(_examine(session, table, size))
     return found
+
+
+def read_object_names(session: Queries, numbers: Iterable[int]) -> dict[int, TableId]:
+    """What the tables with these object numbers are called now, as far as they are there."""
+    found: dict[int, TableId] = {}
+    for listed in in_lists(numbers):
+        rows = session.fetch_all(_NAMES.format(numbers=listed))
+        found |= {int(number): TableId(owner, name) for number, owner, name in rows}
+    return found
+
+
+def existing_tables(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
+    """Those that there are, and that one may see."""
+    if not tables:
+        return set()
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    rows = session.fetch_all(_EXISTING.format(tables=condition), binds)
+    return {TableId(owner, name) for owner, name in rows}
 
 
 def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> str:

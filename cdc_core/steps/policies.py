@@ -18,6 +18,8 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.streams import ReadAgain
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.catalog import existing_tables
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
@@ -75,7 +77,7 @@ def follow_policies(ctx: Context) -> list[TableId]:
         return []
     try:
         with ctx.lease("snapshot-plan"), ctx.database.session() as session:
-            waiting = _waiting(ctx, answer_policies(ctx))
+            waiting = _there(session, _waiting(ctx, answer_policies(ctx)))
             because = {record.table: _reason(record) for record in waiting}
             joined = join_tables(ctx, session, list(because), because=because)
     except LeaseHeldError as error:
@@ -107,6 +109,13 @@ def _waiting(ctx: Context, again: list[TableId]) -> list[TableRecord]:
     ]
 
 
+def _there(session: OracleSession, records: list[TableRecord]) -> list[TableRecord]:
+    """Those without the tables that were dropped or renamed and are not there again."""
+    dropped = [record.table for record in records if record.trouble == "drop"]
+    gone = set(dropped) - existing_tables(session, dropped)
+    return [record for record in records if record.table not in gone]
+
+
 def _reason(record: TableRecord) -> ReadAgain:
     assert record.trouble is not None
     return ReadAgain(record.trouble, datetime.now(UTC), record.rest_waits or record.reason or "")
@@ -118,7 +127,12 @@ def _answered(record: TableRecord, answer: Answer) -> TableRecord:
         way_out = f"Its Delta tables stay. `redolake table add {record.table.argument}` takes it in again."
         return replace(record, state="removed", asked_by="policy", way_out=way_out, trouble=None)
     if answer == "resnapshot":
-        way_out = f"The policy on_{record.trouble} reads the table again with the next run."
+        when = (
+            "as soon as there is a table of that name again"
+            if record.trouble == "drop"
+            else "with the next run"
+        )
+        way_out = f"The policy on_{record.trouble} reads the table again {when}."
         return replace(record, asked_by="policy", way_out=way_out)
     if answer == "stop for good":
         reason = (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cdc_core.config import TableConfig
-from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.errors import ConfigError, NotYetError, PreflightError
 from cdc_core.landing.layout import chunk_folder, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
@@ -20,12 +20,14 @@ from cdc_core.model.records import AskedBy, TableRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.catalog import read_object_names
 from cdc_core.schema.dictionary import mask_refusal, masks_of, read_table_schema
 from cdc_core.schema.forms import form_of
 from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
-from cdc_core.steps.snapshots.joining import join_tables
+from cdc_core.steps.snapshots.joining import captured_objects, join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
 
 _LOG = logging.getLogger(__name__)
@@ -365,9 +367,24 @@ def _stop_for_fresh(ctx: Context, config: TableConfig, latest: TableSchema, reas
 
 def _join(ctx: Context, tables: Sequence[TableId], *, fresh: bool) -> list[ChunkKey]:
     with ctx.lease("snapshot-plan", wait_seconds=30), ctx.database.session() as session:
+        _refuse_renamed(ctx, session, tables)
         join_tables(ctx, session, tables, fresh=fresh)
     joined = [record.table for record in _records(ctx, tables) if record.state == "snapshotting"]
     return start_snapshot(ctx, joined) if joined else []
+
+
+def _refuse_renamed(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> None:
+    """Refuse tables that the stream still has under their old names: an object's rows are one table's at a time."""
+    captured = captured_objects(ctx)
+    names = read_object_names(session, captured)
+    for number, table in captured.items():
+        if names.get(number, table) != table and names[number] in tables:
+            raise NotYetError(
+                "the table is captured under the name that it had until it was renamed",
+                hint="`redolake capture` reads the redo up to the rename; then run the command again.",
+                table=names[number],
+                captured_as=table,
+            )
 
 
 def _removal(ctx: Context, table: TableId, asked_by: AskedBy) -> StreamEnd:
