@@ -19,7 +19,14 @@ def _rules() -> list[str]:
 def test_the_rules_are_numbered_without_a_gap() -> None:
     numbers = [int(rule.split(".")[0]) for rule in _rules()]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert len(numbers) >= 12
+    assert len(numbers) >= 16
+
+
+def test_the_guarantees_are_the_rules() -> None:
+    """Users read of every rule, under its number."""
+    text = (ROOT / "docs" / "concepts" / "guarantees.md").read_text()
+    numbers = [int(one) for one in re.findall(r"^(\d+)\. \*\*", text, re.MULTILINE)]
+    assert numbers == [int(rule.split(".")[0]) for rule in _rules()]
 
 
 @pytest.mark.parametrize("rule", _rules(), ids=lambda rule: f"rule-{rule.split('.')[0]}")

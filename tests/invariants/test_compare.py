@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -50,6 +51,34 @@ def oracle() -> Iterator[Oracle]:
             "INSERT INTO T VALUES (3, NULL, NULL, NULL, 'ü🔥', HEXTORAW('78'))",
         )
         yield running
+
+
+PIPELINE = ("cdc_core", "assets", "pipelines")
+
+
+def test_the_judge_shares_no_code_with_the_pipeline() -> None:
+    """Neither the judge's modules nor what they import from the tests import the pipeline."""
+    seen: set[str] = set()
+    todo = [f"tests.invariants.{name}" for name in ("compare", "changelog", "wild")]
+    while todo:
+        name = todo.pop()
+        if name in seen or name.partition(".")[0] != "tests":
+            continue
+        seen.add(name)
+        path = Path(__file__).parents[2] / (name.replace(".", "/") + ".py")
+        imported = {
+            one
+            for node in ast.walk(ast.parse(path.read_text()))
+            for one in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        }
+        assert not [one for one in imported if one.partition(".")[0] in PIPELINE], name
+        todo += imported
 
 
 Judge = Callable[[list[dict[str, Any]]], Verdict]

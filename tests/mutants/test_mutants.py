@@ -9,7 +9,7 @@ import pytest
 from tests.mutants.mutants import ROOT, Mutant, read_bundle, read_mutants, texts_of
 
 MUTANTS = read_mutants()
-RULES = range(1, 13)
+RULES = range(1, 17)
 BUNDLE_RULES_MIN = 30
 MUTANTS_PER_RULE_MIN = 5
 MUTANTS_IN_STEPS_MIN = 10
