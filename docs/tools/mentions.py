@@ -40,9 +40,14 @@ def documents() -> list[Path]:
     return sorted({path for pattern in DOCUMENTS for path in ROOT.glob(pattern)})
 
 
+def without_generated(text: str) -> str:
+    """A document without the parts that come from the code."""
+    return _GENERATED.sub("", text)
+
+
 def code_pieces(text: str) -> Iterator[str]:
     """Inline code, and each line of code blocks, without what is generated from the code."""
-    text = _GENERATED.sub("", text)
+    text = without_generated(text)
     for block in _FENCE.findall(text):
         yield from block.splitlines()
     yield from _SPAN.findall(_FENCE.sub("", text))

@@ -79,6 +79,40 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert broken == []
 
 
+OPTIONS = {
+    one.replace("[]", "")
+    for one in re.findall(
+        r"^\| `([\w.\[\]]+)` \|",
+        (ROOT / "docs" / "reference" / "configuration.md").read_text(),
+        re.MULTILINE,
+    )
+}
+
+
+@BY_NAME
+def test_options_of_the_configuration_in_documents_exist(document: Path) -> None:
+    """``part.option`` in inline code, for the parts of the configuration, is an option, a group of options or a secret's variable."""
+    parts = {one.partition(".")[0] for one in OPTIONS if "." in one}
+    groups = {one.rpartition(".")[0] for one in OPTIONS}
+    text = mentions.without_generated(document.read_text())
+    named = {
+        f"{part}.{rest}"
+        for part, rest in re.findall(r"`([a-z_]+)\.([a-z_.]+)(?:: [^`]*)?`", text)
+        if part in parts and not rest.endswith(("py", "yaml", "svg"))
+    }
+    known = OPTIONS | groups | {one.removesuffix("_env") for one in OPTIONS}
+    assert {one for one in named if one.removesuffix("_env") not in known} == set()
+
+
+@BY_NAME
+def test_asset_checks_in_documents_exist(document: Path) -> None:
+    checks = set()
+    for path in (ROOT / "assets").glob("*.py"):
+        checks |= set(re.findall(r'^CHECK_NAME = "(\w+)"', path.read_text(), re.MULTILINE))
+    named = re.findall(r"\bcheck `(\w+)`", document.read_text())
+    assert sorted(set(named) - checks) == []
+
+
 def test_the_site_has_every_page_in_its_navigation() -> None:
     def files(entries: list[object]) -> list[str]:
         found: list[str] = []
