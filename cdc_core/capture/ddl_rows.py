@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cdc_core.config import TableConfig
+from cdc_core.decode.defaults import default_scalar
 from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.identifiers import TableId
@@ -109,6 +110,13 @@ def _followed(
     evolution = judge(old, new)
     if evolution.refusal is not None:
         return _end(row, evolution.trouble, evolution.refusal)
+    for column in evolution.added:
+        try:
+            default_scalar(column)
+        except (
+            SchemaMismatchError
+        ) as error:  # an identity column, a clock: rows got values, and no redo
+            return _end(row, "unsupported_ddl", error.what_happened)
     return evolution.followed(old, new) if evolution.is_new_version else None
 
 

@@ -205,7 +205,7 @@ class _Script:
             "AS", "GENERATED", ",", ")", "NOT", "DEFAULT", "PRIMARY", "INVISIBLE"
         )
         column = self._type(name) if is_typed else DescribedColumn(name=name, data_type="")
-        facts: dict[str, Any] = {"is_nullable": True, "is_virtual": False, "is_hidden": False}
+        facts: dict[str, Any] = {"is_nullable": True, "is_virtual": False}
         while not self._is(",", ")") and self._here is not _END:
             if self._take("NOT"):
                 facts["is_nullable"] &= not self._take("NULL")
@@ -215,8 +215,6 @@ class _Script:
                 facts["is_nullable"] = False
             elif self._take("UNIQUE"):
                 table.unique.append((name,))
-            elif self._take("INVISIBLE"):
-                facts["is_hidden"] = True
             elif self._take("AS"):
                 facts["is_virtual"] |= self._is("(")
             elif self._is("("):

@@ -24,7 +24,7 @@ _ROWS = {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet"}
 _NEEDED = ("TABLE_NAME", "COLUMN_NAME", "DATA_TYPE")
 _COLUMNS = (
     *_NEEDED, "OWNER", "DATA_PRECISION", "DATA_SCALE", "NULLABLE", "COLUMN_ID", "SEGMENT_COLUMN_ID",
-    "HIDDEN_COLUMN", "VIRTUAL_COLUMN", "KEY_POSITION",
+    "HIDDEN_COLUMN", "USER_GENERATED", "VIRTUAL_COLUMN", "KEY_POSITION",
 )  # fmt: skip
 _BY_ROW_ID = ("ROWID",)
 _CHARACTER_SETS = {"NLS_CHARACTERSET": "AL32UTF8", "NLS_NCHAR_CHARACTERSET": "AL16UTF16"}
@@ -140,7 +140,7 @@ def _column(row: Values, integers: dict[str, int | None], place: int) -> Describ
         scale=integers["DATA_SCALE"],
         is_nullable=row.get("NULLABLE") != "N",
         is_virtual=is_virtual,
-        is_hidden=row.get("HIDDEN_COLUMN") == "YES",
+        is_hidden=row.get("HIDDEN_COLUMN") == "YES" and row.get("USER_GENERATED") != "YES",
         place=None if is_virtual else integers["SEGMENT_COLUMN_ID"] or place,
     )
 

@@ -7,7 +7,7 @@ Oracle Flashback Query": past data of static dictionary views can be queried, of
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -45,10 +45,13 @@ class Queries(Protocol):
 
 _COLUMNS = """
 SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA_PRECISION, DATA_SCALE, NULLABLE,
-       DATA_DEFAULT, HIDDEN_COLUMN, VIRTUAL_COLUMN, SEGMENT_COLUMN_ID
+       DATA_DEFAULT, CASE WHEN HIDDEN_COLUMN = 'YES' AND USER_GENERATED = 'NO' THEN 'YES' ELSE 'NO' END, VIRTUAL_COLUMN,
+       SEGMENT_COLUMN_ID
   FROM ALL_TAB_COLS{as_of}
  WHERE {tables}
- ORDER BY OWNER, TABLE_NAME, COLUMN_ID, INTERNAL_COLUMN_ID"""
+ ORDER BY OWNER, TABLE_NAME, INTERNAL_COLUMN_ID"""
+"""In the order in which the columns came: an invisible one has no COLUMN_ID, and another one when it is visible again."""
+
 _PRIMARY_KEYS = """
 SELECT K.OWNER, K.TABLE_NAME, K.COLUMN_NAME, C.DEFERRABLE
   FROM ALL_CONSTRAINTS{as_of} C, ALL_CONS_COLUMNS{as_of} K
@@ -117,7 +120,8 @@ def read_table_schemas(
         altered_after: Tells of DDL within these seconds; without an answer it counts as later.
 
     Returns:
-        Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual and invisible columns are among ``excluded``.
+        Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual columns are among ``excluded``, and those that Oracle hides for itself;
+        invisible ones are columns like others.
 
     Raises:
         ConfigError: A table or a column that the configuration names is unknown; the hint has names that are near.
@@ -161,7 +165,7 @@ def schema_from_rows(
 
     Args:
         config: What the user wants of it.
-        columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden, virtual, segment
+        columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden by Oracle, virtual, segment
             position) in order.
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
@@ -187,7 +191,8 @@ def schema_from_rows(
         _refuse_row_ids(config, columns, is_index_organized=is_index_organized)
         captured = (ROW_ID_COLUMN, *captured)
     else:
-        key = _key(config, captured, primary_key, unique_indexes)
+        virtual = {row[0] for row in columns if row[9] == "YES"}
+        key = _key(config, captured, primary_key, unique_indexes, virtual)
     _refuse_held_keys(config, key)
     if refusal := mask_refusal(config, captured, key):
         raise ConfigError(
@@ -406,11 +411,14 @@ def _key(
     captured: Sequence[Column],
     primary_key: Sequence[str],
     unique_indexes: Sequence[Sequence[str]],
+    virtual: Set[str],
 ) -> tuple[str, ...]:
     """The configured key, else the primary key, else the shortest unique index whose columns are all NOT NULL."""
     certain = {column.name for column in captured if not column.nullable}
     names = {column.name for column in captured}
     if config.key:
+        if named := virtual & set(config.key):
+            raise _virtual_key(config, named)
         _refuse_unknown(config, "key", config.key, sorted(names))
         loose = [name for name in config.key if name not in certain]
         if loose:
@@ -428,6 +436,8 @@ def _key(
     for candidate in candidates:
         if candidate and certain.issuperset(candidate):
             return candidate
+    if named := virtual & set(primary_key):
+        raise _virtual_key(config, named)
     if primary_key and not names.issuperset(primary_key):
         raise ConfigError(
             "columns_exclude names a column of the primary key",
@@ -440,6 +450,15 @@ def _key(
         "then known by their ROWIDs, and what gives them others (ALTER TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) "
         "takes the table out of the stream until a new snapshot.",
         table=config.table,
+    )
+
+
+def _virtual_key(config: TableConfig, named: Set[str]) -> PreflightError:
+    return PreflightError(
+        "the key has virtual columns, which are not in the redo",
+        hint="Name unique NOT NULL columns that are stored under the table's key, or set identity: rowid in an entry of the table's own.",
+        table=config.table,
+        columns=", ".join(sorted(named)),
     )
 
 

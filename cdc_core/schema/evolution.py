@@ -163,7 +163,7 @@ def _refusal(old: TableSchema, new: TableSchema) -> str | None:
     gone = [column.name for column in old.columns if column.name not in names]
     left_out = [name for name in gone if name in new.excluded]
     if left_out:
-        return f"columns became invisible, virtual or excluded: {', '.join(left_out)}"
+        return f"columns became virtual or excluded: {', '.join(left_out)}"
     if gone and len(kept) < len(names):
         return f"columns went and others came, and nothing says which is which: {', '.join(gone)}"
     taken = [*old.dropped, *(before for before, _ in old.renamed)]

@@ -55,6 +55,17 @@ def test_hidden_and_virtual_columns_are_left_out_and_remembered() -> None:
     assert (schema.key, schema.object_id, schema.scn_from) == (("ID",), 7, 5)
 
 
+@pytest.mark.parametrize("config", [EMP, TableConfig(name="hr.emp", key=("ID", "V"))])
+def test_a_key_with_a_virtual_column_is_refused(config: TableConfig) -> None:
+    columns = (row("ID"), row("V", virtual="YES"))
+    with pytest.raises(
+        PreflightError, match="virtual columns, which are not in the redo"
+    ) as raised:
+        build(config, *columns, primary=("ID", "V"), unique=(("ID", "V"),))
+    assert raised.value.facts["columns"] == "V"
+    assert build(EMP, *columns, primary=("ID", "V"), unique=(("ID",),)).key == ("ID",)
+
+
 def test_excluded_columns_are_left_out() -> None:
     config = TableConfig(name="hr.emp", columns_exclude=("B",))
     assert build(config, row("ID"), row("B"), primary=("ID",)).column_names == ("ID",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.compilation import Compilation
@@ -13,6 +13,7 @@ from oracle_embedded.engine.compile.from_items import (
     compile_from_item,
     find_relation,
     use_table,
+    with_virtual,
 )
 from oracle_embedded.engine.compile.plan import FIRST_SLOT, OutputColumn, Plan, Slot, Sql
 from oracle_embedded.engine.compile.queries import compile_where
@@ -84,11 +85,16 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
 def compile_insert(state: Compilation, node: ast.Insert) -> DmlPlan:
     """Compile INSERT."""
     table = _target(state, node.table, "INSERT")
-    named = _columns(table, node.columns) if node.columns else list(table.columns)
-    targets = list(named)
+    named = _columns(table, node.columns) if node.columns else list(table.shown)
     if node.query is None:
         if len(node.values) != len(named):
             raise ora(913 if len(node.values) > len(named) else 947)
+        node = replace(node, values=_without_virtual(node.values, named))
+    elif any(column.expression for column in named):
+        raise OracleError(54013, "INSERT operation disallowed on virtual columns")
+    named = [column for column in named if not column.expression]
+    targets = list(named)
+    if node.query is None:
         values = [
             _insert_value(state, value, column)
             for value, column in zip(node.values, named, strict=True)
@@ -117,10 +123,21 @@ def compile_insert(state: Compilation, node: ast.Insert) -> DmlPlan:
     return plan
 
 
+def _without_virtual(
+    values: tuple[ast.Expr, ...], named: Sequence[ColumnDef]
+) -> tuple[ast.Expr, ...]:
+    """The values of stored columns; a virtual one takes DEFAULT alone."""
+    given = list(zip(values, named, strict=True))
+    if any(column.expression and not isinstance(value, ast.Default) for value, column in given):
+        raise OracleError(54013, "INSERT operation disallowed on virtual columns")
+    return tuple(value for value, column in given if not column.expression)
+
+
 def _columns(table: TableDef, names: Sequence[str]) -> list[ColumnDef]:
     found = []
+    columns = {column.name: column for column in table.named}
     for name in names:
-        column = table.by_name.get(name)
+        column = columns.get(name)
         if column is None:
             raise ora(904, f'"{name}"')
         if column in found:
@@ -223,7 +240,8 @@ def _where_text(state: Compilation, where: ast.Expr | None, scope: Scope) -> str
 def _target_source(state: Compilation, node: ast.FromTable, table: TableDef) -> tuple[Source, str]:
     alias = state.new_alias()
     use = use_table(state, table)
-    return table_source(alias, node.alias or node.name[-1], use), f"{use.marker} {alias}"
+    source = with_virtual(state, table_source(alias, node.alias or node.name[-1], use), table)
+    return source, f"{use.marker} {alias}"
 
 
 def _all(source: Source, table: TableDef) -> list[str]:
@@ -240,6 +258,10 @@ def _assigned(
         if any(column in targets for column in columns):
             raise ora(957, offset=assignment.pos)
         for at, column in enumerate(columns):
+            if column.expression:
+                raise OracleError(
+                    54017, "UPDATE operation disallowed on virtual columns", assignment.pos
+                )
             targets.append(column)
             values.append(_assigned_value(state, assignment, at, column, scope))
     return targets, values
@@ -313,10 +335,12 @@ def compile_merge(state: Compilation, node: ast.Merge) -> DmlPlan:
 def _merge_insert(
     state: Compilation, node: ast.Merge, table: TableDef, scope: Scope
 ) -> tuple[list[ColumnDef], list[Sql]]:
-    named = _columns(table, node.insert_columns) if node.insert_columns else list(table.columns)
+    named = _columns(table, node.insert_columns) if node.insert_columns else list(table.shown)
     given = node.insert_values or ()
     if len(given) != len(named):
         raise ora(913 if len(given) > len(named) else 947)
+    given = _without_virtual(given, named)
+    named = [column for column in named if not column.expression]
     values = [
         _default(state, column)
         if isinstance(value, ast.Default)
@@ -358,11 +382,12 @@ def compile_row_plan(
         column.name: SourceColumn(
             column.name, f"r.c{column.internal_id}", column.type, column.nullable
         )
-        for column in table.columns
+        for column in table.named
     }
     source = Source(
         "r", name or table.name, table.owner, columns, use=use, rowid="r.rid", rowscn="0"
     )
+    source = with_virtual(state, source, table)
     scope = Scope([source])
     if conditions:
         values = [Sql(state.condition(expr, scope), types.NUMBER) for expr in exprs]

@@ -30,6 +30,7 @@ from oracle_embedded.engine.compile.scopes import (
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import Definition, SynonymDef, TableDef, ViewDef
 
 _VIEW_DEPTH_MAX = 20
@@ -88,10 +89,20 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
     if not isinstance(found, TableDef):
         raise ora(942, offset=item.pos)
     use = use_table(state, found, flashback)
-    source = table_source(alias, item.alias or item.name[-1], use)
+    source = with_virtual(state, table_source(alias, item.alias or item.name[-1], use), found)
     if item.partition is None:
         return source, f"{use.marker} {alias}"
     return source, f"(SELECT * FROM {use.marker} WHERE {_in_partition(found, item)}) {alias}"
+
+
+def with_virtual(state: Compilation, source: Source, table: TableDef) -> Source:
+    """The table's source with the expressions of its virtual columns in their places."""
+    for column in table.virtual:
+        value = state.value(parse_expression(column.expression or ""), Scope([source]))
+        source.columns[column.name] = SourceColumn(
+            column.name, convert(value, column.type.family).text, column.type
+        )
+    return source
 
 
 def _in_partition(table: TableDef, item: ast.FromTable) -> str:

@@ -333,6 +333,8 @@ def _items(
             raise ora(904, ".".join(f'"{part}"' for part in item.star), offset=item.expr.pos)
         for source in sources:
             for key, column in source.columns.items():
+                if key in source.hidden:
+                    continue
                 if item.star or column.name not in scope.merged:
                     found.append((column.name, column_of(source, key), None))
     return found

@@ -126,7 +126,7 @@ def table_source(alias: str, name: str | None, use: TableUse) -> Source:
         column.name: SourceColumn(
             column.name, f"{alias}.c{column.internal_id}", column.type, column.nullable
         )
-        for column in table.columns
+        for column in table.named
     }
     return Source(
         alias,
@@ -136,6 +136,7 @@ def table_source(alias: str, name: str | None, use: TableUse) -> Source:
         use=use,
         rowid=f"{alias}.rid",
         rowscn=f"{alias}.vf",
+        hidden=frozenset(column.name for column in table.named if column.is_invisible),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.compile.from_items import columns_in
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import ACTIONS, MOVING, alter_partitions
 from oracle_embedded.engine.ddl.tables import (
@@ -18,7 +19,7 @@ from oracle_embedded.engine.ddl.tables import (
     with_index,
     with_log_group,
 )
-from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.run.constraints import (
     check_new_type,
     check_rows,
@@ -27,7 +28,10 @@ from oracle_embedded.engine.run.constraints import (
     double_keys,
 )
 from oracle_embedded.engine.sql import ddl_nodes as nodes
+from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import ColumnDef, Constraint, TableDef
+from oracle_embedded.engine.storage.fitting import fitter
+from oracle_embedded.values import number_from_decimal
 
 _COLUMNS = frozenset(
     {"add column", "modify column", "drop column", "set unused", "drop unused", "rename column"}
@@ -97,14 +101,16 @@ def _apply(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:
 
 def _add_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
     store = run.session.database.store
-    if spec.name in table.by_name:
-        raise ora(1430)
     changed = with_column(run, table, spec)
+    if spec.expression is not None:
+        return changed
     column = changed.columns[-1]
     has_rows = _has_rows(run, table)
-    if spec.identity is not None and has_rows:
-        raise OracleError(3001, "unimplemented feature: identity column on a table with rows")
     default = None
+    if spec.identity is not None:
+        store.add_column(table.object_id, column.internal_id, None)
+        _number_rows(run, changed, column)
+        return changed
     if spec.default_text is not None:
         default = constant_default(run.session, changed, column)
     if has_rows and not column.nullable and default is None:
@@ -115,6 +121,22 @@ def _add_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
     return changed
 
 
+def _number_rows(run: DdlRun, table: TableDef, column: ColumnDef) -> None:
+    """Give existing rows the values of a new identity column, which nothing but the table shows: Oracle documents that it fills them, and
+    not in which order. Source: SQL Language Reference 19c, ALTER TABLE, add_column_clause."""
+    database = run.session.database
+    sequence = database.store.catalog.find(table.owner, f"ISEQ$$_{table.object_id}")
+    assert sequence is not None
+    sqlite = database.store.writer.sqlite
+    fit = fitter(table, column)
+    for (rid,) in sqlite.execute(f"SELECT rid FROM t{table.object_id} ORDER BY rid").fetchall():
+        value = database.sequences.next_value(sequence.object_id, {})
+        sqlite.execute(
+            f"UPDATE t{table.object_id} SET c{column.internal_id} = ? WHERE rid = ?",
+            (fit(number_from_decimal(value)), rid),
+        )
+
+
 def _has_rows(run: DdlRun, table: TableDef) -> bool:
     sql = f"SELECT 1 FROM t{table.object_id} LIMIT 1"
     return run.session.database.store.writer.sqlite.execute(sql).fetchone() is not None
@@ -122,10 +144,13 @@ def _has_rows(run: DdlRun, table: TableDef) -> bool:
 
 def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
     column = table.by_name.get(spec.name)
+    if column is None and spec.name in {one.name for one in table.virtual}:
+        return _modify_virtual(table, spec)
     if column is None:
         raise ora(904, f'"{spec.name}"')
     changed = column
     if spec.type is not None:
+        _refuse_used(table, column.name)
         check_string_size(run, spec.type)
         check_new_type(run.session.database.store, table, column, spec.type)
         changed = replace(changed, type=spec.type)
@@ -135,6 +160,9 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
         changed = replace(
             changed, default_text=None if text is not None and text.upper() == "NULL" else text
         )
+    if spec.is_visible is not None:
+        changed = _with_visibility(table, changed, spec.is_visible)
+        table = replace(table, next_internal_id=table.next_internal_id + 1)
     constraints = table.constraints
     if spec.nullable is True:
         if column.nullable:
@@ -159,8 +187,38 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
     return table
 
 
+def _with_visibility(table: TableDef, column: ColumnDef, is_visible: bool) -> ColumnDef:
+    """A column that becomes visible is the last one. Source: Administrator's Guide 19c, "Invisible Columns and Column Ordering"."""
+    if is_visible and column.is_invisible:
+        return replace(column, is_invisible=False, position=table.next_internal_id)
+    return column if is_visible else replace(column, is_invisible=True, position=0)
+
+
+def _modify_virtual(table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
+    if spec.is_visible is None or spec.type is not None or spec.expression is not None:
+        raise unsupported("MODIFY of a virtual column")
+    changed = tuple(
+        _with_visibility(table, one, spec.is_visible) if one.name == spec.name else one
+        for one in table.virtual
+    )
+    return replace(table, virtual=changed, next_internal_id=table.next_internal_id + 1)
+
+
+def _refuse_used(table: TableDef, name: str) -> None:
+    for one in table.virtual:
+        if any(
+            column.name[-1] == name for column in columns_in(parse_expression(one.expression or ""))
+        ):
+            raise OracleError(54033, "column to be modified is used in a virtual column expression")
+
+
 def _drop_columns(run: DdlRun, table: TableDef, names: tuple[str, ...]) -> TableDef:
     for name in names:
+        if name in {one.name for one in table.virtual}:
+            virtual = tuple(one for one in table.virtual if one.name != name)
+            table = replace(table, virtual=virtual)
+            continue
+        _refuse_used(table, name)
         column = table.by_name.get(name)
         if column is None:
             raise ora(904, f'"{name}"')
@@ -203,8 +261,9 @@ def _rename_column(table: TableDef, old: str, new: str) -> TableDef:
     column = table.by_name.get(old)
     if column is None:
         raise ora(904, f'"{old}"')
-    if new in table.by_name:
+    if new in {one.name for one in table.named}:
         raise ora(957)
+    _refuse_used(table, old)
     return replace(
         table,
         columns=tuple(
@@ -263,7 +322,7 @@ def _drop_constraint(run: DdlRun, table: TableDef, name: str) -> TableDef:
 def _without_index(run: DdlRun, table: TableDef, key: Constraint) -> TableDef:
     """The table without the index that came with a key."""
     for index in table.indexes:
-        if index.name == key.index_name and (index.generated or index.name == key.name):
+        if index.name == key.index_name and index.of_key:
             run.session.database.store.drop_index(index.object_id)
             return replace(table, indexes=tuple(one for one in table.indexes if one is not index))
     return table

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from oracle_embedded.api import OracleError, OraType
 from oracle_embedded.engine.compile.conversions import convert
-from oracle_embedded.engine.compile.scopes import Scope
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.compile.from_items import columns_in
+from oracle_embedded.engine.compile.plan import Sql
+from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn
+from oracle_embedded.engine.datatypes.types import SqlType, varchar
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import partitioning_of
 from oracle_embedded.engine.ddl.sequences import sequence_from
@@ -67,9 +69,11 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
 
 def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
     """The table with one more column; NOT NULL constraints come separately."""
+    if spec.expression is not None:
+        return _with_virtual(run, table, spec)
     if spec.type is None:
         raise OracleError(2263, "need to specify the datatype for this column")
-    if spec.name in table.by_name:
+    if any(column.name == spec.name for column in table.named):
         raise ora(1430 if table.columns and table.structure_scn != run.scn else 957)
     if spec.type.data_type() in ("LONG", "LONG RAW") and any(
         item.type.data_type() in ("LONG", "LONG RAW") for item in table.columns
@@ -85,11 +89,58 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
         default = _identity(run, table, spec)
         nullable = False
     column = ColumnDef(
-        table.next_internal_id, spec.name, spec.type, nullable, default, None, spec.identity
+        table.next_internal_id,
+        spec.name,
+        spec.type,
+        nullable,
+        default,
+        None,
+        spec.identity,
+        is_invisible=spec.is_visible is False,
     )
     return replace(
         table, columns=(*table.columns, column), next_internal_id=table.next_internal_id + 1
     )
+
+
+def _with_virtual(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
+    """The table with one more column that no row holds. Source: SQL Language Reference 19c, CREATE TABLE, virtual_column_definition."""
+    if any(column.name == spec.name for column in table.named):
+        raise ora(1430 if table.columns and table.structure_scn != run.scn else 957)
+    if spec.has_default or spec.identity or spec.constraints:
+        raise unsupported("constraints of virtual columns")
+    assert spec.expression is not None
+    value = virtual_value(run, table, spec.expression)
+    kind = spec.type or (varchar(TEXT_MAX) if value.family == "text" else value.type)
+    convert(value, kind.family)
+    column = ColumnDef(
+        table.next_internal_id,
+        spec.name,
+        kind,
+        expression=spec.expression,
+        is_invisible=spec.is_visible is False,
+    )
+    return replace(
+        table, virtual=(*table.virtual, column), next_internal_id=table.next_internal_id + 1
+    )
+
+
+def virtual_value(run: DdlRun, table: TableDef, expression: str) -> Sql:
+    """The expression of a virtual column over the stored columns, compiled.
+
+    Raises:
+        OracleError: ORA-54012 where it names a virtual column, ORA-00904 where it names none.
+    """
+    parsed = parse_expression(expression)
+    names = {column.name[-1] for column in columns_in(parsed)}
+    if any(column.name in names for column in table.virtual):
+        raise OracleError(54012, "virtual column is referenced in a column expression")
+    columns = {
+        column.name: SourceColumn(column.name, f"c{column.internal_id}", column.type)
+        for column in table.columns
+    }
+    source = Source("", table.name, table.owner, columns)
+    return compilation(run.session, None).value(parsed, Scope([source]))
 
 
 def check_string_size(run: DdlRun, kind: SqlType) -> None:
@@ -231,6 +282,7 @@ def with_index(run: DdlRun, table: TableDef, key: Constraint) -> TableDef:
         (False,) * len(key.columns),
         not key.deferrable,
         key.generated,
+        of_key=True,
     )
     store.create_index(table.object_id, made.object_id, key.columns)
     return replace(table, indexes=(*table.indexes, made))
@@ -282,8 +334,11 @@ def _foreign_key(
 
 def _column_ids(table: TableDef, names: Sequence[str]) -> tuple[int, ...]:
     found = []
+    virtual = {column.name for column in table.virtual}
     for name in names:
         column = table.by_name.get(name)
+        if name in virtual:
+            raise unsupported("constraints of virtual columns")
         if column is None:
             raise ora(904, f'"{name}"')
         found.append(column.internal_id)

@@ -10,7 +10,7 @@ _KEYS = {"P": "PRIMARY KEY", "U": "UNIQUE"}
 
 def create_table(table: TableDef) -> str:
     """CREATE TABLE with columns, NOT NULL, defaults, and the primary and unique keys; no semicolon at its end."""
-    parts = [_column(column) for column in table.columns]
+    parts = [_column(column) for column in table.named]
     parts += [_key(table, item) for item in table.constraints if item.kind in _KEYS]
     inside = ", \n\t".join(parts)
     return f'\n  CREATE TABLE "{table.owner}"."{table.name}" \n   (\t{inside}\n   ) '
@@ -18,6 +18,10 @@ def create_table(table: TableDef) -> str:
 
 def _column(column: ColumnDef) -> str:
     text = f'"{column.name}" {_type(column.type)}'
+    if column.is_invisible:
+        text += " INVISIBLE"
+    if column.expression:
+        return f"{text} GENERATED ALWAYS AS ({column.expression}) VIRTUAL"
     if column.identity:
         text += f" GENERATED {column.identity} AS IDENTITY"
     elif column.default_text:

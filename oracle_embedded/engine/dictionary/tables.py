@@ -89,26 +89,37 @@ _COLUMN_NAMES = (
 _HIDDEN_NAMES = " HIDDEN_COLUMN:v3 VIRTUAL_COLUMN:v3 SEGMENT_COLUMN_ID:n INTERNAL_COLUMN_ID:n QUALIFIED_COL_NAME:v4000 USER_GENERATED:v3 COLLATION:v100"
 
 
-def _column(owner: str, table: str, position: int | None, place: int, column: ColumnDef) -> Row:
-    """``position`` is None for a column that is unused, and hidden therefore; ``place`` is the one in the rows."""
+def _column(
+    owner: str,
+    table: str,
+    position: int | None,
+    place: int | None,
+    internal: int,
+    column: ColumnDef,
+    *,
+    is_unused: bool = False,
+) -> Row:
+    """``position`` is None for a column that is unused or invisible, and hidden therefore; ``place`` is the one in the rows, which a virtual
+    column does not have, ``internal`` the one among all."""
     kind = column.type
     text = kind.family == "text"
     scale = kind.scale
     precision = kind.precision
     if kind.family == "number" and kind.float_bits is not None:
         precision = kind.float_bits
+    default = column.expression or column.default_text
     return {
         "OWNER": owner, "TABLE_NAME": table, "COLUMN_NAME": column.name, "DATA_TYPE": kind.data_type(),
         "DATA_LENGTH": data_length(kind), "DATA_PRECISION": precision, "DATA_SCALE": scale,
         "NULLABLE": "Y" if column.nullable else "N", "COLUMN_ID": position,
-        "DEFAULT_LENGTH": len(column.default_text) if column.default_text else None, "DATA_DEFAULT": column.default_text,
+        "DEFAULT_LENGTH": len(default) if default else None, "DATA_DEFAULT": default,
         "CHARACTER_SET_NAME": {1: "CHAR_CS", 2: "NCHAR_CS"}.get(kind.form) if kind.family in ("text", "clob") else None,
         "CHAR_COL_DECL_LENGTH": _declared(kind), "CHAR_LENGTH": kind.char_length if text else 0,
         "CHAR_USED": kind.char_used if text and kind.data_type() != "LONG" else None,
         "DEFAULT_ON_NULL": "YES" if column.identity == "BY DEFAULT ON NULL" else "NO",
-        "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "YES" if position is None else "NO", "VIRTUAL_COLUMN": "NO",
-        "SEGMENT_COLUMN_ID": place, "INTERNAL_COLUMN_ID": place, "QUALIFIED_COL_NAME": column.name,
-        "USER_GENERATED": "NO" if position is None else "YES", "COLLATION": "USING_NLS_COMP" if text else None,
+        "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "YES" if position is None else "NO", "VIRTUAL_COLUMN": "YES" if column.expression else "NO",
+        "SEGMENT_COLUMN_ID": place, "INTERNAL_COLUMN_ID": internal, "QUALIFIED_COL_NAME": column.name,
+        "USER_GENERATED": "NO" if is_unused else "YES", "COLLATION": "USING_NLS_COMP" if text else None,
     }  # fmt: skip
 
 
@@ -119,21 +130,31 @@ def _declared(kind: SqlType) -> int | None:
 def _columns(view: View) -> Iterator[Row]:
     for item in view.definitions():
         if isinstance(item, TableDef):
-            for position, column in enumerate(item.columns, 1):
-                place = item.segment_ids[column.internal_id]
-                yield _column(item.owner, item.name, position, place, column)
+            internal = _internal_ids(item)
+            for position, column in enumerate(item.named, 1):
+                place = item.segment_ids.get(column.internal_id)
+                shown = None if column.is_invisible else position
+                number = internal[column.internal_id]
+                yield _column(item.owner, item.name, shown, place, number, column)
         elif isinstance(item, ViewDef):
             for position, found in enumerate(_view_columns(view, item), 1):
-                yield _column(item.owner, item.name, position, position, found)
+                yield _column(item.owner, item.name, position, position, position, found)
 
 
 def _all_columns(view: View) -> Iterator[Row]:
     """The columns, and those that are unused."""
     yield from _columns(view)
     for table in _tables(view):
+        internal = _internal_ids(table)
         for column in table.unused:
-            place = table.segment_ids[column.internal_id]
-            yield _column(table.owner, table.name, None, place, column)
+            place, number = table.segment_ids[column.internal_id], internal[column.internal_id]
+            yield _column(table.owner, table.name, None, place, number, column, is_unused=True)
+
+
+def _internal_ids(table: TableDef) -> dict[int, int]:
+    """The place of each column among all: stored, virtual and unused ones, in the order in which they came."""
+    every = sorted(column.internal_id for column in (*table.named, *table.unused))
+    return {internal_id: place for place, internal_id in enumerate(every, 1)}
 
 
 def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:

@@ -114,15 +114,20 @@ def read_column(stream: TokenStream, *, modify: bool = False) -> ddl.ColumnSpec:
             raise OracleError(
                 2263, "need to specify the datatype for this column", stream.token.start
             )
-        kind = read_datatype(stream, of_column=True)
+        if not _is_virtual(stream):
+            kind = read_datatype(stream, of_column=True)
     default: str | None = None
     has_default = False
     nullable: bool | None = None
     identity: str | None = None
     options: tuple[tuple[str, int | bool], ...] = ()
+    expression: str | None = None
+    is_visible: bool | None = None
     constraints: list[ddl.ConstraintSpec] = []
     while True:
-        if stream.take_word("DEFAULT"):
+        if _is_virtual(stream):
+            expression = _read_virtual(stream)
+        elif stream.take_word("DEFAULT"):
             if stream.take_word("ON", "NULL"):
                 raise unsupported("DEFAULT ON NULL", stream.token.start)
             start = stream.token.start
@@ -130,15 +135,10 @@ def read_column(stream: TokenStream, *, modify: bool = False) -> ddl.ColumnSpec:
             default, has_default = stream.source_text(start), True
         elif stream.take_word("GENERATED"):
             identity, options = _read_identity(stream)
-        elif (
-            stream.is_word("AS")
-            or stream.is_word("INVISIBLE")
-            or stream.is_word("COLLATE")
-            or stream.is_word("ENCRYPT")
-        ):
+        elif stream.is_word("COLLATE") or stream.is_word("ENCRYPT"):
             raise unsupported(f"{stream.token.text} columns", stream.token.start)
-        elif stream.take_word("VISIBLE"):
-            continue
+        elif word := stream.take_any("VISIBLE", "INVISIBLE"):
+            is_visible = word == "VISIBLE"
         elif is_inline_constraint(stream):
             spec = _read_inline_constraint(stream, name)
             if spec is None:
@@ -151,8 +151,36 @@ def read_column(stream: TokenStream, *, modify: bool = False) -> ddl.ColumnSpec:
         else:
             break
     return ddl.ColumnSpec(
-        name, kind, default, has_default, nullable, tuple(constraints), identity, options
+        name,
+        kind,
+        default,
+        has_default,
+        nullable,
+        tuple(constraints),
+        identity,
+        options,
+        expression,
+        is_visible,
     )
+
+
+def _is_virtual(stream: TokenStream) -> bool:
+    """Does ``[GENERATED ALWAYS] AS (expression)`` come next?"""
+    words = (stream.token, stream.ahead(), stream.ahead(2), stream.ahead(3))
+    texts = [word.text for word in words]
+    return texts[:2] == ["AS", "("] or texts == ["GENERATED", "ALWAYS", "AS", "("]
+
+
+def _read_virtual(stream: TokenStream) -> str:
+    stream.take_word("GENERATED", "ALWAYS")
+    stream.need_word("AS")
+    stream.need_op("(")
+    start = stream.token.start
+    read_expression(stream)
+    text = stream.source_text(start)
+    stream.need_op(")")
+    stream.take_word("VIRTUAL")
+    return text.strip()
 
 
 def _read_identity(stream: TokenStream) -> tuple[str, tuple[tuple[str, int | bool], ...]]:
@@ -165,8 +193,7 @@ def _read_identity(stream: TokenStream) -> tuple[str, tuple[tuple[str, int | boo
         if stream.take_word("ON", "NULL"):
             how = "BY DEFAULT ON NULL"
     stream.need_word("AS")
-    if not stream.take_word("IDENTITY"):
-        raise unsupported("virtual columns", stream.token.start)
+    stream.need_word("IDENTITY")
     options: tuple[tuple[str, int | bool], ...] = ()
     if stream.take_op("("):
         options = read_sequence_options(stream)

@@ -38,6 +38,8 @@ class ColumnSpec:
     constraints: tuple[ConstraintSpec, ...] = ()
     identity: str | None = None
     identity_options: tuple[tuple[str, int | bool], ...] = ()
+    expression: str | None = None
+    is_visible: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,11 @@ SCN_MAX = 1 << 62
 
 @dataclass(frozen=True)
 class ColumnDef:
-    """A column; ``internal_id`` never changes and names the storage column ``c<internal_id>``."""
+    """A column; ``internal_id`` never changes and names the storage column ``c<internal_id>``.
+
+    One that ``is_invisible`` must be named to be seen. One that became visible again stands behind the others, at ``position``; else
+    the internal id is the place. A virtual column has an ``expression`` and is stored nowhere.
+    """
 
     internal_id: int
     name: str
@@ -32,6 +36,9 @@ class ColumnDef:
     default_text: str | None = None
     comment: str | None = None
     identity: str | None = None
+    is_invisible: bool = False
+    position: int = 0
+    expression: str | None = None
 
     @cached_property
     def stored(self) -> StoredColumn:
@@ -94,7 +101,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class IndexDef:
-    """An index on columns (internal ids); ``descending`` runs beside them."""
+    """An index on columns (internal ids); ``descending`` runs beside them. One that came with a key (``of_key``) goes with it."""
 
     object_id: int
     owner: str
@@ -103,6 +110,7 @@ class IndexDef:
     descending: tuple[bool, ...]
     unique: bool
     generated: bool = False
+    of_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class TableDef:
     """One version of a table; ``column_version`` counts the DDLs that changed its columns.
 
     One that is index-organized lives in the index of its primary key. ``unused`` are columns that SET UNUSED took out of the table
-    and that its rows hold still.
+    and that its rows hold still; ``virtual`` are those that no row holds.
     """
 
     object_id: int
@@ -145,6 +153,19 @@ class TableDef:
     is_index_organized: bool = False
     has_row_movement: bool = False
     unused: tuple[ColumnDef, ...] = ()
+    virtual: tuple[ColumnDef, ...] = ()
+
+    @cached_property
+    def shown(self) -> tuple[ColumnDef, ...]:
+        """The visible columns in the table's order, virtual ones among them: what ``*`` means."""
+        visible = (column for column in (*self.columns, *self.virtual) if not column.is_invisible)
+        return tuple(sorted(visible, key=lambda column: column.position or column.internal_id))
+
+    @cached_property
+    def named(self) -> tuple[ColumnDef, ...]:
+        """All columns that a statement may name: the visible ones in order, then the others."""
+        hidden = (column for column in (*self.columns, *self.virtual) if column.is_invisible)
+        return (*self.shown, *hidden)
 
     @cached_property
     def by_name(self) -> dict[str, ColumnDef]:

@@ -1,0 +1,188 @@
+"""Invisible, virtual and identity columns, defaults, constraints, and what else leaves a table's columns alone, while changes are
+captured: through the driver, rows of several layouts, with and without names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oracle_embedded.redo import Wart
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+T = table_id("T")
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    """Rows from before a DDL have no names."""
+    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
+        running.run(
+            "CREATE TABLE T (ID NUMBER(9) CONSTRAINT T_KEY PRIMARY KEY, A VARCHAR2(20), HID NUMBER(9) INVISIBLE,"
+            " TWICE AS (ID * 2), B VARCHAR2(20))"
+        )
+        running.run("INSERT INTO T (ID, A, HID, B) VALUES (1, 'a1', 10, 'b1')")
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "T") as opened:
+        opened.run()
+        yield opened
+
+
+def before(oracle: Oracle) -> None:
+    oracle.run(
+        "INSERT INTO T (ID, A, HID, B) VALUES (2, 'a2', 20, 'b2')",
+        "UPDATE T SET HID = 11, B = 'changed' WHERE ID = 1",
+        "UPDATE T SET ID = TWICE * 10 WHERE ID = 2",
+    )
+
+
+def after(oracle: Oracle) -> None:
+    oracle.run(
+        "INSERT INTO T (ID, A, HID, B) VALUES (3, 'a3', 30, 'b3')",
+        "UPDATE T SET A = 'after' WHERE ID = 40",
+        "DELETE FROM T WHERE ID = 1",
+    )
+
+
+def names(source: Source) -> tuple[str, ...]:
+    schema = source.lake.tables[T].schema
+    assert schema is not None
+    return schema.column_names
+
+
+def test_a_snapshot_has_invisible_columns_and_no_virtual_ones(source: Source) -> None:
+    assert names(source) == ("ID", "A", "HID", "B")
+    assert source.lake.image(T) == [(1, "a1", 10, "b1")]
+
+
+@pytest.mark.parametrize(
+    ("statements", "columns"),
+    [
+        pytest.param(
+            ["ALTER TABLE T MODIFY (A INVISIBLE)", "ALTER TABLE T MODIFY (HID VISIBLE, A VISIBLE)"],
+            ("ID", "A", "HID", "B"),
+            id="each-keeps-its-place-while-oracle-puts-it-last",
+        ),
+        pytest.param(
+            ["ALTER TABLE T ADD (NEW NUMBER(9) INVISIBLE)", "ALTER TABLE T MODIFY NEW VISIBLE"],
+            ("ID", "A", "HID", "B", "NEW"),
+            id="an-invisible-one-is-added",
+        ),
+        pytest.param(
+            ["ALTER TABLE T ADD (THRICE GENERATED ALWAYS AS (HID * 3) VIRTUAL, NEW NUMBER(9))"],
+            ("ID", "A", "HID", "B", "NEW"),
+            id="a-virtual-one-is-added",
+        ),
+        pytest.param(
+            ["ALTER TABLE T MODIFY TWICE INVISIBLE", "ALTER TABLE T DROP COLUMN TWICE"],
+            ("ID", "A", "HID", "B"),
+            id="a-virtual-one-goes",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["ALTER TABLE T DROP COLUMN HID", "ALTER TABLE T RENAME COLUMN A TO A2"],
+            ("ID", "A2", "HID", "B"),
+            id="an-invisible-one-goes",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_is_seen_of_a_column_changes_nothing_that_rows_hold(
+    oracle: Oracle, source: Source, statements: list[str], columns: tuple[str, ...]
+) -> None:
+    before(oracle)
+    for statement in statements:
+        oracle.run(statement)
+    if "DROP" not in str(statements):
+        after(oracle)
+    source.windows()
+    assert (source.record("T").state, names(source)) == ("ready", columns)
+    source.check_current("T")
+    if "DROP" not in str(statements):
+        assert [row[:4] for row in source.lake.image(T)] == [(3, "a3", 30, "b3"), (40, "after", 20, "b2")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "N NUMBER(9) GENERATED ALWAYS AS IDENTITY",
+        pytest.param("N DATE DEFAULT SYSDATE", marks=pytest.mark.slow),
+    ],
+)
+def test_a_column_that_gives_rows_values_without_redo_brings_a_new_snapshot(
+    oracle: Oracle, tmp_path: Path, column: str
+) -> None:
+    policies = {"on_unsupported_ddl": "resnapshot"}
+    with source_of(oracle, tmp_path, "T", policies=policies) as source:
+        source.run()
+        before(oracle)
+        oracle.run(f"ALTER TABLE T ADD ({column})")
+        after(oracle)
+        reports = source.run()
+        [end] = [end for report in reports for end in report.stopped]
+        assert "not a literal" in end.reason
+        source.check_current("T")
+        assert names(source) == ("ID", "A", "HID", "B", "N")
+        assert all(row[4] is not None for row in source.lake.image(T))
+        oracle.run("INSERT INTO T (ID, A) VALUES (5, 'numbered')")
+        source.run()
+        source.check_current("T")
+
+
+def test_a_table_is_created_with_an_identity_and_each_default(
+    oracle: Oracle, source: Source
+) -> None:
+    source.close()
+    oracle.run(
+        "CREATE TABLE GEN (ID NUMBER(9) GENERATED BY DEFAULT ON NULL AS IDENTITY PRIMARY KEY, V VARCHAR2(9) DEFAULT 'x', TWICE AS (ID * 2))"
+    )
+    oracle.run("INSERT INTO GEN (V) VALUES ('first')")
+    source.configure("T", "GEN")
+    source.run()
+    oracle.run("INSERT INTO GEN (ID) VALUES (NULL)", "INSERT INTO GEN VALUES (90, 'own', DEFAULT)")
+    oracle.run("ALTER TABLE GEN MODIFY (V DEFAULT 'y')")
+    oracle.run("INSERT INTO GEN (ID) VALUES (91)")
+    oracle.run("ALTER TABLE GEN MODIFY (V DEFAULT NULL)")
+    oracle.run("INSERT INTO GEN (ID) VALUES (92)", "UPDATE GEN SET V = DEFAULT WHERE ID = 1")
+    source.run()
+    source.check_current("GEN", "T")
+    assert source.lake.image(table_id("GEN")) == [
+        (1, None), (2, "x"), (90, "own"), (91, "y"), (92, None)
+    ]  # fmt: skip
+
+
+def test_nothing_that_leaves_the_columns_alone_stops_a_table(
+    oracle: Oracle, source: Source
+) -> None:
+    before(oracle)
+    for statement in (
+        "ALTER TABLE T ADD CONSTRAINT U1 UNIQUE (A)",
+        "ALTER TABLE T RENAME CONSTRAINT U1 TO U2",
+        "ALTER TABLE T DISABLE CONSTRAINT U2",
+        "ALTER TABLE T ENABLE NOVALIDATE CONSTRAINT U2",
+        "ALTER TABLE T MODIFY CONSTRAINT U2 DISABLE",
+        "ALTER TABLE T DROP CONSTRAINT U2",
+        "ALTER TABLE T ADD CONSTRAINT C1 CHECK (HID > 0) ENABLE NOVALIDATE",
+        "ALTER TABLE T MODIFY (B NOT NULL)",
+        "ALTER TABLE T DROP CONSTRAINT C1",
+        "ALTER TABLE T RENAME CONSTRAINT T_KEY TO T_KEY_2",
+        "ALTER TABLE T MODIFY (A VARCHAR2(40) DEFAULT 'a')",
+        "COMMENT ON TABLE T IS 'DROP TABLE T'",
+        "COMMENT ON COLUMN T.A IS 'ALTER TABLE T MOVE'",
+        "CREATE INDEX I1 ON T (A)",
+        "ALTER INDEX I1 REBUILD",
+        "DROP INDEX I1",
+        "GRANT SELECT ON T TO PUBLIC",
+        "REVOKE SELECT ON T FROM PUBLIC",
+    ):
+        oracle.run(statement)
+    after(oracle)
+    source.windows()
+    assert source.record("T").state == "ready"
+    source.check_current("T")
