@@ -262,7 +262,10 @@ def attributes_json_schema() -> dict[str, Any]:
 def _refusal(path: Path, problems: list[Problem]) -> ConfigError:
     problems = sorted(problems, key=lambda problem: problem.position)
     what = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
-    error = ConfigError(f"the configuration file has {what}")
+    error = ConfigError(
+        f"the configuration file has {what}",
+        hint="Correct the lines that are listed, then run the same command again.",
+    )
     return error.listing([problem.line(path) for problem in problems])
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+ANY_TABLE = "OWNER.TABLE"
+"""Stands in a hint's commands for the table that the error is about; the error puts its fact ``table`` there."""
+
 
 class CdcError(Exception):
     """Base of every error that Redolake raises on purpose. Survives pickling."""
@@ -20,7 +23,8 @@ class CdcError(Exception):
     def __init__(self, message: str, *, hint: str = "", **facts: object) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        table = getattr(facts.get("table"), "argument", None)
+        self.hint = hint if table is None else hint.replace(ANY_TABLE, table)
         self.facts = facts
 
     def listing(self, problems: Sequence[str]) -> Self:
@@ -47,6 +51,17 @@ class CdcError(Exception):
 
 REPORT_HINT = "This is a fault of Redolake. Report it with this text; the runbook says how to go on meanwhile."
 """The hint of errors that no operator can have caused."""
+
+
+RESNAPSHOT = f"`redolake table resnapshot {ANY_TABLE}`"
+RESNAPSHOT_HINT = f"{RESNAPSHOT} reads the table again from Oracle."
+"""The hint where nothing but the table's present rows helps."""
+
+DEBUG_HINT = "Run the command again as `redolake --debug …` to see the cause in full."
+"""The hint where another program's words say more, which may quote row values."""
+
+TRACEBACKS = "redolake.tracebacks"
+"""The logger of the causes of what stops a table. Only ``--debug`` shows it, since other programs' words may quote row values."""
 
 
 def _rebuild(

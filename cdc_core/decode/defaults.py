@@ -26,11 +26,11 @@ from cdc_core.decode.literals import (
     value_of,
 )
 from cdc_core.decode.plan import Kind, plan_column
-from cdc_core.errors import DecodeError, SchemaMismatchError
+from cdc_core.errors import RESNAPSHOT, DecodeError, SchemaMismatchError
 from cdc_core.schema.table import Column
 from cdc_core.schema.types import as_read
 
-_HINT = "Take a new snapshot of the table, which reads the column's values instead of its DEFAULT clause."
+_HINT = f"{RESNAPSHOT} reads the column's values instead of its DEFAULT clause."
 _STRING = r"'((?:[^']|'')*)'"
 _TEXT = re.compile(rf"N?{_STRING}", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"[+-]?\s*(?:\d+\.?\d*|\.\d+)(?:E[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)

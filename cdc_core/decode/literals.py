@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cdc_core.decode import printed
 from cdc_core.decode.plan import ColumnPlan, Kind
+from cdc_core.errors import RESNAPSHOT_HINT
 from cdc_core.schema.types import INT64_DIGITS_MAX
 
 Value: TypeAlias = int | Decimal | float | str | bytes | datetime | None
@@ -24,9 +25,7 @@ NUMBER_EXPONENT_MAX = 200
 """Oracle's NUMBER ends near 1E126 and 1E-130; larger exponents are damage, and would fill memory with zeros."""
 
 _HINT_NLS = "Mine again with NLS_DATE_FORMAT and NLS_TIMESTAMP_FORMAT set as capture sets them."
-_HINT_SCHEMA = (
-    "The table's definition may not be the one of this SCN; take a new snapshot of the table."
-)
+_HINT_SCHEMA = f"The table's definition may not be the one of this SCN. {RESNAPSHOT_HINT}"
 _HINT_EXCLUDE = "Name the column under columns_exclude of its table to capture the others."
 
 

@@ -39,6 +39,7 @@ from typing import TypeAlias
 from cdc_core.decode.literals import Literal, LiteralRefusedError, Value, value_of
 from cdc_core.decode.plain import STRING, XML_BIND, Statement
 from cdc_core.decode.plan import Kind, TablePlan
+from cdc_core.errors import RESNAPSHOT_HINT
 from cdc_core.model.operations import Operation
 
 SELECT = re.compile(r'[^"\']*\bBEGIN\s+select "([^"]+)" into loc_n?[bc] from ')
@@ -60,7 +61,7 @@ _XML_REDO = re.compile(
     r"\s*XML_REDO := (?:NULL|HEXTORAW\('((?:[0-9A-Fa-f]{2})*)'?\)(?::(\d+))?|'(.*)':(\d+))\s*;?\s*",
     re.ASCII | re.DOTALL,
 )
-_HINT = "Look at this redo row in V$LOGMNR_CONTENTS; take a new snapshot of the table, and report the form of the statement."
+_HINT = f"Look at this redo row in V$LOGMNR_CONTENTS, and report the form of the statement. {RESNAPSHOT_HINT}"
 
 
 @dataclass(frozen=True, slots=True)

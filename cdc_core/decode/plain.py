@@ -31,20 +31,17 @@ from cdc_core.decode.literals import (
 )
 from cdc_core.decode.plan import ColumnPlan, TablePlan, is_dictionary_name
 from cdc_core.decode.unnamed import named_literal
-from cdc_core.errors import DecodeError, SchemaMismatchError
+from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 
 INSERT, DELETE, UPDATE = Operation.INSERT, Operation.DELETE, Operation.UPDATE
 """LogMiner's own operation codes."""
 
 _HINT_STATEMENT = (
-    "Look at this redo row in V$LOGMNR_CONTENTS; if LogMiner printed it so, take a new snapshot of the table "
-    "and report the form of the statement."
+    "Look at this redo row in V$LOGMNR_CONTENTS; if LogMiner printed it so, report the form of the statement. "
+    + RESNAPSHOT_HINT
 )
-_HINT_DICTIONARY = (
-    "LogMiner's dictionary does not fit the redo; mine with the dictionary of that SCN, or take a new snapshot of the "
-    "table."
-)
+_HINT_DICTIONARY = f"LogMiner's dictionary does not fit the redo. {RESNAPSHOT_HINT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +183,7 @@ class Statement:
                 )
             raise SchemaMismatchError(
                 "a redo row names a column that the table's definition does not have",
-                hint="Read the table's definition again; if it changed, take a new snapshot of the table.",
+                hint=f"The table's definition may have changed. {RESNAPSHOT_HINT}",
                 row=self.row,
                 table=self.plan.name_sql,
                 column=name,

@@ -15,6 +15,7 @@ import numpy as np
 
 from cdc_core.decode.literals import Bare, Call, Literal, LiteralRefusedError, Quoted
 from cdc_core.decode.plan import ColumnPlan, Kind
+from cdc_core.errors import RESNAPSHOT_HINT
 
 CODECS = {
     "AL32UTF8": "utf-8",
@@ -46,7 +47,7 @@ CODECS = {
 
 _DATE_MASK = "SYYYY-MM-DD HH24:MI:SS"
 _TIMESTAMP_MASK = f"{_DATE_MASK}.FF9"
-_HINT_REPORT = "Report the column's type and the hexadecimal digits' length; take a new snapshot of the table meanwhile."
+_HINT_REPORT = f"Report the column's type and the number of hexadecimal digits. {RESNAPSHOT_HINT}"
 
 
 def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
@@ -115,7 +116,7 @@ def stored_text(stored: bytes, charset: str) -> str:
     except KeyError:
         raise LiteralRefusedError(
             "text stands in bytes of a character set that is not known here",
-            "Take a new snapshot of the table.",
+            RESNAPSHOT_HINT,
         ) from None
     except UnicodeDecodeError:
         raise LiteralRefusedError(
@@ -142,12 +143,12 @@ def _zoned(stored: bytes) -> Call:
     if len(stored) != 13:
         raise LiteralRefusedError(
             "a value WITH LOCAL TIME ZONE from before a DDL is in the database's time zone, which the redo does not tell",
-            "Take a new snapshot of the table.",
+            RESNAPSHOT_HINT,
         )
     if stored[11] & 0x80:
         raise LiteralRefusedError(
             "the time zone of a value from before a DDL is the number of a region",
-            "Take a new snapshot of the table.",
+            RESNAPSHOT_HINT,
         )
     hours, minutes = stored[11] - 20, stored[12] - 60
     offset = timedelta(hours=hours, minutes=minutes)

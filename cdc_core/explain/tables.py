@@ -61,7 +61,11 @@ def read_tables(
     found = [_schema(one, one.id(owner), keys, report) for one in described]
     unknown = sorted(str(table) for table in keys if table not in {one.table for one in found})
     if unknown:
-        raise ConfigError("--key names a table that is not described", tables=", ".join(unknown))
+        raise ConfigError(
+            "--key names a table that is not described",
+            hint="Describe the table in the file of --tables, or leave its --key out.",
+            tables=", ".join(unknown),
+        )
     return found
 
 

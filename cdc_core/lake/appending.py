@@ -22,7 +22,13 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError, StoreUnavailableError
+from cdc_core.errors import (
+    DEBUG_HINT,
+    REPORT_HINT,
+    CommitConflictError,
+    LakeError,
+    StoreUnavailableError,
+)
 from cdc_core.lake.history import MAPPING, filesystem_of
 
 ROW_GROUP_ROWS = 50_000
@@ -256,6 +262,4 @@ def _storing(what: str) -> Iterator[None]:
 
 
 def _refused(doing: str, facts: dict[str, object]) -> LakeError:
-    return LakeError(
-        f"{doing}: delta-rs refused", hint="The chained exception has its own words.", **facts
-    )
+    return LakeError(f"{doing}: delta-rs refused", hint=DEBUG_HINT, **facts)

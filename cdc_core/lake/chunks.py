@@ -32,7 +32,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_core.errors import DuplicateKeyError
+from cdc_core.errors import ANY_TABLE, DuplicateKeyError
 from cdc_core.lake.changes import rows_sql
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
@@ -267,7 +267,7 @@ def _double_keys(work: TableWork, schema: TableSchema, where: str) -> DuplicateK
     return DuplicateKeyError(
         "two rows have one key, so the key does not say which row a change is about",
         hint="Name columns under the table's key that are unique, or make the key a validated PRIMARY KEY in Oracle; "
-        "then move the table's two Delta tables aside and take a new snapshot of it.",
+        f"then `redolake table resnapshot --fresh {ANY_TABLE}` reads it into new Delta tables.",
         **work.facts(key=", ".join(schema.key), rows=where),
     )
 

@@ -10,7 +10,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
+from cdc_core.errors import (
+    ANY_TABLE,
+    RESNAPSHOT_HINT,
+    CdcError,
+    DecodeError,
+    DuplicateKeyError,
+    LakeError,
+)
 from cdc_core.lake.spark import packed_error
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.work import TableWork
@@ -155,8 +162,9 @@ def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force
         double = DuplicateKeyError(
             "an insert meets a row of its key that nothing has deleted: the key is not unique, or the mirror has a row that "
             "Oracle does not have",
-            hint="`redolake reconcile` shows whether the mirror is right, `redolake repair` fixes it; if the key is not unique, name "
-            "unique columns under the table's key and start it anew.",
+            hint="`redolake reconcile` shows whether the mirror is right. If it is not, run `redolake repair`, then `redolake table resume "
+            f"{ANY_TABLE}`. If the key is not unique, name unique columns under the table's key and run `redolake table resnapshot "
+            f"--fresh {ANY_TABLE}`.",
             table=schema.table,
             key=", ".join(schema.key),
         )
@@ -164,7 +172,7 @@ def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force
     if column == ORDINAL and absent and not force:
         error = DecodeError(
             "a change of key does not carry all columns, and the old key's row is not there to take them from",
-            hint="Take a new snapshot of the table.",
+            hint=RESNAPSHOT_HINT,
             table=schema.table,
         )
         return f"IF(s._cdc_lost AND SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
@@ -179,7 +187,7 @@ def _inserted_value(column: str, schema: TableSchema, absent: Sequence[str]) -> 
         return plain
     error = LakeError(
         "a change does not carry all columns, and the mirror does not have its row",
-        hint="Take a new snapshot of the table.",
+        hint=RESNAPSHOT_HINT,
         table=schema.table,
     )
     return f"IF(SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import CommitConflictError, LakeError
+from cdc_core.errors import DEBUG_HINT, CommitConflictError, LakeError
 from cdc_core.lake.appending import create_table
 from cdc_core.lake.history import read_log
 from cdc_core.lake.work import TableWork
@@ -147,6 +147,6 @@ class QuarantineTable:
         except (DeltaError, OSError) as error:
             raise LakeError(
                 f"{_DOING}: delta-rs refused",
-                hint="The chained exception has its own words.",
+                hint=DEBUG_HINT,
                 **self._work.facts(),
             ) from error

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cdc_core.errors import DecodeError
+from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
 from cdc_core.lake.spark import packed_error
 from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHUNK_ORDINAL
-from cdc_core.stage.reducing import AFTER_DELETE, AMBIGUOUS, SNAPSHOT_HINT, TWICE, UNKNOWN_ROW
+from cdc_core.stage.reducing import AFTER_DELETE, AMBIGUOUS, TWICE, UNKNOWN_ROW
 
 
 def reduced_sql(
@@ -180,5 +180,5 @@ def _final_select(
 
 
 def _stop(schema: TableSchema, message: str) -> str:
-    error = DecodeError(message, hint=SNAPSHOT_HINT, table=schema.table)
+    error = DecodeError(message, hint=RESNAPSHOT_HINT, table=schema.table)
     return f"CAST(RAISE_ERROR({string_literal(packed_error(error))}) AS STRING)"

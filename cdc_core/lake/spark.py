@@ -22,6 +22,7 @@ import cdc_core
 from cdc_core import errors
 from cdc_core.config import LakeConfig
 from cdc_core.errors import (
+    DEBUG_HINT,
     CdcError,
     CommitConflictError,
     LakeError,
@@ -349,7 +350,7 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
             ) from error
         raise LakeError(
             f"{doing}: Spark refused",
-            hint="The chained exception has Spark's own words.",
+            hint=DEBUG_HINT,
             condition=condition,
             **facts,
         ) from error
@@ -358,8 +359,8 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
 def _gone(doing: str, what: str, facts: Mapping[str, object]) -> SparkUnavailableError:
     return SparkUnavailableError(
         f"{doing}: {what}",
-        hint="Run the command again (`redolake run --loop` does so by itself): another JVM is started, and nothing is lost. "
-        "If it happens again, raise lake.driver_memory, or see in the system's log who ended it.",
+        hint="Run the command again; `redolake run --loop` restarts Spark for you. Nothing is lost. "
+        "If it happens again, raise lake.driver_memory, or check the system log for what killed the process.",
         **facts,
     )
 

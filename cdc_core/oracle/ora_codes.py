@@ -11,6 +11,7 @@ import ssl
 from typing import Any
 
 from cdc_core.errors import (
+    RESNAPSHOT,
     CdcError,
     ConfigError,
     LogsChangedError,
@@ -117,6 +118,7 @@ _AGAIN = frozenset(
         "ORA-00060",
     }
 )
+_LOOK_UP = "Look the code up in Oracle's error messages (https://docs.oracle.com/error-help/db/) and remove the cause."
 _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01017": (ConfigError, "Oracle refused user name or password", _ACCOUNT),
     "ORA-28000": (ConfigError, "the database account is locked", _ACCOUNT),
@@ -164,12 +166,12 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01466": (
         SchemaMismatchError,
         "the table's definition changed after this SCN, so Oracle cannot read it as of then",
-        "Plan a new snapshot of the table: redolake signal execute-snapshot --table OWNER.TABLE.",
+        f"{RESNAPSHOT} reads the table as it is now. To compare it, run `redolake run` first, which moves the position past the DDL.",
     ),
     "ORA-00904": (
         SchemaMismatchError,
         "a column that was captured is not there",
-        "Compare the table with the configuration; after a DROP or RENAME COLUMN the table needs a new snapshot.",
+        f"Compare the table with the configuration. After a DROP or RENAME COLUMN, {RESNAPSHOT} reads the table again.",
     ),
     "ORA-00942": (
         PreflightError,
@@ -260,7 +262,7 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
     if code in _KNOWN:
         kind, message, hint = _KNOWN[code]
         return kind(message, hint=hint.format(user=user), ora=code)
-    return OracleError(_first_line(text), hint=_RETRY if not code else "", ora=code or "none")
+    return OracleError(_first_line(text), hint=_LOOK_UP if code else _RETRY, ora=code or "none")
 
 
 def _inner_code(text: str, code: str) -> str:

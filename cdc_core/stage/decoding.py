@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from cdc_core.decode.dml import decode_dml
 from cdc_core.decode.plan import plan_table
 from cdc_core.decode.redact import redact_column
-from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
+from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.stage import lobs
@@ -30,7 +30,7 @@ _INVALID, _NOT_GUARANTEED = 2, 3
 _NOT_EXECUTABLE = pa.array([_INVALID, _NOT_GUARANTEED], pa.int32())
 """STATUS of rows whose SQL_REDO cannot be executed, or is not guaranteed to be right."""
 
-_WAY_OUT = "Leave the column out with columns_exclude or exclude the table, then take a new snapshot of it."
+_WAY_OUT = "If you can do without the column, name it under columns_exclude of the table."
 _PROBLEMS = {
     lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
     lobs.NOT_UNDERSTOOD: "a redo row that writes a LOB has a form that is not understood",
@@ -218,7 +218,7 @@ class ChangeDecoder:
         if code == Operation.DDL:
             raise SchemaMismatchError(
                 "the table was truncated, which is not followed",
-                hint="Take a new snapshot of the table.",
+                hint=RESNAPSHOT_HINT,
                 **where,
             )
         if code not in _OPS:
@@ -244,7 +244,7 @@ class ChangeDecoder:
     ) -> None:
         row = pc.index(wrong, True).as_py()
         if row >= 0:
-            hint = "Check the table's supplemental logging, then take a new snapshot of it."
+            hint = f"Check the table's supplemental logging; then {RESNAPSHOT_HINT}"
             raise DecodeError(message, hint=hint, **self._facts(batch, row), **facts)
 
     def _located(self, error: CdcError, batch: pa.RecordBatch) -> CdcError:

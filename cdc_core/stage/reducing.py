@@ -31,13 +31,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import DecodeError
+from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
-SNAPSHOT_HINT = "Take a new snapshot of the table."
 AMBIGUOUS = (
     "a key was moved to and deleted in one transaction, and LogMiner does not say by which rows"
 )
@@ -348,4 +347,4 @@ def merge_source(changes: LoggedChanges, reduced: Reduced, schema: TableSchema) 
 
 
 def _stop(schema: TableSchema, message: str) -> DecodeError:
-    return DecodeError(message, hint=SNAPSHOT_HINT, table=schema.table)
+    return DecodeError(message, hint=RESNAPSHOT_HINT, table=schema.table)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
 
-from cdc_core.errors import LandingDamagedError, NotYetError, TerminalError
+from cdc_core.errors import LandingDamagedError, NotYetError
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
@@ -114,14 +114,14 @@ class ChunkQueries:
         """Note that the lake took a chunk. Repeatable.
 
         Raises:
-            TerminalError: The chunk has not landed.
+            NotYetError: The chunk has not landed.
         """
         with self._database.writing() as connection:
             record = _known(connection, source, table, snapshot_id, number)
             if record.state == "planned":
-                raise TerminalError(
+                raise NotYetError(
                     "the chunk has not landed yet",
-                    hint="Read it first: redolake snapshot.",
+                    hint="Read it first: `redolake snapshot`.",
                     source=source,
                     table=table,
                     snapshot_id=snapshot_id,

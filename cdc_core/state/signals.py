@@ -82,7 +82,8 @@ class SignalQueries:
             record = _signal(connection, source, signal_id)
             if record is None or record.state not in ("pending", "taken", state):
                 raise TerminalError(
-                    "this signal cannot end so",
+                    "a finished signal keeps its outcome",
+                    hint="Send a new signal with another id.",
                     source=source,
                     signal=signal_id,
                     state=record.state if record else "unknown",

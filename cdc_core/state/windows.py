@@ -509,7 +509,10 @@ def _advance(connection: Connection, window: WindowRecord, table: TableId, scn: 
     record = table_row(connection, window.source, table)
     if record is None:
         raise TerminalError(
-            "this table is not in the metadata store", source=window.source, table=table
+            "this table is not in the metadata store",
+            hint="Check that all processes of this source use one metadata store, in one version of Redolake.",
+            source=window.source,
+            table=table,
         )
     if record.mirror_scn is not None and record.mirror_scn >= scn:
         return

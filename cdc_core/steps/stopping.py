@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cdc_core.errors import (
+    ANY_TABLE,
+    TRACEBACKS,
     CdcError,
     ConfigError,
     DecodeError,
@@ -28,6 +30,7 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)
+_TRACEBACKS = logging.getLogger(TRACEBACKS)
 
 TABLE_ERRORS = (
     DecodeError,
@@ -53,17 +56,26 @@ _TROUBLES: tuple[tuple[type[CdcError], Trouble], ...] = (
 
 def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> StreamEnd:
     """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured."""
-    way_out = (
-        f"{error.hint} Then `redolake table resume {table.argument}` continues where the table stopped; "
-        f"`redolake table resnapshot {table.argument}` reads its rows again."
-    ).strip()
+    way_out = way_back(table, error)
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
     ctx.store.stop_table(
         ctx.source, table, reason=error.what_happened, way_out=way_out, trouble=trouble
     )
     end = StreamEnd(table, scn, error.what_happened, way_out, trouble)
     _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
+    _TRACEBACKS.debug("table stopped table=%s", table, exc_info=error)
     return end
+
+
+def way_back(table: TableId, error: CdcError) -> str:
+    """How the table comes back: by the command that the hint names, or by what the hint asks for first and a command then."""
+    hint = error.hint.replace(ANY_TABLE, table.argument)
+    if any(f"table {command} " in hint for command in ("resume", "resnapshot")):
+        return hint
+    return (
+        f"{hint} Then `redolake table resume {table.argument}` continues where the table stopped. If it stops again, "
+        f"`redolake table resnapshot {table.argument}` reads its rows again."
+    )
 
 
 @contextmanager
@@ -104,11 +116,13 @@ def stops_table(ctx: Context, table: TableId) -> Iterator[None]:
 
 def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> None:
     """A table that cannot join has no stream that it could go on with."""
-    way_out = f"{error.hint} Then `redolake table add {record.table.argument}` takes it in.".strip()
+    hint = error.hint.replace(ANY_TABLE, record.table.argument)
+    way_out = f"{hint} Then `redolake table add {record.table.argument}` adds the table."
     scn = record.stopped_scn or Scn(0)
     ctx.store.refuse_table(record, reason=error.what_happened, way_out=way_out, scn=scn)
     end = StreamEnd(record.table, scn, error.what_happened, way_out)
     _LOG.warning("table cannot join table=%s reason=%s", record.table, error.message)
+    _TRACEBACKS.debug("table cannot join table=%s", record.table, exc_info=error)
     ctx.reported(
         StepReport(
             kind="table-stopped",

@@ -67,7 +67,10 @@ def init(
     try:
         oracle = OracleConfig.model_validate({"dsn": dsn, "user": user, "password": password})
     except ValidationError as error:
-        raise ConfigError(f"--dsn: {error.errors(include_input=False)[0]['msg']}") from None
+        raise ConfigError(
+            f"--dsn: {error.errors(include_input=False)[0]['msg']}",
+            hint="Write it as host:port/service, as a descriptor, or as a name of tnsnames.ora.",
+        ) from None
     found = tables_matching(oracle, table)
     captured = [one for one in found if not one.left_out]
     if not captured:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from cdc_core.errors import CdcError
+from cdc_core.errors import TRACEBACKS, CdcError
 from cdc_core.model.identifiers import TableId
 from pipelines.config_file import config_path, is_demo, load_config
 
@@ -87,6 +87,10 @@ def set_up_logging(*, debug: bool) -> None:
     """One line per unit of work on standard error; decisions too with ``debug``."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    traces = logging.getLogger(TRACEBACKS)
+    traces.handlers = [handler]
+    traces.propagate = False
+    traces.setLevel(logging.DEBUG if debug else logging.CRITICAL)
     logger = logging.getLogger("cdc_core")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.INFO)

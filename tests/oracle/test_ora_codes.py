@@ -29,7 +29,7 @@ from cdc_core.oracle.session import connect
     ("text", "kind", "words"),
     [
         ("ORA-01555: snapshot too old: rollback segment", SnapshotTooOldError, "newer SCN"),
-        ("ORA-01466: unable to read data", SchemaMismatchError, "new snapshot"),
+        ("ORA-01466: unable to read data", SchemaMismatchError, "resnapshot"),
         ("ORA-00942: table or view does not exist", PreflightError, "grant"),
         ('ORA-00904: "SECRET": invalid identifier', SchemaMismatchError, "column"),
         ("ORA-01031: insufficient privileges", PreflightError, "grant"),

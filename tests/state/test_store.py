@@ -405,7 +405,7 @@ def test_chunks_go_from_planned_over_landed_to_applied_once(store: Store) -> Non
 
 def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
     store.plan_chunks([chunk(1)])
-    with pytest.raises(TerminalError, match="not landed yet"):
+    with pytest.raises(NotYetError, match="not landed yet"):
         store.record_chunk_applied("src", EMP, "s1", 1)
     with pytest.raises(NotYetError, match="not planned"):
         store.record_chunk_landed(chunk_manifest(2), "a" * 64)
@@ -450,7 +450,7 @@ def test_a_signal_is_added_once_taken_once_and_finished(store: Store, clock: Clo
     store.finish_signal("src", "x1")
     store.finish_signal("src", "x1")
     store.finish_signal("src", "x0", "rejected", "no such table")
-    with pytest.raises(TerminalError, match="cannot end so"):
+    with pytest.raises(TerminalError, match="keeps its outcome"):
         store.finish_signal("src", "x1", "rejected", "late")
     [rejected] = store.signals("src", states=("rejected",))
     assert rejected.reason == "no such table"
