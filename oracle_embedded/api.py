@@ -496,6 +496,9 @@ class DatabaseView(Protocol):
         """The connection of the storage's one writer, inside whose transaction the sink runs; the redo side
         keeps its own tables (prefix ``redo_``) in the same file, so that data and redo commit together."""
 
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A connection on the same file for the short queries of a block."""
+
     def read_connection(self) -> sqlite3.Connection:
         """A fresh read-only connection on the same file; the caller closes it."""
 

@@ -8,12 +8,10 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from oracle_embedded.api import (
     EngineSession,
@@ -40,10 +38,8 @@ from oracle_embedded.engine.storage.sequences import Sequences
 from oracle_embedded.engine.storage.store import Store
 from oracle_embedded.engine.storage.transactions import Transactions
 
-_PARSED_MAX = 500
 _FILE = "database.sqlite"
 ROOT = "CDB$ROOT"
-T = TypeVar("T")
 
 
 class Database:
@@ -92,7 +88,6 @@ class Database:
         self._system_hooks: dict[str, Callable[[EngineSession], None]] = {}
         self._database_hooks: dict[str, Callable[[EngineSession], None]] = {}
         self._session_numbers = itertools.count(21)
-        self._parsed: OrderedDict[str, object] = OrderedDict()
         self.prepared: dict[StatementKey, tuple[int, PreparedStatement]] = {}
         first = self.store.catalog.setting("first_scn")
         self.is_new = first is None
@@ -210,6 +205,16 @@ class Database:
         """The writer's connection."""
         return self.store.writer.sqlite
 
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for short queries; what was reported before is in it."""
+        self.store.flush()
+        connection = self.store.take_reader()
+        try:
+            yield connection.sqlite
+        finally:
+            self.store.give_back(connection)
+
     def read_connection(self) -> sqlite3.Connection:
         """A fresh read-only connection; what was reported before is in it."""
         self.store.flush()
@@ -287,11 +292,12 @@ class Database:
         name: str,
         session: SessionState,
         scn: int | None,
-        filters: Iterable[tuple[str, str, Value]],
-        columns: Collection[str],
+        filters: Sequence[tuple[str, str, Value]],
+        read: Sequence[int],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a dictionary view, as of an SCN if one is given; filters and columns as in :class:`VirtualTable`."""
-        return self.dictionary.rows(name, session, scn, filters, columns)
+        """Rows of a dictionary view, as of an SCN if one is given, each with the columns at the places ``read``; filters as in
+        :class:`VirtualTable`."""
+        return self.dictionary.rows(name, session, scn, filters, read)
 
     def is_system_object(self, owner: str, name: str) -> bool:
         """Is this a dictionary view or a package?"""
@@ -307,16 +313,6 @@ class Database:
             or name in packages
             or owner == "SYS"
         )
-
-    def parsed(self, sql: str, parse: Callable[[str], T]) -> T:
-        """A statement's tree, kept for texts that come again."""
-        found = self._parsed.get(sql)
-        if found is None:
-            found = parse(sql)
-            self._parsed[sql] = found
-            while len(self._parsed) > _PARSED_MAX:
-                self._parsed.popitem(last=False)
-        return found  # type: ignore[return-value]
 
     # --- DDL ---------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import resource
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
@@ -62,16 +61,8 @@ class Facts:
         self._settings = settings
         self._faults = faults
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        connection = self._database.read_connection()
-        try:
-            yield connection
-        finally:
-            connection.close()
-
     def _logs(self) -> list[store.Log]:
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return store.read_logs(connection)
 
     def sources(self) -> dict[str, Callable[[EngineSession], Iterable[Row]]]:
@@ -100,7 +91,7 @@ class Facts:
 
     def _database_facts(self, _session: EngineSession) -> Iterator[Row]:
         scn = self._database.current_scn()
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             meta = store.read_meta(connection)
             logs = store.read_logs(connection)
         incarnation = len({log.resetlogs_change for log in logs})
@@ -149,7 +140,7 @@ class Facts:
         }
 
     def _datafiles(self, _session: EngineSession) -> Iterator[Row]:
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             meta = store.read_meta(connection)
         for number, name in enumerate(_TABLESPACES):
             yield {
@@ -188,7 +179,7 @@ class Facts:
             }
 
     def _pdb_incarnations(self, _session: EngineSession) -> Iterator[Row]:
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             meta = store.read_meta(connection)
             logs = store.read_logs(connection)
         database = len({log.resetlogs_change for log in logs})
@@ -214,7 +205,7 @@ class Facts:
 
     def _groups(self) -> Iterator[tuple[int, int]]:
         """Each log group with its thread."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             known = threads.read_threads(connection)
         for thread in known:
             for sequence in range(1, self._settings.groups + 1):
@@ -255,7 +246,7 @@ class Facts:
             }
 
     def _archived_logs(self, _session: EngineSession) -> Iterator[Row]:
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             meta = store.read_meta(connection)
             logs = store.read_logs(connection)
         for record, log in enumerate((log for log in logs if log.archived), 1):
@@ -339,7 +330,7 @@ class Facts:
 
     def _threads(self, _session: EngineSession) -> Iterator[Row]:
         self._sink.keep_alive()
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             for thread in threads.read_threads(connection):
                 yield self._thread_facts(thread, connection)
 
@@ -385,7 +376,7 @@ class Facts:
 
     def instances(self) -> list[int]:
         """Numbers of the running instances: each writes the thread of its number."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return [found.thread for found in threads.read_threads(connection) if found.is_open]
 
     def instance_of(self, session: EngineSession) -> int:
@@ -401,7 +392,7 @@ class Facts:
             }
 
     def _logmnr_logs(self, session: EngineSession) -> Iterator[Row]:
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             meta = store.read_meta(connection)
         for added in self._miner.state(session).added:
             log = added.log

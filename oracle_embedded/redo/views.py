@@ -44,23 +44,34 @@ def _with_twin(
     """A V$ view of the session's instance, and its GV$ twin, which repeats the control file's rows for every instance."""
     pairs = [cast(tuple[str, str], tuple(word.rsplit(":", 1))) for word in layout.split()]
     columns = tuple(column_meta(column, kind) for column, kind in pairs)
+    known = {"INST_ID", *(column for column, _ in pairs)}
 
-    def of_instance(session: EngineSession, instance: int) -> Iterator[Sequence[Value]]:
+    def of_instance(
+        session: EngineSession, instance: int, read: frozenset[str] | None
+    ) -> Iterator[Sequence[Value]]:
+        chosen = [
+            (at, column, kind)
+            for at, (column, kind) in enumerate(pairs)
+            if read is None or column in read
+        ]
         for row in source(session):
-            assert row.keys() <= {"INST_ID", *(column for column, _ in pairs)}, row.keys()
+            assert row.keys() <= known, row.keys()
             if row.get("INST_ID", instance) == instance:
-                yield tuple(_encode(kind, row.get(column)) for column, kind in pairs)
+                cells: list[Value] = [None] * len(pairs)
+                for at, column, kind in chosen:
+                    cells[at] = _encode(kind, row.get(column))
+                yield cells
 
     def rows(
-        session: EngineSession, _constraints: Constraints, _columns: frozenset[str] | None
+        session: EngineSession, _constraints: Constraints, read: frozenset[str] | None
     ) -> Iterator[Sequence[Value]]:
-        return of_instance(session, facts.instance_of(session))
+        return of_instance(session, facts.instance_of(session), read)
 
     def twin(
-        session: EngineSession, _constraints: Constraints, _columns: frozenset[str] | None
+        session: EngineSession, _constraints: Constraints, read: frozenset[str] | None
     ) -> Iterator[Sequence[Value]]:
         for instance in facts.instances():
-            for row in of_instance(session, instance):
+            for row in of_instance(session, instance, read):
                 yield (NUMBERS[instance], *row)
 
     yield VirtualTable(name, columns, rows)

@@ -130,9 +130,7 @@ def negotiate(link: Link, reader: TtcReader) -> Agreement:
     flags = reader.u8()
     compile_caps = reader.clr()
     reader.clr()
-    while reader.u16():
-        if reader.u16():
-            reader.raw(4)
+    reader.skip_data_types()
     if len(compile_caps) < 8 or compile_caps[_FIELD_VERSION_AT] < FIELD_VERSION:
         raise ProtocolError("client does not take field version 12")
     link.send_data(b"\x02\x00\x00")

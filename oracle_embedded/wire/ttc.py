@@ -111,6 +111,19 @@ class TtcReader:
         for _ in range(count):
             self.ub()
 
+    def skip_data_types(self) -> None:
+        """Pass over a list of data types, some hundred: two bytes each, two more, and four more where those are not 0. It ends with 0."""
+        data, at = self._data, self._at
+        while at + 8 <= len(data):
+            if not (data[at] or data[at + 1]):
+                self._at = at + 2
+                return
+            at += 8 if data[at + 2] or data[at + 3] else 4
+        self._at = at
+        while self.u16():
+            if self.u16():
+                self.raw(4)
+
     def clr(self) -> bytes:
         """Read bytes with a length; NULL is empty."""
         size = self.u8()

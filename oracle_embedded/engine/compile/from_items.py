@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from oracle_embedded.api import OracleError, VirtualTable
 from oracle_embedded.engine.compile.compilation import Compilation
@@ -33,6 +33,7 @@ from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import Definition, SynonymDef, TableDef, ViewDef
 
+_PLAIN_FIELDS = ("bool", "int", "int | None", "str", "str | None", "Name")
 _VIEW_DEPTH_MAX = 20
 _SYNONYM_DEPTH_MAX = 10
 
@@ -346,10 +347,22 @@ def columns_in(node: ast.Expr) -> list[ast.Column]:
     return found
 
 
+_OPERAND_FIELDS: dict[type[ast.Expr], tuple[str, ...]] = {}
+"""Fields that may hold operands, of the kinds of expressions that were met."""
+
+
+def _operand_fields(kind: type[ast.Expr]) -> tuple[str, ...]:
+    if kind not in _OPERAND_FIELDS:
+        _OPERAND_FIELDS[kind] = tuple(
+            item.name for item in fields(kind) if item.type not in _PLAIN_FIELDS
+        )
+    return _OPERAND_FIELDS[kind]
+
+
 def children(node: ast.Expr) -> list[ast.Expr]:
     """Direct operands of an expression, subqueries left out."""
     found: list[ast.Expr] = []
-    for name in node.__dataclass_fields__:
+    for name in _operand_fields(type(node)):
         value = getattr(node, name)
         if isinstance(value, ast.Expr):
             found.append(value)

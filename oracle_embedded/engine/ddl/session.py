@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import temporal
@@ -68,7 +69,7 @@ def alter_session(session: SessionState, node: nodes.AlterSession) -> None:
 
 def _set(session: SessionState, name: str, value: str) -> None:
     if name in _FORMATS:
-        print_date(temporal.zoned_of(0, 0), value)
+        _check_format(value)
         session.nls[name] = value
     elif name == "TIME_ZONE":
         zone = {"LOCAL": "+00:00", "DBTIMEZONE": "+00:00"}.get(value.upper(), value)
@@ -96,6 +97,12 @@ def _set(session: SessionState, name: str, value: str) -> None:
         session.nls[name] = value
     elif name not in _WITHOUT_EFFECT:
         raise OracleError(2248, "invalid option for ALTER SESSION")
+
+
+@lru_cache(maxsize=256)
+def _check_format(model: str) -> None:
+    """Raises what a date format model that cannot be raises."""
+    print_date(temporal.zoned_of(0, 0), model)
 
 
 def _set_container(session: SessionState, value: str) -> None:

@@ -20,6 +20,7 @@ from oracle_embedded.engine.storage.partitions import Partition
 VIEWS = Views()
 
 _SYSTEM_OBJECT_FIRST = 1000
+_SYSTEM_KINDS = ("VIEW", "PACKAGE")
 
 
 @VIEWS.family(
@@ -64,22 +65,33 @@ def _objects(view: View) -> Iterator[Row]:
             yield _object(
                 item.owner, item.name, item.object_id, None, "SYNONYM", item.created, item.changed
             )
-    names = sorted(view.database.computed_views())
-    started = float(view.database.store.catalog.setting("created") or 0)
-    for number, name in enumerate(names, _SYSTEM_OBJECT_FIRST):
-        underlying = name.replace("V$", "V_$", 1) if name.startswith(("V$", "GV$")) else name
-        yield {
-            **_object("SYS", underlying, number, None, "VIEW", started, started),
-            "ORACLE_MAINTAINED": "Y",
-        }
-    for number, package in enumerate(
-        sorted({package for package, _ in view.database.procedures}),
-        _SYSTEM_OBJECT_FIRST + len(names),
+    if view.wants("OWNER", "SYS") and any(
+        view.wants("OBJECT_TYPE", kind) for kind in _SYSTEM_KINDS
     ):
-        yield {
-            **_object("SYS", package, number, None, "PACKAGE", started, started),
+        yield from _system_objects(
+            frozenset(view.database.computed_views()),
+            frozenset(package for package, _ in view.database.procedures),
+            float(view.database.store.catalog.setting("created") or 0),
+        )
+
+
+@lru_cache(maxsize=64)
+def _system_objects(
+    views: frozenset[str], packages: frozenset[str], created: float
+) -> tuple[Row, ...]:
+    """Computed views and packages, which are the same as long as the database runs."""
+    names = [
+        (name.replace("V$", "V_$", 1) if name.startswith(("V$", "GV$")) else name, "VIEW")
+        for name in sorted(views)
+    ]
+    names += [(name, "PACKAGE") for name in sorted(packages)]
+    return tuple(
+        {
+            **_object("SYS", name, number, None, kind, created, created),
             "ORACLE_MAINTAINED": "Y",
         }
+        for number, (name, kind) in enumerate(names, _SYSTEM_OBJECT_FIRST)
+    )
 
 
 def _partitions(table: TableDef, one: Partition) -> Iterator[Row]:

@@ -6,7 +6,7 @@ CDB_TABLES (with CON_ID).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,6 +26,12 @@ class View:
     database: DatabaseState
     session: SessionState
     scn: int | None
+    wanted: Mapping[str, str]
+    """Columns that must have a value: rows with another need not be made."""
+
+    def wants(self, column: str, value: str) -> bool:
+        """May rows be asked for that have this value?"""
+        return self.wanted.get(column, value) == value
 
     def definitions(self) -> Iterator[Definition]:
         """Definitions of the moment, as the session's container has them."""
@@ -107,8 +113,11 @@ def _no_rows(
     return iter(())
 
 
-def _unread(_cell: Cell) -> Value:
-    return None
+@lru_cache(maxsize=4096)
+def _reader(columns: tuple[ColumnMeta, ...]) -> Callable[[Row], tuple[Value, ...]]:
+    """What makes a row of these columns, kept for the queries that come again."""
+    encoders = [(meta.name, encoder(meta)) for meta in columns]
+    return lambda row: tuple([encode(row.get(name)) for name, encode in encoders])
 
 
 def encoder(meta: ColumnMeta) -> Callable[[Cell], Value]:
@@ -159,29 +168,26 @@ class Dictionary:
         name: str,
         session: SessionState,
         scn: int | None,
-        filters: Iterable[tuple[str, str, Value]],
-        columns: Collection[str],
+        filters: Sequence[tuple[str, str, Value]],
+        read: Sequence[int],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a view in its columns' order, as :class:`VirtualTable` has them: filters may leave some out, and columns that
-        are not read hold None whatever their value."""
+        """Rows of a view in its natural order, each with the columns at the places ``read``; filters may leave some out."""
         item, prefix = self._makers[name]
-        texts = {meta.name for meta in self.views[name].columns if meta.type == OraType.VARCHAR}
+        columns = self.views[name].columns
+        texts = {meta.name for meta in columns if meta.type == OraType.VARCHAR} if filters else ()
         wanted = [
             (column, value.decode())
             for column, op, value in filters
             if op == "=" and column in texts and value is not None
         ]
-        encoders = [
-            (meta.name, encoder(meta) if meta.name in columns else _unread)
-            for meta in self.views[name].columns
-        ]
-        for row in item.make(View(session.database, session, scn)):
+        reader = _reader(tuple(columns[at] for at in read))
+        for row in item.make(View(session.database, session, scn, dict(wanted))):
             if prefix == "CDB":
-                row["CON_ID"] = 1 if session.container == "CDB$ROOT" else 3
-            if any(str(row.get(column)) != value for column, value in wanted):
+                row = {**row, "CON_ID": 1 if session.container == "CDB$ROOT" else 3}
+            if wanted and any(str(row.get(column)) != value for column, value in wanted):
                 continue
             if self._visible(item, prefix, row, session):
-                yield [encode(row.get(column)) for column, encode in encoders]
+                yield reader(row)
 
     def _visible(self, item: Family, prefix: str, row: Row, session: SessionState) -> bool:
         if item.owner is None or prefix in ("DBA", "CDB", ""):

@@ -5,7 +5,7 @@ They stand below both: sessions run statements, and the database opens sessions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
@@ -93,10 +93,11 @@ class DatabaseState(Protocol):
         name: str,
         session: SessionState,
         scn: int | None,
-        filters: Iterable[tuple[str, str, Value]],
-        columns: Collection[str],
+        filters: Sequence[tuple[str, str, Value]],
+        read: Sequence[int],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a dictionary view, as of an SCN if one is given; filters and columns as in :class:`VirtualTable`."""
+        """Rows of a dictionary view, as of an SCN if one is given, each with the columns at the places ``read``; filters as in
+        :class:`VirtualTable`."""
 
     def is_system_object(self, owner: str, name: str) -> bool:
         """Is this a dictionary view or a package?"""
@@ -112,9 +113,6 @@ class DatabaseState(Protocol):
 
     def scn_time(self, scn: int) -> float | None:
         """When an SCN was current."""
-
-    def parsed(self, sql: str, parse: Callable[[str], T]) -> T:
-        """A statement's tree, kept for texts that come again."""
 
     def changing_catalog(self) -> AbstractContextManager[None]:
         """The writer's lock for a DDL statement; if it fails, the catalog is read again."""

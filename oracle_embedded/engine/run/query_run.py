@@ -220,12 +220,13 @@ def fill_virtual(
     texts = (OraType.VARCHAR, OraType.CHAR, OraType.CLOB, OraType.LONG)
     places = ["CAST(? AS TEXT)" if use.view.columns[at].type in texts else "?" for at in read]
     statement = f"INSERT INTO {use.name} VALUES ({', '.join(places)})"
-    rows: Iterator[Sequence[Value]]
+    chosen: Iterator[Sequence[Value]]
     if use.dictionary:
-        rows = session.database.dictionary_rows(use.view.name, session, scn, filters, use.columns)
+        chosen = session.database.dictionary_rows(use.view.name, session, scn, filters, read)
     else:
         rows = use.view.rows(session, filters, frozenset(use.columns))
-    chosen = map(itemgetter(*read), rows) if len(read) > 1 else ((row[read[0]],) for row in rows)
+        one = read[0]
+        chosen = map(itemgetter(*read), rows) if len(read) > 1 else ((row[one],) for row in rows)
     try:
         connection.sqlite.executemany(statement, chosen)
     except sqlite3.Error as error:

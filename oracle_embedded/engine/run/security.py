@@ -34,14 +34,25 @@ SYSTEM_PRIVILEGES = frozenset(
 )
 
 
+_Closure = tuple[frozenset[str], tuple[UserDef, ...]]
+
+
 class Security:
     """Answers from the catalog's users, roles and grants."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._closures: dict[str, tuple[int, _Closure]] = {}
 
-    def _closure(self, name: str) -> tuple[set[str], list[UserDef]]:
-        """All privileges and roles of a user, and the users and roles that hold object grants for it."""
+    def _closure(self, name: str) -> _Closure:
+        """All privileges and roles of a user, and the users and roles that hold object grants for it, until a definition changes."""
+        version = self._catalog.version
+        kept = self._closures.get(name)
+        if kept is None or kept[0] != version:
+            kept = self._closures[name] = (version, self._find_closure(name))
+        return kept[1]
+
+    def _find_closure(self, name: str) -> _Closure:
         found: set[str] = set()
         holders: list[UserDef] = []
         waiting = [name, "PUBLIC"]
@@ -56,14 +67,14 @@ class Security:
                 if privilege not in found:
                     found.add(privilege)
                     waiting.append(privilege)
-        return found, holders
+        return frozenset(found), tuple(holders)
 
     def has(self, user: str, privilege: str) -> bool:
         """Does a user hold a system privilege or role, directly or by a role?"""
         found, _ = self._closure(user)
         return privilege in found or "SYSDBA" in found
 
-    def all_of(self, user: str) -> set[str]:
+    def all_of(self, user: str) -> frozenset[str]:
         """All system privileges and roles of a user."""
         return self._closure(user)[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
 from oracle_embedded.engine.compile.conversions import client_form
@@ -21,6 +21,8 @@ from oracle_embedded.engine.storage.catalog import TableDef
 
 _PLANS_MAX = 8
 _PREPARED_MAX = 500
+_parsed = lru_cache(maxsize=1000)(parse_statement)
+"""Trees of texts that come again, in whatever database: they never change."""
 
 
 def prepare(session: SessionState, sql: str) -> PreparedStatement:
@@ -43,7 +45,7 @@ def prepare(session: SessionState, sql: str) -> PreparedStatement:
 
 
 def _prepare(session: SessionState, sql: str) -> PreparedStatement:
-    parsed = session.database.parsed(sql, parse_statement)
+    parsed = _parsed(sql)
     if parsed.kind == StatementKind.PLSQL:
         block = parse_block(sql, partial(_column_type, session))
         return PreparedStatement(sql, StatementKind.PLSQL, block, block.bind_names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,12 @@ class FakeDatabase:
     def connection(self) -> object:
         return self._connection
 
-    def read_connection(self) -> object:
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with closing(self.read_connection()) as connection:
+            yield connection
+
+    def read_connection(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"file:{self.path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
