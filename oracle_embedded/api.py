@@ -93,11 +93,15 @@ class ColumnMeta:
 
 @dataclass(frozen=True, slots=True)
 class BindMeta:
-    """Type of one bind position as the client declared it; ``size`` is its buffer size in bytes."""
+    """Type of one bind position as the client declared it; ``size`` is its buffer size in bytes.
+
+    The value of one that ``is_array`` is a list, for a collection of PL/SQL.
+    """
 
     type: OraType
     size: int
     charset_form: int = 0
+    is_array: bool = False
 
 
 @dataclass(slots=True)
@@ -154,6 +158,10 @@ class Outcome:
     out_binds: list[OutBind] = field(default_factory=list)
     batch_errors: list[tuple[int, OracleError]] = field(default_factory=list)
     last_rowid: str | None = None
+    results: list[bytes] = field(default_factory=list)
+    """Handles of queries that a block gives to the client besides (DBMS_SQL.RETURN_RESULT)."""
+    has_warning: bool = False
+    """A program was made whose text does not compile."""
 
 
 class Statement(Protocol):
@@ -236,6 +244,9 @@ class EngineSession(Protocol):
 
     def take_cursor(self, handle: bytes) -> ResultRows:
         """The open query behind a handle that an OUT bind of type CURSOR holds; whoever takes it closes it."""
+
+    def give_cursor(self, rows: ResultRows) -> bytes:
+        """A handle for an open query of the client, as a bind of type CURSOR holds it, from which blocks may fetch."""
 
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""

@@ -23,15 +23,18 @@ from oracle_embedded.api import (
     Value,
     VirtualTable,
 )
+from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
-from oracle_embedded.engine.dictionary import objects, system, tables
+from oracle_embedded.engine.dictionary import objects, programs, system, tables
 from oracle_embedded.engine.dictionary.registry import Dictionary
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.packages import BUILT_IN
-from oracle_embedded.engine.run.contracts import SessionState, StatementKey
+from oracle_embedded.engine.plsql.stored import StoredPrograms
+from oracle_embedded.engine.run.contracts import Programs, SessionState, StatementKey
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.security import Security
 from oracle_embedded.engine.session import Session
+from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import Definition, TableDef, UserDef
 from oracle_embedded.engine.storage.rows import Shape
 from oracle_embedded.engine.storage.sequences import Sequences
@@ -75,7 +78,7 @@ class Database:
         self.started = now()
         self.security = Security(self.store.catalog)
         self.sequences = Sequences(self.store)
-        self.dictionary = Dictionary((tables.VIEWS, objects.VIEWS, system.VIEWS))
+        self.dictionary = Dictionary((tables.VIEWS, objects.VIEWS, programs.VIEWS, system.VIEWS))
         self.shapes: dict[tuple[int, int], Shape] = {}
         self.check_plans: dict[tuple[int, int], RowPlan] = {}
         self.constants: dict[tuple[str, str], int] = {("DBMS_METADATA", "SESSION_TRANSFORM"): -1}
@@ -83,6 +86,7 @@ class Database:
         self.procedures: dict[tuple[str, str], Procedure] = {
             (procedure.package, procedure.name): procedure for procedure in BUILT_IN
         }
+        self.programs: Programs = StoredPrograms(self.store.catalog)
         self.system_settings: set[str] = set()
         self.sessions: dict[int, Session] = {}
         self._system_hooks: dict[str, Callable[[EngineSession], None]] = {}
@@ -282,6 +286,10 @@ class Database:
         if restricted and not self.security.may_read_catalog(session.username, plain):
             return None
         return view, dictionary
+
+    def stored_function(self, session: SessionState, name: ast.Name) -> StoredFunction | None:
+        """A stored function that a session's SQL may call."""
+        return self.programs.function(session, name)
 
     def computed_views(self) -> set[str]:
         """Names of all computed views."""

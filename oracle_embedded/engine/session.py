@@ -21,7 +21,7 @@ from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.dictionary.table_ddl import create_table
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
-from oracle_embedded.engine.run.contracts import DatabaseState, LobPlace
+from oracle_embedded.engine.run.contracts import DatabaseState, LobPlace, OpenCursor, Output
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.statement import prepare
 from oracle_embedded.engine.run.userenv import user_environment
@@ -73,8 +73,12 @@ class Session:
         self._lobs: OrderedDict[bytes, tuple[OraType, bytes, LobPlace | None]] = OrderedDict()
         self._lob_bytes = 0
         self._lob_number = 0
-        self._cursors: dict[bytes, ResultRows] = {}
+        self.cursors: dict[bytes, OpenCursor] = {}
         self._cursor_number = 0
+        self.rights = user.name
+        self.packages: dict[int, Any] = {}
+        self.output = Output()
+        self.results: list[bytes] = []
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -262,7 +266,7 @@ class Session:
         context.nls = self.nls
         context.time_zone = self.time_zone
         context.now_utc = temporal.nanos_from_epoch(database.store.now())
-        context.user = self.username
+        context.user = self.rights
         context.schema = self.schema
         context.error = None
         context.userenv = lambda name: user_environment(self, name)
@@ -273,6 +277,7 @@ class Session:
             identifier, self.current_values
         )
         context.table_ddl = self.table_ddl
+        context.call_stored = lambda name, given: database.programs.call(self, name, given)
         context.scn_time = database.scn_time
         context.time_scn = database.store.clock.at_time
         context.current_scn = database.current_scn
@@ -311,19 +316,23 @@ class Session:
 
     # --- cursors of blocks ------------------------------------------------------------------------------------------
 
-    def keep_cursor(self, rows: ResultRows) -> bytes:
+    def keep_cursor(self, opened: OpenCursor) -> bytes:
         """A handle for an open query of a block."""
         self._cursor_number += 1
         handle = self._cursor_number.to_bytes(8, "big")
-        self._cursors[handle] = rows
+        self.cursors[handle] = opened
         return handle
+
+    def give_cursor(self, rows: ResultRows) -> bytes:
+        """A handle for an open query of the client."""
+        return self.keep_cursor(OpenCursor(rows, list(rows.columns)))
 
     def take_cursor(self, handle: bytes) -> ResultRows:
         """The open query behind a handle."""
-        rows = self._cursors.pop(handle, None)
-        if rows is None:
+        opened = self.cursors.pop(handle, None)
+        if opened is None:
             raise OracleError(1001, "invalid cursor")
-        return rows
+        return opened.rows
 
     # --- LOBs --------------------------------------------------------------------------------------------------------
 

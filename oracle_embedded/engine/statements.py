@@ -55,8 +55,8 @@ def run_statement(
         case StatementKind.PLSQL:
             return run_block(session, statement.sql, statement.node, binds, bind_metas)
         case StatementKind.DDL:
-            run_ddl(session, statement.node, statement.sql)
-            return Outcome(StatementKind.DDL)
+            has_warning = run_ddl(session, statement.node, statement.sql)
+            return Outcome(StatementKind.DDL, has_warning=has_warning)
     run_control(session, statement.node)
     return Outcome(StatementKind.OTHER)
 

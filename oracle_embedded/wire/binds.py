@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from oracle_embedded.api import BindMeta, OracleError, OraType, Value
 from oracle_embedded.values import (
@@ -57,7 +58,7 @@ class WireBind:
     @property
     def meta(self) -> BindMeta:
         """The same for the engine."""
-        return BindMeta(OraType(self.type), self.size, self.charset_form)
+        return BindMeta(OraType(self.type), self.size, self.charset_form, self.is_array)
 
 
 def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> list[WireBind]:
@@ -153,18 +154,14 @@ def _read_value(reader: TtcReader, bind: WireBind) -> Value:
         raise UnreadableRequestError
     if not bind.is_array:
         return _read_scalar(reader, bind)
-    for _ in range(reader.ub()):
-        _read_scalar(reader, bind)
-    return None
+    return cast("Value", [_read_scalar(reader, bind) for _ in range(reader.ub())])
 
 
 def _read_scalar(reader: TtcReader, bind: WireBind) -> Value:
     if bind.type in _LOB_TYPES:
         return reader.dlc() or None
     if bind.type == OraType.CURSOR:
-        if reader.ub() == 1:
-            reader.ub()
-        return None
+        return reader.ub().to_bytes(4, "big") if reader.ub() == 1 else None
     if bind.type == OraType.BOOLEAN:
         return _read_boolean(reader)
     return reader.clr() or None
@@ -188,9 +185,14 @@ def engine_rows(
         OracleError: A bind has a type that is not supported, or a locator is not valid.
     """
     for position, bind in enumerate(binds):
-        if bind.is_array or bind.type not in _TYPES:
+        if bind.type not in _TYPES:
             raise OracleError(3001, "unimplemented feature")
-        if bind.type in _LOB_TYPES:
+        if bind.is_array:
+            one = WireBind(bind.type, False, bind.size, bind.charset_form, bind.lob_prefetch)
+            for row in cast("list[list[Any]]", rows):
+                cells = [[value] for value in row[position] or ()]
+                row[position] = [value for (value,) in engine_rows(cells, [one], lobs)]
+        elif bind.type in _LOB_TYPES:
             for row in rows:
                 row[position] = lobs.bind_content(row[position])
         elif bind.type in _TIMESTAMP_TYPES:
@@ -276,6 +278,9 @@ def out_row(
     """
     parts = [b"\x07"]
     for bind_values, (bind, has_handles) in zip(values, kinds, strict=True):
+        if bind.is_array and not counted:
+            bind_values = cast("Sequence[Value]", bind_values[0] or ())
+            parts.append(ub_bytes(len(bind_values)))
         if counted:
             parts.append(ub_bytes(len(bind_values)))
         parts += [out_value(value, bind, lobs, has_handles=has_handles) for value in bind_values]

@@ -11,6 +11,7 @@ from oracle_embedded.wire.ttc import clr_bytes, sb_bytes, ub_bytes
 
 TRANSACTION_OPEN = 0x02
 NO_MORE_ROWS = OracleError(1403, "no data found")
+_COMPILED_WITH_ERRORS = b"\x20"
 _BATCH_ERROR = OracleError(24381, "error(s) in array DML")
 
 
@@ -25,6 +26,7 @@ class CallEnd:
     rowid: str | None = None
     error: OracleError | None = None
     batch_errors: Sequence[tuple[int, OracleError]] = field(default_factory=tuple)
+    has_warning: bool = False
 
 
 def status_message(call_status: int) -> bytes:
@@ -55,7 +57,8 @@ def end_message(end: CallEnd) -> bytes:
             b"\x00\x00",
             ub_bytes(end.cursor_id),
             sb_bytes(max(error.offset, 0) if error else 0),
-            bytes(6),
+            bytes(5),
+            _COMPILED_WITH_ERRORS if end.has_warning else b"\x00",
             _rowid(end.rowid),
             bytes((0, 0, end.call_number, 0, 0, 0)),
             _batch_lists(end.batch_errors),
@@ -104,3 +107,8 @@ def directions_message(directions: Sequence[int]) -> bytes:
     return b"".join(
         (b"\x0b\x00", ub_bytes(low), ub_bytes(high), b"\x01\x01\x00\x00\x00", bytes(directions))
     )
+
+
+def results_message(cursors: Sequence[bytes]) -> bytes:
+    """Encode message 27, queries that a block gives to the client besides its binds: each a cursor's value."""
+    return b"\x1b" + ub_bytes(len(cursors)) + b"".join(b"\x00" + cursor[1:] for cursor in cursors)

@@ -96,6 +96,8 @@ class ExecuteRequest:
     executions: int = 1
     row_counts_wanted: bool = False
     scrollable: bool = False
+    orientation: int = 0
+    position: int = 0
     binds: list[WireBind] | None = None
     defines: list[WireBind] = field(default_factory=list)
     bind_rows: list[list[Value]] = field(default_factory=list)
@@ -143,6 +145,7 @@ def read_execute(reader: TtcReader, lookup: Lookup, *, lengths_converted: bool) 
     array = [reader.ub() for _ in range(13)]
     request.row_counts_wanted = bool(array[9] & _ROW_COUNTS_WANTED)
     request.scrollable = bool(array[9] & _SCROLLABLE)
+    request.orientation, request.position = array[10], array[11]
     is_query = bool(array[7])
     request.executions = 1 if is_query else _checked_executions(array[1])
     if is_query:

@@ -26,9 +26,11 @@ from oracle_embedded.wire.replies import (
     directions_message,
     end_message,
     execute_message,
+    results_message,
 )
 from oracle_embedded.wire.requests import Cursor, ExecuteRequest, Option
 from oracle_embedded.wire.rows import ROW_HEADER, RowEncoder, cursor_value, describe, has_lobs
+from oracle_embedded.wire.scroll import ScrollRows
 from oracle_embedded.wire.ttc import sb1_bytes, sb_bytes
 
 _CURSORS_MAX = 0xFFFF
@@ -150,8 +152,9 @@ class Statements:
             before = self._describe(statement.columns) if describes else b""
             self._send_end(cursor, before=before + execute_message(cursor.id))
             return
-        if request.scrollable:
-            raise OracleError(3001, "unimplemented feature")
+        if request.scrollable and request.position > 1 and isinstance(cursor.rows, ScrollRows):
+            self._fetch_more(cursor, request)
+            return
         if len(statement.bind_names) > len(cursor.binds):
             raise OracleError(1008, "not all variables bound")
         self._check_faults(FaultEvent.EXECUTE, cursor)
@@ -160,6 +163,7 @@ class Statements:
         if not bind_rows and request.executions > 1:
             bind_rows = [[] for _ in range(request.executions)]
         binds = engine_rows(bind_rows, cursor.binds, self._lobs)
+        self._give_cursors(cursor, binds)
         outcome = self._run(cursor, statement, binds, request)
         if outcome.rows is not None:
             self._reply_query(cursor, outcome, request)
@@ -172,9 +176,21 @@ class Statements:
         else:
             self._reply_dml(cursor, outcome, request)
 
+    def _give_cursors(self, cursor: Cursor, rows: list[list[Value]]) -> None:
+        """Let blocks fetch from cursors of the client that are binds."""
+        for position, bind in enumerate(cursor.binds):
+            if bind.type != OraType.CURSOR:
+                continue
+            for row in rows:
+                given = self._cursors.get(int.from_bytes(row[position] or b"", "big"))
+                is_open = given is not None and given.rows is not None
+                row[position] = self._session.give_cursor(given.rows) if is_open else None  # type: ignore[union-attr, arg-type]
+
     def _fetch_more(self, cursor: Cursor, request: ExecuteRequest) -> None:
         if cursor.rows is None:
             raise OracleError(1002, "fetch out of sequence")
+        if isinstance(cursor.rows, ScrollRows):
+            cursor.rows.seek(request.orientation, request.position)
         self._send_rows(cursor, request.rows_wanted, after=execute_message(cursor.id))
 
     def _run(
@@ -194,6 +210,8 @@ class Statements:
     def _reply_query(self, cursor: Cursor, outcome: Outcome, request: ExecuteRequest) -> None:
         rows = outcome.rows
         assert rows is not None
+        if request.scrollable:
+            rows = ScrollRows(rows)
         cursor.rows = rows
         columns = tuple(rows.columns)
         before = b""
@@ -229,6 +247,7 @@ class Statements:
             row_count=outcome.row_count,
             rowid=outcome.last_rowid,
             batch_errors=outcome.batch_errors,
+            has_warning=outcome.has_warning,
         )
 
     def _reply_plsql(self, cursor: Cursor, outcome: Outcome, executions: int) -> None:
@@ -243,8 +262,13 @@ class Statements:
             parts.append(directions_message(directions))
             if outcome.out_binds:
                 parts += self._out_rows(cursor, outcome, counted=False)
+        if outcome.results:
+            cursors = [self._cursor_out(item) or b"" for item in outcome.results]
+            parts.append(results_message(cursors))
         parts.append(execute_message(cursor.id))
-        self._send_end(cursor, before=b"".join(parts), row_count=executions)
+        self._send_end(
+            cursor, before=b"".join(parts), row_count=executions, has_warning=outcome.has_warning
+        )
 
     def _cursor_out(self, handle: Value) -> Value:
         """A query that a block has opened, as a cursor of the client."""
@@ -314,10 +338,13 @@ class Statements:
                 piece = max(1, min(_PIECE_ROWS_MAX, _PIECE_BYTES * wanted // (len(encoded) + 1)))
         except OracleError as raised:
             error = raised
-        if error is not None:
+        count_told = sent
+        if isinstance(rows, ScrollRows):
+            count_told = rows.position
+        elif error is not None:
             cursor.close_rows()
         pending.append(after)
-        self._send_end(cursor, before=b"".join(pending), row_count=sent, error=error)
+        self._send_end(cursor, before=b"".join(pending), row_count=count_told, error=error)
 
     # --- ends ---
 
@@ -342,6 +369,7 @@ class Statements:
         rowid: str | None = None,
         error: OracleError | None = None,
         batch_errors: Sequence[tuple[int, OracleError]] = (),
+        has_warning: bool = False,
     ) -> None:
         self._check_break()
         end = CallEnd(
@@ -352,5 +380,6 @@ class Statements:
             rowid,
             error,
             batch_errors,
+            has_warning,
         )
         self._link.send_data(before + end_message(end))

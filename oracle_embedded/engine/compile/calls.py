@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.aggregates import (
     AGGREGATE_NAMES,
     compile_aggregate,
     compile_window,
 )
 from oracle_embedded.engine.compile.compilation import Compilation
+from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.functions import FUNCTIONS
-from oracle_embedded.engine.compile.plan import Sql
+from oracle_embedded.engine.compile.plan import Sql, quoted
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.compile.signatures import SIGNATURES, by_signature
 from oracle_embedded.engine.errors import ora, unsupported
@@ -25,8 +27,6 @@ def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
     name = ".".join(
         node.name[1:] if node.name[0] in ("SYS", "STANDARD") and len(node.name) > 1 else node.name
     )
-    if node.named:
-        raise unsupported("named arguments in SQL", node.pos)
     if node.window is not None:
         return compile_window(state, name, node, scope)
     if name in AGGREGATE_NAMES:
@@ -34,8 +34,40 @@ def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
     if node.star or node.distinct or node.within:
         raise ora(904, f'"{name}"', offset=node.pos)
     special, signature = FUNCTIONS.get(name), SIGNATURES.get(name)
+    if special is None and signature is None:
+        routine = state.routine(node, scope)
+        if routine is not None:
+            return routine
+    if node.named:
+        raise unsupported("named arguments in SQL", node.pos)
     if special is not None:
         return special(node, [state.value(arg, scope) for arg in node.args])
     if signature is None:
         raise ora(904, ".".join(f'"{part}"' for part in node.name), offset=node.pos)
     return by_signature(signature, node, [state.value(arg, scope) for arg in node.args])
+
+
+def stored_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql | None:
+    """A call of a stored function, for each row; None if there is no such function.
+
+    Raises:
+        OracleError: ORA-06553 with PLS-00306 for wrong arguments.
+    """
+    found = state.environment.routine(node.name)
+    if found is None:
+        return None
+    given = dict(zip(found.parameters, node.args, strict=False)) | dict(node.named)
+    wrong = len(node.args) > len(found.parameters) or set(given) - set(found.parameters)
+    if wrong or any(name not in given for name in found.parameters[: found.required]):
+        raise OracleError(
+            6553,
+            f"PLS-306: wrong number or types of arguments in call to '{node.name[-1]}'",
+            node.pos,
+        )
+    parts = []
+    for name, kind in zip(found.parameters, found.types, strict=True):
+        if name in given:
+            value = convert(state.value(given[name], scope), kind.family, node.pos)
+            parts += [quoted(name), value.text]
+    arguments = ", ".join([quoted(".".join(found.name)), *parts])
+    return Sql(f"o_stored({arguments})", found.returns)

@@ -29,6 +29,18 @@ class Environment:
     constants: Mapping[tuple[str, str], int]
     may_change: Callable[[TableDef, str], bool]
     parse_view: Callable[[str], ast.Query]
+    routine: Callable[[ast.Name], StoredFunction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFunction:
+    """A stored function as SQL calls it: its name, its parameters' names, and their types and its own."""
+
+    name: ast.Name
+    parameters: tuple[str, ...]
+    required: int
+    types: tuple[SqlType, ...]
+    returns: SqlType
 
 
 CompiledQuery = tuple[str, list[OutputColumn], bool]
@@ -41,7 +53,8 @@ class Rules:
     value: Callable[[Compilation, ast.Expr, Scope], Sql]
     condition: Callable[[Compilation, ast.Expr, Scope], str]
     query: Callable[[Compilation, ast.Query, Scope | None], CompiledQuery]
-    variable: Callable[[Compilation, str], Sql | None]
+    variable: Callable[[Compilation, ast.Name], Sql | None]
+    routine: Callable[[Compilation, ast.Call, Scope], Sql | None]
 
 
 class Compilation:
@@ -92,6 +105,10 @@ class Compilation:
             single,
         )
 
-    def variable(self, name: str) -> Sql | None:
+    def variable(self, name: ast.Name) -> Sql | None:
         """What a name means that is no column: a PL/SQL variable, or None."""
         return self._rules.variable(self, name)
+
+    def routine(self, node: ast.Call, scope: Scope) -> Sql | None:
+        """A call of a function that is not SQL's own; None if there is none."""
+        return self._rules.routine(self, node, scope)

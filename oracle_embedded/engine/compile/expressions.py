@@ -96,7 +96,7 @@ def _column(state: Compilation, node: ast.Column, scope: Scope) -> Sql:
 
 def _pseudo(state: Compilation, node: ast.Column, scope: Scope) -> Sql | None:
     *qualifier, name = node.name
-    variable = None if qualifier else state.variable(name)
+    variable = state.variable(node.name)
     if variable is not None:
         return variable
     if name == "ROWID" or name == "ORA_ROWSCN":

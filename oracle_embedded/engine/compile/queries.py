@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.aggregates import sort_text
+from oracle_embedded.engine.compile.calls import stored_call
 from oracle_embedded.engine.compile.compilation import Compilation, Rules
 from oracle_embedded.engine.compile.conditions import compile_condition
 from oracle_embedded.engine.compile.conversions import common_type, convert
@@ -465,9 +466,9 @@ def _mentions(node: object, name: str) -> bool:
     return any(_mentions(getattr(node, field), name) for field in fields)
 
 
-def _no_variable(_state: Compilation, _name: str) -> None:
+def _no_variable(_state: Compilation, _name: ast.Name) -> None:
     return None
 
 
-SQL = Rules(compile_value, compile_condition, compile_query, _no_variable)
+SQL = Rules(compile_value, compile_condition, compile_query, _no_variable, stored_call)
 """The rules of SQL outside of PL/SQL blocks."""

@@ -21,6 +21,8 @@ class DdlRun:
     subject_owner: str = ""
     subject: str | None = None
     object_id: int = 0
+    has_warning: bool = False
+    """A program was made that does not compile."""
 
     def about(self, owner: str, name: str | None, object_id: int) -> None:
         """Note which object the redo shall name."""

@@ -13,6 +13,12 @@ from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.ddl.alter import alter_table
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import truncated
+from oracle_embedded.engine.ddl.programs import (
+    alter_program,
+    create_program,
+    drop_program,
+    drop_triggers,
+)
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
 from oracle_embedded.engine.ddl.tables import create_table
@@ -31,25 +37,25 @@ from oracle_embedded.engine.storage.catalog import (
 )
 
 
-def run_ddl(session: SessionState, node: object, text: str) -> None:
-    """Execute a DDL, ALTER SESSION or ALTER SYSTEM statement.
+def run_ddl(session: SessionState, node: object, text: str) -> bool:
+    """Execute a DDL, ALTER SESSION or ALTER SYSTEM statement; has it made a program that does not compile?
 
     Raises:
         OracleError: As Oracle would; the statement then leaves nothing behind.
     """
     if isinstance(node, nodes.AlterSession):
         alter_session(session, node)
-        return
+        return False
     session.commit()
     if isinstance(node, nodes.AlterSystem):
         alter_system(session, node, text)
-        return
+        return False
     database = session.database
     if isinstance(node, nodes.CreateTable) and node.query is not None:
         _create_as_select(session, node, text)
-        return
+        return False
     with database.changing_catalog():
-        _one(session, node, text)
+        return _one(session, node, text).has_warning
 
 
 def _one(session: SessionState, node: object, text: str) -> DdlRun:
@@ -214,6 +220,9 @@ def _drop(run: DdlRun, node: nodes.Drop) -> None:
     if node.kind == "INDEX":
         _drop_index(run, node)
         return
+    if node.kind in ("PROCEDURE", "FUNCTION", "PACKAGE", "PACKAGE BODY", "TRIGGER"):
+        drop_program(run, node)
+        return
     classes: dict[str, tuple[type, int, str]] = {
         "VIEW": (ViewDef, 942, "table or view does not exist"),
         "SEQUENCE": (SequenceDef, 2289, "sequence does not exist"),
@@ -254,6 +263,7 @@ def _drop_table(run: DdlRun, node: nodes.Drop) -> None:
                     child, constraints=tuple(item for item in child.constraints if item not in keys)
                 )
             )
+    drop_triggers(run, table)
     run.drop(table)
     for column in table.columns:
         if column.identity:
@@ -344,4 +354,6 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     nodes.Grant: grant,
     nodes.Comment: _comment,
     nodes.RenameTable: _rename,
+    nodes.CreateProgram: create_program,
+    nodes.AlterProgram: alter_program,
 }

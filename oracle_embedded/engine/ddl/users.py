@@ -9,7 +9,13 @@ from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.security import ROLES, SYSTEM_PRIVILEGES
 from oracle_embedded.engine.sql import ddl_nodes as nodes
-from oracle_embedded.engine.storage.catalog import SequenceDef, TableDef, UserDef, ViewDef
+from oracle_embedded.engine.storage.catalog import (
+    ProgramDef,
+    SequenceDef,
+    TableDef,
+    UserDef,
+    ViewDef,
+)
 
 _OBJECT_PRIVILEGES = frozenset(
     {
@@ -172,7 +178,7 @@ def _object_grants(run: DdlRun, node: nodes.Grant) -> list[tuple[str, str, str]]
     owner = node.target[0] if len(node.target) > 1 else session.schema
     name = node.target[-1]
     found = database.store.catalog.find(owner, name)
-    if not isinstance(found, TableDef | ViewDef | SequenceDef):
+    if not isinstance(found, TableDef | ViewDef | SequenceDef | ProgramDef):
         if not database.is_system_object(owner, name):
             raise ora(942)
         owner = "SYS"

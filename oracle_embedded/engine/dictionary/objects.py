@@ -9,6 +9,7 @@ from oracle_embedded.engine.dictionary.registry import Row, View, Views, date_fr
 from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.run.security import ROLES
 from oracle_embedded.engine.storage.catalog import (
+    ProgramDef,
     SequenceDef,
     SynonymDef,
     TableDef,
@@ -65,6 +66,11 @@ def _objects(view: View) -> Iterator[Row]:
             yield _object(
                 item.owner, item.name, item.object_id, None, "SYNONYM", item.created, item.changed
             )
+        elif isinstance(item, ProgramDef):
+            row = _object(
+                item.owner, item.name, item.object_id, None, item.kind, item.created, item.changed
+            )
+            yield {**row, "STATUS": "INVALID" if item.errors else "VALID"}
     if view.wants("OWNER", "SYS") and any(
         view.wants("OBJECT_TYPE", kind) for kind in _SYSTEM_KINDS
     ):

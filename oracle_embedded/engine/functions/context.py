@@ -44,6 +44,9 @@ class CallContext:
     next_value: Callable[[int], int] = lambda _identifier: 0
     current_value: Callable[[int], int] = lambda _identifier: 0
     table_ddl: Callable[[str, str | None], str] = lambda _name, _owner: ""
+    call_stored: Callable[[str, dict[str, bytes | None]], bytes | str | None] = (
+        lambda _name, _given: None
+    )
     scn_time: Callable[[int], float | None] = lambda _scn: None
     time_scn: Callable[[float], int | None] = lambda _moment: None
     current_scn: Callable[[], int] = lambda: 0

@@ -170,6 +170,15 @@ _SECOND_ENTRIES: Entries = (
 )
 for _name, _run, _arguments in _SECOND_ENTRIES:
     register(_name, _run, _arguments, with_context=True)
+
+
+def _stored(context: CallContext, name: str, *given: str | bytes | None) -> bytes | str | None:
+    """Call a stored function: names and values of its arguments follow each other."""
+    values = [value.encode() if isinstance(value, str) else value for value in given[1::2]]
+    return context.call_stored(name, dict(zip(given[::2], values, strict=True)))  # type: ignore[arg-type]
+
+
+register("o_stored", _stored, -1, with_context=True, takes_nulls=True, deterministic=False)
 for _name in ("o_nextval", "o_currval"):
     _method = "next_value" if _name == "o_nextval" else "current_value"
     register(

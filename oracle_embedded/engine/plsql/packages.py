@@ -8,11 +8,13 @@ from decimal import Decimal
 
 from oracle_embedded.api import EngineSession, OracleError, OraType, Parameter, Procedure
 from oracle_embedded.engine.datatypes import numbers
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.datatypes.types import TEXT, SqlType, family_type
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.plsql.state import BlockState
-from oracle_embedded.engine.plsql.values import evaluate
-from oracle_embedded.engine.sql import plsql_nodes as nodes
+from oracle_embedded.engine.plsql.calls import wrong_arguments
+from oracle_embedded.engine.plsql.output import SPECIAL
+from oracle_embedded.engine.plsql.state import Frame
+from oracle_embedded.engine.plsql.values import evaluate, integer
+from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.ast import Expr
 from oracle_embedded.values import datetime_from_date, float_from_double
 
@@ -75,10 +77,6 @@ BUILT_IN = (
         (Parameter("TRANSFORM_HANDLE", _NUMBER), _text("NAME"), Parameter("VALUE", _BOOLEAN, required=False), _text("OBJECT_TYPE", required=False)),
         _nothing,
     ),
-    Procedure("DBMS_OUTPUT", "PUT_LINE", (_text("A", required=False),), _nothing),
-    Procedure("DBMS_OUTPUT", "PUT", (_text("A", required=False),), _nothing),
-    Procedure("DBMS_OUTPUT", "ENABLE", (Parameter("BUFFER_SIZE", _NUMBER, required=False),), _nothing),
-    Procedure("DBMS_OUTPUT", "DISABLE", (), _nothing),
     Procedure(
         "DBMS_STATS",
         "GATHER_TABLE_STATS",
@@ -89,68 +87,66 @@ BUILT_IN = (
 )  # fmt: skip
 
 
-def call_procedure(block: BlockState, node: nodes.CallProcedure) -> None:
-    """Call a procedure by name.
+def call_packaged(frame: Frame, node: ast.Call) -> None:
+    """Call a procedure of a package that every database has.
 
     Raises:
         OracleError: ORA-06550 with PLS-00201 for an unknown one or without the right, PLS-00306 for wrong arguments.
     """
     name = node.name[1:] if node.name[0] == "SYS" and len(node.name) > 1 else node.name
     if name == ("RAISE_APPLICATION_ERROR",):
-        _raise_application_error(block, node)
+        _raise_application_error(frame, node)
         return
-    session = block.session
+    special = SPECIAL.get(name)
+    if special is not None:
+        special(frame, node)
+        return
+    session = frame.session
     procedure = session.database.procedures.get((name[0], name[1])) if len(name) == 2 else None
-    if procedure is None or not _may_execute(block, name[0]):
-        raise block.error(node.pos, 201, f"identifier '{'.'.join(node.name)}' must be declared")
+    if procedure is None or not _may_execute(frame, name[0]):
+        raise frame.undeclared(node.pos, node.name)
     given: dict[str, Expr] = {}
     if len(node.args) > len(procedure.parameters):
-        raise _wrong_arguments(block, node)
+        raise wrong_arguments(frame, node.pos, node.name[-1])
     for parameter, argument in zip(procedure.parameters, node.args, strict=False):
         given[parameter.name.upper()] = argument
+    known = {parameter.name.upper() for parameter in procedure.parameters}
     for key, argument in node.named:
-        if key in given or key not in {
-            parameter.name.upper() for parameter in procedure.parameters
-        }:
-            raise _wrong_arguments(block, node)
+        if key in given or key not in known:
+            raise wrong_arguments(frame, node.pos, node.name[-1])
         given[key] = argument
     values: dict[str, object] = {}
     for parameter in procedure.parameters:
         argument_node = given.get(parameter.name.upper())
         if argument_node is None:
             if parameter.required:
-                raise _wrong_arguments(block, node)
+                raise wrong_arguments(frame, node.pos, node.name[-1])
             values[parameter.name] = parameter.default
         else:
-            value, kind = evaluate(block, argument_node, SqlType(parameter.type).family)
+            kind = family_type(SqlType(parameter.type).family)
+            value, _ = evaluate(frame, argument_node, kind)
+            assert value is None or isinstance(value, bytes)
             values[parameter.name] = plain_value(value, kind.family)
     procedure.run(session, values)
 
 
-def _wrong_arguments(block: BlockState, node: nodes.CallProcedure) -> OracleError:
-    return block.error(
-        node.pos, 306, f"wrong number or types of arguments in call to '{node.name[-1]}'"
-    )
-
-
-def _may_execute(block: BlockState, package: str) -> bool:
-    session = block.session
+def _may_execute(frame: Frame, package: str) -> bool:
+    session = frame.session
     if package in _PUBLIC or session.has_privilege("EXECUTE_CATALOG_ROLE"):
         return True
     return session.database.security.granted(session.username, "EXECUTE", "SYS", package)
 
 
-def _raise_application_error(block: BlockState, node: nodes.CallProcedure) -> None:
+def _raise_application_error(frame: Frame, node: ast.Call) -> None:
     if not 2 <= len(node.args) <= 3:
-        raise _wrong_arguments(block, node)
-    code, _ = evaluate(block, node.args[0], "number")
-    text, _ = evaluate(block, node.args[1], "text")
-    number = -int(numbers.decode(code)) if code is not None else 0
+        raise wrong_arguments(frame, node.pos, node.name[-1])
+    number = -integer(frame, node.args[0])
+    text, _ = evaluate(frame, node.args[1], TEXT)
     if not 20000 <= number <= 20999:
         raise OracleError(
             21000, f"error number argument to raise_application_error of {-number} is out of range"
         )
-    raise OracleError(number, text.decode() if text else "")
+    raise OracleError(number, text.decode() if isinstance(text, bytes) else "")
 
 
 def plain_value(value: bytes | None, family: str) -> object:

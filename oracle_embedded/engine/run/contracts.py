@@ -5,10 +5,10 @@ They stand below both: sessions run statements, and the database opens sessions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from oracle_embedded.api import (
     BindMeta,
@@ -21,6 +21,7 @@ from oracle_embedded.api import (
     Value,
     VirtualTable,
 )
+from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.run.prepared import PreparedStatement
@@ -44,8 +45,55 @@ class LobPlace:
     rid: int
 
 
+@dataclass(slots=True)
+class OpenCursor:
+    """An open query that a program fetches from, or that a client takes over."""
+
+    rows: ResultRows
+    columns: list[ColumnMeta]
+    count: int = 0
+    found: bool | None = None
+
+
+@dataclass(slots=True)
+class Output:
+    """What DBMS_OUTPUT keeps until somebody asks for it; None for ``lines`` while it is disabled."""
+
+    lines: list[str] | None = None
+    partial: str = ""
+
+
+RowTrigger: TypeAlias = Callable[
+    ["SessionState", dict[int, Value] | None, dict[int, Value] | None], None
+]
+
 StatementKey: TypeAlias = tuple[str, str, str, str]
 """What a prepared statement depends on, beside the catalog: text, user, schema, container."""
+
+
+class Programs(Protocol):
+    """The stored programs: what SQL and changes of rows ask of them."""
+
+    def function(self, session: SessionState, name: ast.Name) -> StoredFunction | None:
+        """A stored function that SQL may call."""
+
+    def call(
+        self, session: SessionState, name: str, given: Mapping[str, Value]
+    ) -> bytes | str | None:
+        """Call one for a row of a query."""
+
+    def firing(self, table: TableDef, event: str, columns: Collection[int]) -> Firing | None:
+        """The triggers that a change of some columns fires; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """Triggers of one change: each gets the session, and the row's old and new image, whose new one it may change."""
+
+    before_statement: Sequence[Callable[[SessionState], None]]
+    before_row: Sequence[RowTrigger]
+    after_row: Sequence[RowTrigger]
+    after_statement: Sequence[Callable[[SessionState], None]]
 
 
 class DatabaseState(Protocol):
@@ -66,6 +114,7 @@ class DatabaseState(Protocol):
     sequences: Sequences
     constants: dict[tuple[str, str], int]
     procedures: dict[tuple[str, str], Procedure]
+    programs: Programs
     system_settings: set[str]
     has_extended_strings: bool
     """MAX_STRING_SIZE is EXTENDED."""
@@ -114,6 +163,9 @@ class DatabaseState(Protocol):
     def scn_time(self, scn: int) -> float | None:
         """When an SCN was current."""
 
+    def stored_function(self, session: SessionState, name: ast.Name) -> StoredFunction | None:
+        """A stored function that a session's SQL may call."""
+
     def changing_catalog(self) -> AbstractContextManager[None]:
         """The writer's lock for a DDL statement; if it fails, the catalog is read again."""
 
@@ -141,6 +193,14 @@ class SessionState(EngineSession, Protocol):
     transaction: Transaction | None
     read_only_scn: int | None
     open_rows: set[ResultRows]
+    rights: str
+    """The user whose rights count: the owner of the stored program that runs, or the session's own."""
+    cursors: dict[bytes, OpenCursor]
+    packages: dict[int, Any]
+    """What the session has of packages, by their numbers."""
+    output: Output
+    results: list[bytes]
+    """Handles of queries that DBMS_SQL.RETURN_RESULT gives to the client."""
 
     @property
     def database(self) -> DatabaseState:
@@ -181,8 +241,8 @@ class SessionState(EngineSession, Protocol):
     ) -> list[Sequence[Value]]:
         """Rows with handles in place of LOB contents; ``places`` say, per row and position, where they are kept."""
 
-    def keep_cursor(self, rows: ResultRows) -> bytes:
-        """A handle for an open query, which the client may take."""
+    def keep_cursor(self, opened: OpenCursor) -> bytes:
+        """A handle for an open query, which programs fetch from and the client may take."""
 
     def keep_lob(self, kind: OraType, content: bytes, place: LobPlace | None) -> bytes:
         """A handle for a LOB's content. One whose place is told may be written while its row is locked."""

@@ -61,10 +61,10 @@ def _lock_tables(session: SessionState, node: ast.LockTable) -> None:
             owner = reference.name[0] if len(reference.name) > 1 else session.schema
             table = database.find(session, owner, reference.name[-1])
             if not isinstance(table, TableDef) or not database.security.may_select(
-                session.username, table
+                session.rights, table
             ):
                 raise ora(942, offset=reference.pos)
-            if not database.security.may_lock(session.username, table):
+            if not database.security.may_lock(session.rights, table):
                 raise ora(1031, offset=reference.pos)
             while True:
                 transaction = session.need_transaction()

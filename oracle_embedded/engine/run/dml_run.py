@@ -16,7 +16,7 @@ from oracle_embedded.engine.compile.dml import DmlPlan, RowPlan
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.constraints import row_checker
-from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.contracts import Firing, SessionState
 from oracle_embedded.engine.run.intervals import with_partition_for
 from oracle_embedded.engine.run.query_run import (
     Snapshot,
@@ -31,6 +31,13 @@ from oracle_embedded.engine.storage.rows import Image, RowWriter
 from oracle_embedded.engine.storage.transactions import Busy
 
 _CHECK_EVERY = 256
+BEFORE, AFTER = range(2)
+_EVENTS = {
+    "INSERT": ("INSERT",),
+    "UPDATE": ("UPDATE",),
+    "DELETE": ("DELETE",),
+    "MERGE": ("INSERT", "UPDATE"),
+}
 
 
 @dataclass(slots=True)
@@ -60,6 +67,9 @@ class ChangeRunner:
         ]
         self._change = Change()
         self._binds: Sequence[Value] = ()
+        self._fired: dict[str, Firing | None] = {}
+        catalog = session.database.store.catalog
+        self._has_triggers = bool(catalog.triggers_of(plan.table.object_id))
 
     def run(self, binds: Sequence[Value]) -> Change:
         """Execute once; a failure undoes what the statement did.
@@ -82,8 +92,10 @@ class ChangeRunner:
             self._binds = binds
             try:
                 transactions.lock_table(transaction, self.table.object_id, "RX")
+                self._fire(BEFORE)
                 self._once()
                 self.writer.finish()
+                self._fire(AFTER)
                 transaction.changes += self._change.count
                 return self._change
             except Busy as busy:
@@ -93,6 +105,65 @@ class ChangeRunner:
                 transactions.undo_to(transaction, start)
                 session.drop_empty_transaction()
                 raise
+
+    def _firing(self, event: str) -> Firing | None:
+        """The triggers that one kind of change fires."""
+        if event not in self._fired:
+            columns = [column.internal_id for column in self.plan.targets]
+            programs = self.session.database.programs
+            self._fired[event] = programs.firing(self.table, event, columns)
+        return self._fired[event]
+
+    def _fire(self, timing: int) -> None:
+        """Run the triggers of the statement before it or after it."""
+        for event in _EVENTS[self.plan.kind]:
+            firing = self._firing(event) if self._has_triggers else None
+            if firing is not None:
+                chosen = firing.before_statement if timing == BEFORE else firing.after_statement
+                for fire in chosen:
+                    fire(self.session)
+
+    def _put(self, image: Image) -> int:
+        """Insert a row, its triggers around it."""
+        assert self.writer is not None
+        firing = self._firing("INSERT") if self._has_triggers else None
+        if firing is not None:
+            for fire in firing.before_row:
+                fire(self.session, None, image)
+        self.table = with_partition_for(self.session, self.table, image)
+        rid = self.writer.insert(self.table, image)
+        if firing is not None:
+            for fire in firing.after_row:
+                fire(self.session, None, image)
+        return rid
+
+    def _change_row(self, rid: int, old: Image, new: Image) -> int:
+        """Update a row, its triggers around it; ``new`` is then what was assigned."""
+        assert self.writer is not None
+        firing = self._firing("UPDATE") if self._has_triggers else None
+        if firing is not None:
+            whole = {**old, **new}
+            for fire in firing.before_row:
+                fire(self.session, old, whole)
+            new.update({at: value for at, value in whole.items() if at in new or value != old[at]})
+        self.table = with_partition_for(self.session, self.table, {**old, **new})
+        rid = self.writer.update(self.table, rid, old, new)
+        if firing is not None:
+            for fire in firing.after_row:
+                fire(self.session, old, {**old, **new})
+        return rid
+
+    def _take_out(self, rid: int, old: Image) -> None:
+        """Delete a row, its triggers around it."""
+        assert self.writer is not None
+        firing = self._firing("DELETE") if self._has_triggers else None
+        if firing is not None:
+            for fire in firing.before_row:
+                fire(self.session, old, None)
+        self.writer.delete(self.table, rid, old)
+        if firing is not None:
+            for fire in firing.after_row:
+                fire(self.session, old, None)
 
     def _once(self) -> None:
         match self.plan.kind:
@@ -148,9 +219,7 @@ class ChangeRunner:
         for number, row in enumerate(rows):
             self._check_interrupt(number)
             image = self._fitted(self._fitters, row)
-            self.table = with_partition_for(self.session, self.table, image)
-            rid = self.writer.insert(self.table, image)
-            self._done(rid, image)
+            self._done(self._put(image), image)
 
     @staticmethod
     def _fitted(fitters: list[tuple[int, Fitter]], row: Sequence[Value]) -> Image:
@@ -172,8 +241,7 @@ class ChangeRunner:
             self._check_interrupt(number)
             old = dict(zip(self.table.ids, row[1:width], strict=True))
             new = self._fitted(self._fitters, row[width:])
-            self.table = with_partition_for(self.session, self.table, {**old, **new})
-            rid = self.writer.update(self.table, row[0], old, new)
+            rid = self._change_row(row[0], old, new)
             self._done(rid, {**old, **new})
 
     def _move(self, rows: list[tuple[Any, ...]]) -> None:
@@ -196,7 +264,7 @@ class ChangeRunner:
         for number, row in enumerate(rows):
             self._check_interrupt(number)
             old = dict(zip(self.table.ids, row[1:], strict=True))
-            self.writer.delete(self.table, row[0], old)
+            self._take_out(row[0], old)
             self._done(row[0], old)
 
     def _claim(self, rows: list[tuple[Any, ...]]) -> None:
@@ -221,8 +289,7 @@ class ChangeRunner:
                     image = dict.fromkeys(self.table.ids) | self._fitted(
                         self._insert_fitters, row[insert_at + 1 :]
                     )
-                    self.table = with_partition_for(self.session, self.table, image)
-                    self._done(self.writer.insert(self.table, image), image)
+                    self._done(self._put(image), image)
             elif plan.updates and row[update_at]:
                 if row[0] in seen:
                     raise OracleError(
@@ -233,14 +300,13 @@ class ChangeRunner:
                 new = self._fitted(
                     self._fitters, row[update_at + 1 : update_at + 1 + len(plan.targets)]
                 )
-                self.table = with_partition_for(self.session, self.table, {**old, **new})
-                rid = self.writer.update(self.table, row[0], old, new)
+                rid = self._change_row(row[0], old, new)
                 self._done(rid, {**old, **new})
                 if (
                     plan.delete_where is not None
                     and self.over_row(plan.delete_where, rid, {**old, **new})[0]
                 ):
-                    self.writer.delete(self.table, rid, {**old, **new})
+                    self._take_out(rid, {**old, **new})
 
     def _done(self, rid: int, image: Image) -> None:
         change = self._change

@@ -22,7 +22,7 @@ def compilation(
 def _environment(session: SessionState) -> Environment:
     database = session.database
     security = database.security
-    user = session.username
+    user = session.rights
     return Environment(
         schema=session.schema,
         user=user,
@@ -34,4 +34,5 @@ def _environment(session: SessionState) -> Environment:
         may_change=partial(security.may_change, user),
         constants=database.constants,
         parse_view=parse_query,
+        routine=partial(database.stored_function, session),
     )

@@ -32,7 +32,7 @@ def prepare(session: SessionState, sql: str) -> PreparedStatement:
         OracleError: What is wrong with it.
     """
     catalog = session.database.store.catalog.version
-    key = (sql, session.username, session.schema, session.container)
+    key = (sql, session.rights, session.schema, session.container)
     kept = session.database.prepared.get(key)
     if kept is not None and kept[0] == catalog:
         return kept[1]

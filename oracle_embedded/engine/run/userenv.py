@@ -18,7 +18,7 @@ def user_environment(session: SessionState, name: str) -> str | None:
     values: dict[str, str | None] = {
         "CURRENT_SCHEMA": session.schema,
         "CURRENT_SCHEMAID": str(schema.object_id) if schema else None,
-        "CURRENT_USER": session.username,
+        "CURRENT_USER": session.rights,
         "CURRENT_USERID": str(user.object_id) if user else None,
         "SESSION_USER": session.username,
         "SESSION_USERID": str(user.object_id) if user else None,

@@ -37,7 +37,20 @@ def read_alter(stream: TokenStream) -> object:
         if stream.take_word("REBUILD"):
             stream.take_word("ONLINE")
             return ddl.AlterSystem("INDEX", ".".join(name))
+    kind = stream.take_any("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER")
+    if kind is not None:
+        return _read_alter_program(stream, kind)
     raise OracleError(940, "invalid ALTER command", stream.token.start)
+
+
+def _read_alter_program(stream: TokenStream, kind: str) -> ddl.AlterProgram:
+    name = stream.name()
+    action = stream.take_any("ENABLE", "DISABLE", "COMPILE")
+    if action is None:
+        raise OracleError(922, "missing or invalid option", stream.token.start)
+    while stream.take_any("BODY", "SPECIFICATION", "PACKAGE", "DEBUG", "REUSE", "SETTINGS"):
+        continue
+    return ddl.AlterProgram(kind, name, action)
 
 
 # --- session and system ------------------------------------------------------------------------------------------

@@ -250,6 +250,22 @@ class Call(Expr):
     truncation: Truncation | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Element(Expr):
+    """``operand(args)`` in PL/SQL, where the operand is no plain name."""
+
+    operand: Expr
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Expr):
+    """``operand.name`` in PL/SQL, where the operand is no plain name."""
+
+    operand: Expr
+    name: str
+
+
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
@@ -375,21 +391,23 @@ class Default(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """``RETURNING exprs INTO binds``."""
+    """``RETURNING exprs INTO binds``, in PL/SQL into targets."""
 
     exprs: tuple[Expr, ...]
     binds: tuple[Bind, ...]
+    targets: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """INSERT with VALUES or with a query."""
+    """INSERT with VALUES or with a query; in PL/SQL the value of VALUES may be one record."""
 
     table: FromTable
     columns: tuple[str, ...]
     values: tuple[Expr, ...]
     query: Query | None
     returning: Returning | None
+    is_record: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How are PL/SQL blocks written, as far as clients send them?"""
+"""How are the statements and blocks of PL/SQL written?"""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes.types import CURSOR, SqlType
 from oracle_embedded.engine.sql import ast, plsql_nodes
 from oracle_embedded.engine.sql.changes import CHANGES
-from oracle_embedded.engine.sql.expressions import read_condition, read_expression
-from oracle_embedded.engine.sql.plsql_nodes import Block, Node, Variable
+from oracle_embedded.engine.sql.expressions import (
+    read_condition,
+    read_expression,
+    read_target,
+    read_targets,
+)
+from oracle_embedded.engine.sql.plsql_nodes import Block, Declaration, Node, Using
 from oracle_embedded.engine.sql.queries import read_query
 from oracle_embedded.engine.sql.statements import read_control
 from oracle_embedded.engine.sql.stream import TokenStream
@@ -28,22 +33,9 @@ _SQL_WORDS = (
     "SAVEPOINT",
     "SET",
 )
-_NOT_HERE = frozenset(
-    [
-        "FETCH",
-        "CLOSE",
-        "CURSOR",
-        "FORALL",
-        "GOTO",
-        "PIPE",
-        "PRAGMA",
-        "TYPE",
-        "FUNCTION",
-        "PROCEDURE",
-        "SUBTYPE",
-        "CASE",
-    ]
-)
+_NOT_HERE = frozenset(["GOTO", "PIPE"])
+_UNSIZED_TEXT = 32767
+_REREAD = (900, 905, 906, 907, 923, 933, 936)
 
 ColumnType = Callable[[ast.Name], SqlType | None]
 
@@ -65,11 +57,11 @@ def parse_block(sql: str, column_type: ColumnType) -> Block:
     Raises:
         OracleError: ORA-06550 with what the compiler of PL/SQL would say.
     """
-    return _BlockReader(TokenStream(sql, read_query, plsql=True), column_type).whole()
+    return BlockReader(TokenStream(sql, read_query, plsql=True), column_type).whole()
 
 
-class _BlockReader:
-    """Reads the statements of a block from one stream."""
+class BlockReader:
+    """Reads PL/SQL from one stream."""
 
     def __init__(self, stream: TokenStream, column_type: ColumnType) -> None:
         self.stream = stream
@@ -79,110 +71,295 @@ class _BlockReader:
         """Read the whole text."""
         try:
             if self.stream.take_word("CALL"):
-                body: tuple[Node, ...] = (self._call_statement(),)
-                self.stream.expect_end()
-                return plsql_nodes.Block((), body, (), tuple(self.stream.bind_names))
-            block = self._plsql_block()
-            self._semicolon()
-            if self.stream.is_op("/"):
-                self.stream.next()
+                block = self._call()
+            else:
+                block = self.block()
+                self.semicolon()
+                if self.stream.is_op("/"):
+                    self.stream.next()
         except OracleError as error:
-            if error.code in (6550, 3001, 1756, 911):
-                raise
-            raise (
-                self._unexpected() if error.code in (900, 905, 906, 907, 923, 933, 936) else error
-            ) from error
+            raise self.as_compiler(error) from error
         if self.stream.token.kind != "end":
-            raise self._unexpected()
+            raise self.unexpected()
         return plsql_nodes.Block(
-            block.variables, block.body, block.handlers, tuple(self.stream.bind_names)
+            block.declarations, block.body, block.handlers, tuple(self.stream.bind_names)
         )
 
-    def _unexpected(self) -> OracleError:
+    def as_compiler(self, error: OracleError) -> OracleError:
+        """An error in the grammar of SQL as PL/SQL's compiler puts it."""
+        return self.unexpected() if error.code in _REREAD else error
+
+    def _call(self) -> Block:
+        """``CALL name(…) [INTO :bind]``."""
+        start = self.stream.token.start
+        called = read_target(self.stream)
+        node: Node = plsql_nodes.CallProcedure(called, pos=start)  # type: ignore[arg-type]
+        if self.stream.take_word("INTO"):
+            target = self.stream.bind()
+            node = plsql_nodes.Assign(target, called, pos=start)
+        self.stream.expect_end()
+        return plsql_nodes.Block((), (node,))
+
+    def unexpected(self) -> OracleError:
+        """PLS-00103 at the token under the cursor."""
         token = self.stream.token
-        if token.kind == "end":
-            return compile_error(
-                self.stream.sql,
-                token.start,
-                103,
-                'Encountered the symbol "end-of-file" when expecting one of the following:',
-            )
+        symbol = "end-of-file" if token.kind == "end" else token.text
         return compile_error(
             self.stream.sql,
             token.start,
             103,
-            f'Encountered the symbol "{token.text}" when expecting one of the following:',
+            f'Encountered the symbol "{symbol}" when expecting one of the following:',
         )
 
-    def _semicolon(self) -> None:
+    def semicolon(self) -> None:
+        """Step over a semicolon or refuse."""
         if not self.stream.take_op(";"):
-            raise self._unexpected()
+            raise self.unexpected()
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 
-    def _plsql_block(self) -> Block:
+    def block(self) -> Block:
+        """Read ``[DECLARE …] BEGIN … END``, without the semicolon."""
         start = self.stream.token.start
-        variables: list[Variable] = []
+        declarations: list[Declaration] = []
         if self.stream.take_word("DECLARE"):
             while not self.stream.is_word("BEGIN"):
-                variables.append(self._variable())
+                declarations.append(self.declaration())
+        return self.body(tuple(declarations), start)
+
+    def body(self, declarations: tuple[Declaration, ...], start: int) -> Block:
+        """Read ``BEGIN … END [name]``."""
         if not self.stream.take_word("BEGIN"):
-            raise self._unexpected()
+            raise self.unexpected()
         body = self._statements("END", "EXCEPTION")
         handlers: list[tuple[tuple[str, ...], tuple[Node, ...]]] = []
         if self.stream.take_word("EXCEPTION"):
             while self.stream.take_word("WHEN"):
-                names = [self.stream.identifier()]
+                names = [self.stream.name()[-1]]
                 while self.stream.take_word("OR"):
-                    names.append(self.stream.identifier())
-                self._need("THEN")
+                    names.append(self.stream.name()[-1])
+                self.need("THEN")
                 handlers.append((tuple(names), self._statements("END", "WHEN")))
-        self._need("END")
+        self.need("END")
         if self.stream.token.kind in ("word", "quoted"):
             self.stream.next()
-        return plsql_nodes.Block(tuple(variables), body, tuple(handlers), pos=start)
+        return plsql_nodes.Block(declarations, body, tuple(handlers), pos=start)
 
-    def _need(self, *words: str) -> None:
+    def need(self, *words: str) -> None:
+        """Step over these words or refuse."""
         for word in words:
             if not self.stream.take_word(word):
-                raise self._unexpected()
+                raise self.unexpected()
 
-    def _variable(self) -> Variable:
-        if self.stream.token.text in _NOT_HERE and self.stream.token.kind == "word":
-            raise self._unsupported()
-        name = self.stream.identifier()
-        constant = self.stream.take_word("CONSTANT")
-        kind = self._variable_type()
-        self.stream.take_word("NOT", "NULL")
+    # --- declarations ------------------------------------------------------------------------------------------------
+
+    def declaration(self) -> Declaration:
+        """Read one declaration with its semicolon."""
+        stream = self.stream
+        if stream.is_word("FUNCTION") or stream.is_word("PROCEDURE"):
+            return self.routine()
+        if stream.take_word("PRAGMA"):
+            return self._pragma()
+        if stream.take_word("TYPE"):
+            return self._type()
+        if stream.take_word("CURSOR"):
+            return self._cursor()
+        if stream.take_word("SUBTYPE"):
+            name = stream.identifier()
+            self.need("IS")
+            spec = plsql_nodes.SubtypeSpec(name, self.type_spec(unsized=True))
+            self._skip_not_null()
+            self.semicolon()
+            return spec
+        name = stream.identifier()
+        if stream.take_word("EXCEPTION"):
+            self.semicolon()
+            return plsql_nodes.ExceptionSpec(name)
+        constant = stream.take_word("CONSTANT")
+        variable = self._typed(name, constant=constant)
+        self.semicolon()
+        return variable
+
+    def _typed(self, name: str, *, constant: bool = False) -> plsql_nodes.Variable:
+        kind = self.type_spec()
+        self._skip_not_null()
         value = None
         if self.stream.take_op(":=") or self.stream.take_word("DEFAULT"):
             value = read_condition(self.stream)
-        self._semicolon()
         return plsql_nodes.Variable(name, kind, value, constant)
 
-    def _variable_type(self) -> SqlType:
-        if self.stream.take_word("SYS_REFCURSOR"):
+    def _skip_not_null(self) -> None:
+        self.stream.take_word("NOT", "NULL")
+
+    def _pragma(self) -> Declaration:
+        stream = self.stream
+        if stream.take_word("AUTONOMOUS_TRANSACTION"):
+            self.semicolon()
+            return plsql_nodes.Autonomous()
+        if stream.take_word("EXCEPTION_INIT"):
+            stream.need_op("(")
+            name = stream.identifier()
+            stream.need_op(",")
+            code = abs(stream.integer())
+            stream.need_op(")")
+            self.semicolon()
+            return plsql_nodes.ExceptionInit(name, code)
+        while not stream.is_op(";"):
+            if stream.next().kind == "end":
+                raise self.unexpected()
+        self.semicolon()
+        return plsql_nodes.ExceptionInit("", 0)
+
+    def _type(self) -> Declaration:
+        stream = self.stream
+        name = stream.identifier()
+        self.need("IS")
+        spec: Declaration
+        if stream.take_word("RECORD"):
+            spec = plsql_nodes.RecordSpec(name, self.fields())
+        elif stream.take_word("REF", "CURSOR"):
+            if stream.take_word("RETURN"):
+                self.type_spec()
+            spec = plsql_nodes.SubtypeSpec(name, CURSOR)
+        else:
+            spec = self.collection(name)
+        self.semicolon()
+        return spec
+
+    def fields(self) -> tuple[plsql_nodes.Variable, ...]:
+        """Read the fields of a record in parentheses."""
+        self.stream.need_op("(")
+        fields = [self._typed(self.stream.identifier())]
+        while self.stream.take_op(","):
+            fields.append(self._typed(self.stream.identifier()))
+        self.stream.need_op(")")
+        return tuple(fields)
+
+    def collection(self, name: str) -> plsql_nodes.TableSpec:
+        """Read ``TABLE OF …`` or ``VARRAY(n) OF …``."""
+        stream = self.stream
+        limit = None
+        if not stream.take_word("TABLE"):
+            if not (stream.take_word("VARRAY") or stream.take_word("VARYING", "ARRAY")):
+                raise self.unexpected()
+            stream.need_op("(")
+            limit = stream.integer()
+            stream.need_op(")")
+        self.need("OF")
+        element = self.type_spec(unsized=True)
+        self._skip_not_null()
+        index = ""
+        if stream.take_word("INDEX"):
+            self.need("BY")
+            kind = self.type_spec(unsized=True)
+            is_text = isinstance(kind, SqlType) and kind.family == "text"
+            index = "TEXT" if is_text else "NUMBER"
+        return plsql_nodes.TableSpec(name, element, index, limit)
+
+    def _cursor(self) -> plsql_nodes.CursorSpec:
+        name = self.stream.identifier()
+        parameters = self._parameters()
+        query = None
+        if self.stream.take_word("RETURN"):
+            self.type_spec()
+        if self.stream.take_word("IS"):
+            query = self.stream.query()
+        self.semicolon()
+        return plsql_nodes.CursorSpec(name, parameters, query)
+
+    def type_spec(self, *, unsized: bool = False) -> plsql_nodes.TypeSpec:
+        """Read a type; ``unsized`` texts need no length, as in parameters."""
+        stream = self.stream
+        if stream.take_word("SYS_REFCURSOR"):
             return CURSOR
-        at = self.stream.at
-        while self.stream.tokens[at + 1].text == ".":
+        at = stream.at
+        while stream.tokens[at + 1].text == ".":
             at += 2
-        if self.stream.tokens[at + 1].text != "%":
-            return read_datatype(self.stream)
+        if stream.tokens[at + 1].text == "%" and stream.tokens[at + 1].kind == "op":
+            return self._type_of()
+        word = stream.token.text if stream.token.kind == "word" else ""
+        if unsized and stream.ahead().text != "(" and word in _UNSIZED:
+            stream.next()
+            return _UNSIZED[word]
+        start = stream.token.start
+        try:
+            return read_datatype(stream)
+        except OracleError as error:
+            if error.code != 902:
+                raise
+            stream.at = next(n for n, token in enumerate(stream.tokens) if token.start == start)
+        name = stream.name()
+        return plsql_nodes.TypeName(name, pos=start)
+
+    def _type_of(self) -> plsql_nodes.TypeSpec:
         start = self.stream.token.start
         name = self.stream.name()
         self.stream.next()
-        if not self.stream.take_word("TYPE"):
-            raise self._unsupported()
+        if self.stream.take_word("ROWTYPE"):
+            return plsql_nodes.TypeName(name, "ROWTYPE", pos=start)
+        self.need("TYPE")
         kind = self.column_type(name)
-        if kind is None:
-            raise compile_error(
-                self.stream.sql,
-                start,
-                201,
-                f"identifier '{'.'.join(name)}' must be declared",
-                "Item ignored",
-            )
-        return kind
+        return plsql_nodes.TypeName(name, "TYPE", pos=start) if kind is None else kind
+
+    # --- routines ----------------------------------------------------------------------------------------------------
+
+    def routine(self) -> plsql_nodes.Routine:
+        """Read FUNCTION or PROCEDURE with its semicolon."""
+        stream = self.stream
+        start = stream.token.start
+        is_function = stream.next().text == "FUNCTION"
+        name = stream.name()[-1]
+        parameters = self._parameters()
+        returns = None
+        if is_function:
+            self.need("RETURN")
+            returns = self.type_spec(unsized=True)
+        as_caller = self.routine_options()
+        block = None
+        if stream.take_any("IS", "AS"):
+            block = self._routine_body(start)
+        self.semicolon()
+        return plsql_nodes.Routine(name, parameters, returns, block, as_caller, pos=start)
+
+    def routine_options(self) -> bool:
+        """Read AUTHID, DETERMINISTIC and the like; does the unit run with its caller's rights?"""
+        as_caller = False
+        while word := self.stream.take_any(
+            "AUTHID", "DETERMINISTIC", "RESULT_CACHE", "PARALLEL_ENABLE", "ACCESSIBLE"
+        ):
+            if word == "AUTHID":
+                as_caller = self.stream.next().text == "CURRENT_USER"
+            elif word == "ACCESSIBLE":
+                raise self._unsupported()
+        return as_caller
+
+    def _routine_body(self, start: int) -> Block:
+        declarations: list[Declaration] = []
+        if self.stream.is_word("LANGUAGE") or self.stream.is_word("EXTERNAL"):
+            raise self._unsupported()
+        while not self.stream.is_word("BEGIN"):
+            declarations.append(self.declaration())
+        return self.body(tuple(declarations), start)
+
+    def _parameters(self) -> tuple[plsql_nodes.Parameter, ...]:
+        stream = self.stream
+        found: list[plsql_nodes.Parameter] = []
+        if not stream.take_op("("):
+            return ()
+        while True:
+            name = stream.identifier()
+            is_in = stream.take_word("IN")
+            is_out = stream.take_word("OUT")
+            stream.take_word("NOCOPY")
+            kind = self.type_spec(unsized=True)
+            default = None
+            if stream.take_op(":=") or stream.take_word("DEFAULT"):
+                default = read_condition(stream)
+            found.append(plsql_nodes.Parameter(name, kind, is_in or not is_out, is_out, default))
+            if not stream.take_op(","):
+                break
+        stream.need_op(")")
+        return tuple(found)
 
     def _unsupported(self) -> OracleError:
         return compile_error(
@@ -198,164 +375,237 @@ class _BlockReader:
         found: list[Node] = []
         while not (self.stream.token.kind == "word" and self.stream.token.text in ends):
             if self.stream.token.kind == "end":
-                raise self._unexpected()
+                raise self.unexpected()
             node = self._statement()
             if node is not None:
                 found.append(node)
         return tuple(found)
 
+    def _label(self) -> str:
+        if not self.stream.take_op("<<"):
+            return ""
+        name = self.stream.identifier()
+        if not self.stream.take_op(">>"):
+            raise self.unexpected()
+        return name
+
     def _statement(self) -> Node | None:
+        label = self._label()
         token = self.stream.token
         start = token.start
-        if token.kind == "bind":
-            target = self.stream.bind()
-            return self._assignment(target, start)
         word = token.text if token.kind == "word" else ""
         if word in ("BEGIN", "DECLARE"):
-            block = self._plsql_block()
-            self._semicolon()
+            block = self.block()
+            self.semicolon()
             return block
         if self.stream.take_word("NULL"):
-            self._semicolon()
+            self.semicolon()
             return None
         if word in _SQL_WORDS:
             return self._sql(word, start)
         if word in _NOT_HERE:
             raise self._unsupported()
-        match word:
-            case "IF":
-                return self._if(start)
-            case "FOR":
-                return self._for(start)
-            case "WHILE" | "LOOP":
-                return self._loop(start)
-            case "EXIT" | "CONTINUE":
-                self.stream.next()
-                condition = read_condition(self.stream) if self.stream.take_word("WHEN") else None
-                self._semicolon()
-                return plsql_nodes.Exit(word == "CONTINUE", condition, pos=start)
-            case "RETURN":
-                self.stream.next()
-                self._semicolon()
-                return plsql_nodes.Return(pos=start)
-            case "RAISE" if self.stream.ahead().text == ";":
-                self.stream.next()
-                self._semicolon()
-                return plsql_nodes.Raise(pos=start)
-            case "OPEN":
-                return self._open_for(start)
-            case "EXECUTE":
-                return self._execute_immediate(start)
-        if self.stream.ahead().text == ":=":
-            return self._assignment(self.stream.identifier(), start)
-        node = self._call_statement()
-        self._semicolon()
-        return node
+        if word in ("FOR", "WHILE", "LOOP"):
+            return self._for(start, label) if word == "FOR" else self._loop(start, label)
+        reader = self._readers().get(word)
+        if reader is not None and self.stream.ahead().text not in (":=", "("):
+            return reader(start)
+        return self._assignment_or_call(start)
 
-    def _assignment(self, target: str | ast.Bind, start: int) -> Node:
-        if not self.stream.take_op(":="):
-            raise self._unexpected()
-        value = read_condition(self.stream)
-        self._semicolon()
-        return plsql_nodes.Assign(target, value, pos=start)
+    def _readers(self) -> dict[str, Callable[[int], Node]]:
+        return {
+            "IF": self._if,
+            "CASE": self._case,
+            "FORALL": self._forall,
+            "EXIT": self._exit,
+            "CONTINUE": self._exit,
+            "RETURN": self._return,
+            "RAISE": self._raise,
+            "OPEN": self._open,
+            "FETCH": self._fetch,
+            "CLOSE": self._close,
+            "EXECUTE": self._execute_immediate,
+        }
+
+    def _assignment_or_call(self, start: int) -> Node:
+        target = read_target(self.stream)
+        if self.stream.take_op(":="):
+            value = read_condition(self.stream)
+            self.semicolon()
+            return plsql_nodes.Assign(target, value, pos=start)  # type: ignore[arg-type]
+        if isinstance(target, ast.Bind):
+            raise self.unexpected()
+        self.semicolon()
+        return plsql_nodes.CallProcedure(target, pos=start)  # type: ignore[arg-type]
+
+    def _return(self, start: int) -> Node:
+        self.stream.next()
+        value = None if self.stream.is_op(";") else read_condition(self.stream)
+        self.semicolon()
+        return plsql_nodes.Return(value, pos=start)
+
+    def _raise(self, start: int) -> Node:
+        self.stream.next()
+        name = () if self.stream.is_op(";") else self.stream.name()
+        self.semicolon()
+        return plsql_nodes.Raise(name, pos=start)
+
+    def _exit(self, start: int) -> Node:
+        again = self.stream.next().text == "CONTINUE"
+        label = ""
+        if not self.stream.is_word("WHEN") and not self.stream.is_op(";"):
+            label = self.stream.identifier()
+        condition = read_condition(self.stream) if self.stream.take_word("WHEN") else None
+        self.semicolon()
+        return plsql_nodes.Exit(again, condition, label, pos=start)
 
     def _if(self, start: int) -> Node:
         self.stream.next()
         branches: list[tuple[ast.Expr | None, tuple[Node, ...]]] = []
         condition: ast.Expr | None = read_condition(self.stream)
-        self._need("THEN")
+        self.need("THEN")
         branches.append((condition, self._statements("ELSIF", "ELSE", "END")))
         while self.stream.take_word("ELSIF"):
             condition = read_condition(self.stream)
-            self._need("THEN")
+            self.need("THEN")
             branches.append((condition, self._statements("ELSIF", "ELSE", "END")))
         if self.stream.take_word("ELSE"):
             branches.append((None, self._statements("END")))
-        self._need("END", "IF")
-        self._semicolon()
+        self.need("END", "IF")
+        self.semicolon()
         return plsql_nodes.If(tuple(branches), pos=start)
 
-    def _for(self, start: int) -> Node:
+    def _case(self, start: int) -> Node:
+        self.stream.next()
+        operand = None if self.stream.is_word("WHEN") else read_expression(self.stream)
+        branches: list[tuple[ast.Expr | None, tuple[Node, ...]]] = []
+        while self.stream.take_word("WHEN"):
+            test = read_condition(self.stream)
+            if operand is not None:
+                test = ast.Compare("=", operand, test, pos=test.pos)
+            self.need("THEN")
+            branches.append((test, self._statements("WHEN", "ELSE", "END")))
+        if self.stream.take_word("ELSE"):
+            branches.append((None, self._statements("END")))
+        self.need("END", "CASE")
+        self.semicolon()
+        return plsql_nodes.If(tuple(branches), is_case=True, pos=start)
+
+    def _for(self, start: int, label: str) -> Node:
         self.stream.next()
         name = self.stream.identifier()
-        self._need("IN")
+        self.need("IN")
         reverse = self.stream.take_word("REVERSE")
-        if self.stream.is_op("("):
+        if self.stream.is_op("(") and self.stream.ahead().text in ("SELECT", "WITH"):
+            self.stream.need_op("(")
+            query = self.stream.query()
+            self.stream.need_op(")")
+            return plsql_nodes.ForRows(name, query, (), (), self._loop_body(), label, pos=start)
+        low = read_expression(self.stream)
+        if self.stream.is_word("LOOP"):
+            cursor, args = _cursor_call(low)
+            if not cursor:
+                raise self.unexpected()
+            return plsql_nodes.ForRows(
+                name, None, cursor, args, self._loop_body(), label, pos=start
+            )
+        if not self.stream.take_op(".."):
+            raise self.unexpected()
+        high = read_expression(self.stream)
+        return plsql_nodes.ForRange(name, low, high, reverse, self._loop_body(), label, pos=start)
+
+    def _forall(self, start: int) -> Node:
+        self.stream.next()
+        name = self.stream.identifier()
+        self.need("IN")
+        if self.stream.is_word("INDICES") or self.stream.is_word("VALUES"):
             raise self._unsupported()
         low = read_expression(self.stream)
         if not self.stream.take_op(".."):
-            raise self._unexpected()
+            raise self.unexpected()
         high = read_expression(self.stream)
-        return plsql_nodes.ForRange(name, low, high, reverse, self._loop_body(), pos=start)
+        if self.stream.is_word("SAVE"):
+            raise self._unsupported()
+        statement = self._sql(self.stream.token.text, self.stream.token.start)
+        if not isinstance(statement, plsql_nodes.Sql):
+            raise self.unexpected()
+        return plsql_nodes.ForAll(name, low, high, statement, pos=start)
 
-    def _loop(self, start: int) -> Node:
+    def _loop(self, start: int, label: str) -> Node:
         condition = read_condition(self.stream) if self.stream.take_word("WHILE") else None
-        return plsql_nodes.Loop(condition, self._loop_body(), pos=start)
+        return plsql_nodes.Loop(condition, self._loop_body(), label, pos=start)
 
     def _loop_body(self) -> tuple[Node, ...]:
-        self._need("LOOP")
+        self.need("LOOP")
         body = self._statements("END")
-        self._need("END", "LOOP")
+        self.need("END", "LOOP")
         if self.stream.token.kind == "word":
             self.stream.next()
-        self._semicolon()
+        self.semicolon()
         return body
 
-    def _open_for(self, start: int) -> Node:
+    def _open(self, start: int) -> Node:
         self.stream.next()
-        is_bind = self.stream.token.kind == "bind"
-        cursor = self.stream.bind() if is_bind else self.stream.identifier()
+        cursor = read_target(self.stream)
+        node: Node
         if not self.stream.take_word("FOR"):
-            raise self._unsupported()
-        if self.stream.is_word("SELECT") or self.stream.is_word("WITH"):
-            node = plsql_nodes.OpenFor(cursor, self.stream.query(), (), pos=start)
+            args: tuple[ast.Expr, ...] = ()
+            if isinstance(cursor, ast.Call):
+                args, cursor = cursor.args, ast.Column(cursor.name, pos=cursor.pos)
+            node = plsql_nodes.OpenCursor(cursor, args, pos=start)  # type: ignore[arg-type]
+        elif self.stream.is_word("SELECT") or self.stream.is_word("WITH"):
+            node = plsql_nodes.OpenFor(cursor, self.stream.query(), (), pos=start)  # type: ignore[arg-type]
         else:
             text = read_expression(self.stream)
-            node = plsql_nodes.OpenFor(cursor, text, self._using(), pos=start)
-        self._semicolon()
+            node = plsql_nodes.OpenFor(cursor, text, self._using(), pos=start)  # type: ignore[arg-type]
+        self.semicolon()
         return node
 
-    def _execute_immediate(self, start: int) -> Node:
-        self._need("EXECUTE", "IMMEDIATE")
-        text = read_expression(self.stream)
-        into = self.stream.targets() if self.stream.take_word("INTO") else ()
-        using = self._using()
-        self._semicolon()
-        return plsql_nodes.ExecuteImmediate(text, into, using, pos=start)
+    def _fetch(self, start: int) -> Node:
+        self.stream.next()
+        cursor = read_target(self.stream)
+        bulk = self.stream.take_word("BULK", "COLLECT")
+        self.need("INTO")
+        into = read_targets(self.stream)
+        limit = read_expression(self.stream) if self.stream.take_word("LIMIT") else None
+        self.semicolon()
+        return plsql_nodes.Fetch(cursor, into, bulk, limit, pos=start)  # type: ignore[arg-type]
 
-    def _using(self) -> tuple[ast.Expr, ...]:
-        using: list[ast.Expr] = []
+    def _close(self, start: int) -> Node:
+        self.stream.next()
+        cursor = read_target(self.stream)
+        self.semicolon()
+        return plsql_nodes.Close(cursor, pos=start)  # type: ignore[arg-type]
+
+    def _execute_immediate(self, start: int) -> Node:
+        self.need("EXECUTE", "IMMEDIATE")
+        text = read_expression(self.stream)
+        bulk = self.stream.take_word("BULK", "COLLECT")
+        into = read_targets(self.stream) if self.stream.take_word("INTO") else ()
+        using = self._using()
+        if self.stream.take_any("RETURNING", "RETURN"):
+            self.need("INTO")
+            outs = read_targets(self.stream)
+            using = (*using, *(Using(item, is_in=False, is_out=True) for item in outs))
+        self.semicolon()
+        return plsql_nodes.ExecuteImmediate(text, into, using, bulk, pos=start)  # type: ignore[arg-type]
+
+    def _using(self) -> tuple[Using, ...]:
+        using: list[Using] = []
         if self.stream.take_word("USING"):
             while True:
-                self.stream.take_word("IN")
-                if self.stream.is_word("OUT"):
-                    raise self._unsupported()
-                using.append(read_expression(self.stream))
+                is_in = self.stream.take_word("IN")
+                is_out = self.stream.take_word("OUT")
+                value = read_target(self.stream) if is_out else read_condition(self.stream)
+                using.append(Using(value, is_in or not is_out, is_out))
                 if not self.stream.take_op(","):
                     break
         return tuple(using)
 
-    def _call_statement(self) -> Node:
-        start = self.stream.token.start
-        name = self.stream.name()
-        args: list[ast.Expr] = []
-        named: list[tuple[str, ast.Expr]] = []
-        if self.stream.take_op("(") and not self.stream.take_op(")"):
-            while True:
-                if self.stream.ahead().text == "=>":
-                    parameter = self.stream.identifier()
-                    self.stream.next()
-                    named.append((parameter, read_condition(self.stream)))
-                else:
-                    args.append(read_condition(self.stream))
-                if not self.stream.take_op(","):
-                    break
-            self.stream.need_op(")")
-        return plsql_nodes.CallProcedure(name, tuple(args), tuple(named), pos=start)
-
     def _sql(self, word: str, start: int) -> Node:
-        into: tuple[str | ast.Bind, ...] = ()
+        into: tuple[ast.Expr, ...] = ()
         node: object
+        self.stream.is_bulk = False
         if word in ("SELECT", "WITH"):
             self.stream.into.clear()
             node = self.stream.query()
@@ -375,6 +625,31 @@ class _BlockReader:
         else:
             node = read_control(self.stream, word)
             kind = "OTHER"
+        bulk = self.stream.is_bulk
         text = self.stream.source_text(start)
-        self._semicolon()
-        return plsql_nodes.Sql(text, node, kind, into, pos=start)
+        self.semicolon()
+        return plsql_nodes.Sql(text, node, kind, into, bulk, pos=start)  # type: ignore[arg-type]
+
+
+def _cursor_call(node: ast.Expr) -> tuple[ast.Name, tuple[ast.Expr, ...]]:
+    match node:
+        case ast.Column():
+            return node.name, ()
+        case ast.Call():
+            return node.name, node.args
+    return (), ()
+
+
+def _unsized() -> dict[str, SqlType]:
+    stream = TokenStream(
+        f"VARCHAR2({_UNSIZED_TEXT}) CHAR(2000) NVARCHAR2(16383) NCHAR(1000) RAW({_UNSIZED_TEXT})",
+        read_query,
+        plsql=True,
+    )
+    kinds = [read_datatype(stream) for _ in range(5)]
+    names = ("VARCHAR2", "CHAR", "NVARCHAR2", "NCHAR", "RAW")
+    found = dict(zip(names, kinds, strict=True))
+    return found | {"VARCHAR": kinds[0], "STRING": kinds[0], "CHARACTER": kinds[1]}
+
+
+_UNSIZED = _unsized()

@@ -11,6 +11,7 @@ from oracle_embedded.engine.sql.expressions import (
     read_condition,
     read_expression,
     read_parenthesis,
+    read_targets,
     starts_query,
 )
 from oracle_embedded.engine.sql.queries import read_alias, read_from_primary, read_query
@@ -26,6 +27,11 @@ def read_insert(stream: TokenStream) -> ast.Insert:
     table = _read_target(stream)
     columns = stream.names() if stream.is_op("(") and not starts_query(stream) else ()
     if stream.take_word("VALUES"):
+        if stream.plsql and not stream.is_op("("):
+            record = read_expression(stream)
+            return ast.Insert(
+                table, columns, (record,), None, _read_returning(stream), is_record=True
+            )
         stream.need_op("(")
         values = [_read_value(stream)]
         while stream.take_op(","):
@@ -114,8 +120,15 @@ def _read_returning(stream: TokenStream) -> ast.Returning | None:
     exprs = [read_expression(stream)]
     while stream.take_op(","):
         exprs.append(read_expression(stream))
+    if stream.plsql:
+        stream.is_bulk = stream.take_word("BULK", "COLLECT")
     if not stream.take_word("INTO"):
         raise OracleError(925, "missing INTO keyword", stream.token.start)
+    if stream.plsql:
+        targets = read_targets(stream)
+        if len(targets) != len(exprs):
+            raise stream.error(947 if len(targets) < len(exprs) else 913)
+        return ast.Returning(tuple(exprs), (), targets)
     binds = []
     while True:
         if stream.token.kind != "bind":

@@ -129,11 +129,9 @@ def _read_create(stream: TokenStream) -> object:
         return _read_user(stream)
     if stream.take_word("ROLE"):
         return nodes.CreateUser(stream.identifier(), None, role=True)
+    if stream.token.text in ("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER"):
+        return _read_program(stream, replacing)
     if stream.token.text in (
-        "PROCEDURE",
-        "FUNCTION",
-        "PACKAGE",
-        "TRIGGER",
         "TYPE",
         "MATERIALIZED",
         "DIRECTORY",
@@ -143,6 +141,17 @@ def _read_create(stream: TokenStream) -> object:
     ):
         raise unsupported(f"CREATE {stream.token.text}", stream.token.start)
     raise OracleError(901, "invalid CREATE command", stream.token.start)
+
+
+def _read_program(stream: TokenStream, replacing: bool) -> nodes.CreateProgram:
+    """Read the head of a stored program; the rest is its compiler's."""
+    start = stream.token.start
+    kind = stream.next().text
+    if kind == "PACKAGE" and stream.take_word("BODY"):
+        kind = "PACKAGE BODY"
+    name = stream.name()
+    stream.at = len(stream.tokens) - 1
+    return nodes.CreateProgram(kind, name, stream.sql[start:].rstrip(), replacing)
 
 
 def _read_table(stream: TokenStream) -> nodes.CreateTable:
@@ -318,11 +327,11 @@ def _read_drop(stream: TokenStream) -> nodes.Drop:
     public = stream.take_word("PUBLIC")
     kind = stream.take_any("TABLE", "VIEW", "INDEX", "SEQUENCE", "SYNONYM", "USER", "ROLE")
     if kind is None:
+        kind = stream.take_any("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER")
+        if kind == "PACKAGE" and stream.take_word("BODY"):
+            kind = "PACKAGE BODY"
+    if kind is None:
         if stream.token.kind == "word" and stream.token.text in (
-            "PROCEDURE",
-            "FUNCTION",
-            "PACKAGE",
-            "TRIGGER",
             "TYPE",
             "MATERIALIZED",
             "TABLESPACE",

@@ -229,3 +229,22 @@ class AlterSystem:
     target: str
     words: str
     settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateProgram:
+    """CREATE of a procedure, function, package, package body or trigger; ``text`` begins with its kind."""
+
+    kind: str
+    name: Name
+    text: str
+    replace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterProgram:
+    """ALTER … COMPILE, or of a trigger ENABLE or DISABLE."""
+
+    kind: str
+    name: Name
+    action: str

@@ -21,6 +21,7 @@ _COMPARISONS = {
 }
 _UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _FRAME_WORDS = ("UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT", "ROW", "BETWEEN", "AND")
+_CURSOR_FACTS = ("FOUND", "NOTFOUND", "ISOPEN", "ROWCOUNT")
 _AGAINST_NAMES = RESERVED - {"MODE", "SIZE", "PUBLIC", "RESOURCE", "OPTION"}
 
 
@@ -149,6 +150,8 @@ def _read_signed(stream: TokenStream) -> Expr:
 
 
 def _read_postfix(stream: TokenStream, operand: Expr) -> Expr:
+    if stream.plsql:
+        operand = read_selectors(stream, operand)
     while stream.is_word("AT"):
         if stream.take_word("AT", "TIME", "ZONE"):
             zone = None if stream.take_word("LOCAL") else _read_primary(stream)
@@ -158,6 +161,53 @@ def _read_postfix(stream: TokenStream, operand: Expr) -> Expr:
         else:
             break
     return operand
+
+
+def read_selectors(stream: TokenStream, operand: Expr) -> Expr:
+    """Read what follows a value in PL/SQL: ``.field``, ``(index)`` of an element, ``%NOTFOUND``."""
+    while True:
+        start = stream.token.start
+        chained = isinstance(operand, ast.Call | ast.Element | ast.Member)
+        if chained and stream.is_op(".") and stream.ahead().kind in ("word", "quoted"):
+            stream.next()
+            operand = ast.Member(operand, stream.next().text, pos=start)
+        elif chained and stream.is_op("("):
+            call = _read_arguments(stream, ("",), start)
+            operand = ast.Element(operand, call.args, pos=start)
+        elif (
+            stream.is_op("%")
+            and stream.ahead().kind == "word"
+            and stream.ahead().text in _CURSOR_FACTS
+        ):
+            stream.next()
+            operand = ast.Call((f"%{stream.next().text}",), (operand,), pos=start)
+        else:
+            return operand
+
+
+def _read_arguments(stream: TokenStream, name: ast.Name, start: int) -> ast.Call:
+    stream.need_op("(")
+    call = _read_call(stream, name, start)
+    assert isinstance(call, ast.Call)
+    return call
+
+
+def read_target(stream: TokenStream) -> Expr:
+    """Read what a value is assigned to, or the call that a statement of PL/SQL is."""
+    token = stream.token
+    if token.kind not in ("word", "quoted", "bind"):
+        raise stream.error(936)
+    if token.kind == "bind" or (stream.ahead().text == "(" and stream.ahead().kind == "op"):
+        return read_selectors(stream, _read_primary(stream))
+    return read_selectors(stream, _read_named(stream, token.start))
+
+
+def read_targets(stream: TokenStream) -> tuple[Expr, ...]:
+    """Read the targets behind INTO."""
+    found = [read_target(stream)]
+    while stream.take_op(","):
+        found.append(read_target(stream))
+    return tuple(found)
 
 
 def _read_primary(stream: TokenStream) -> Expr:
@@ -173,6 +223,10 @@ def _read_primary(stream: TokenStream) -> Expr:
             stream.next()
             return ast.String(token.text, token.kind == "nstring", pos=token.start)
         case "bind":
+            if stream.plsql and token.text in stream.row_names:
+                stream.next()
+                stream.need_op(".")
+                return ast.Column((token.text, stream.identifier()), pos=token.start)
             return stream.bind()
         case "op" if token.text == "(":
             return read_parenthesis(stream)

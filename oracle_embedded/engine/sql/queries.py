@@ -8,6 +8,7 @@ from oracle_embedded.engine.sql.expressions import (
     read_condition,
     read_expression,
     read_order_items,
+    read_targets,
     starts_query,
 )
 from oracle_embedded.engine.sql.stream import RESERVED, TokenStream
@@ -160,8 +161,9 @@ def _read_block(stream: TokenStream) -> ast.Body:
 def _read_select_items_end(stream: TokenStream) -> None:
     """What may follow a select list; in PL/SQL that is INTO."""
     if stream.plsql:
+        stream.is_bulk = stream.take_word("BULK", "COLLECT")
         if stream.take_word("INTO"):
-            stream.into.extend(stream.targets())
+            stream.into.extend(read_targets(stream))
         return
     if stream.is_word("INTO") or stream.is_word("BULK"):
         raise ora(905, offset=stream.token.start)

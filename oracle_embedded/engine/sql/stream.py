@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.sql.ast import Bind, Name, Query
+from oracle_embedded.engine.sql.ast import Bind, Expr, Name, Query
 from oracle_embedded.engine.sql.lexer import Token, tokenize
 
 RESERVED = frozenset(
@@ -89,7 +89,8 @@ class TokenStream:
     """Tokens with a position: all that readers share.
 
     ``read_query`` reads the queries inside expressions, which in turn consist of expressions. In ``plsql``, equal bind
-    names share an index, and ``into`` collects the targets of SELECT … INTO.
+    names share an index, and ``into`` collects the targets of SELECT … INTO, which are
+    collections where it ``is_bulk``. In a trigger, ``row_names`` are placeholders that stand for its row.
     """
 
     def __init__(
@@ -100,7 +101,9 @@ class TokenStream:
         self.at = 0
         self.bind_names: list[str] = []
         self.plsql = plsql
-        self.into: list[str | Bind] = []
+        self.into: list[Expr] = []
+        self.is_bulk = False
+        self.row_names: frozenset[str] = frozenset()
         self._read_query = read_query
 
     @property
@@ -226,14 +229,6 @@ class TokenStream:
             return Bind(self.bind_names.index(token.text), token.text, pos=token.start)
         self.bind_names.append(token.text)
         return Bind(len(self.bind_names) - 1, token.text, pos=token.start)
-
-    def targets(self) -> tuple[str | Bind, ...]:
-        """Read the variables behind INTO."""
-        found: list[str | Bind] = []
-        while True:
-            found.append(self.bind() if self.token.kind == "bind" else self.identifier())
-            if not self.take_op(","):
-                return tuple(found)
 
     def query(self) -> Query:
         """Read a query inside something else."""

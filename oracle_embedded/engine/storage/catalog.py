@@ -354,6 +354,26 @@ class SynonymDef:
 
 
 @dataclass(frozen=True)
+class ProgramDef:
+    """A stored procedure, function, package, package body or trigger: its text from its kind on.
+
+    ``errors`` are (line, column, text) of what its compiler found; such a program cannot run. A trigger has a table, and may be
+    disabled.
+    """
+
+    object_id: int
+    owner: str
+    name: str
+    kind: str
+    text: str
+    errors: tuple[tuple[int, int, str], ...] = ()
+    created: float = 0.0
+    changed: float = 0.0
+    table: int = 0
+    enabled: bool = True
+
+
+@dataclass(frozen=True)
 class UserDef:
     """A user: system privileges and roles in ``privileges``; ``grants`` are (privilege, owner, object). With ``container_data`` views
     in the root show what belongs to the other containers, too."""
@@ -370,7 +390,7 @@ class UserDef:
     container_data: bool = False
 
 
-Definition = TableDef | ViewDef | SequenceDef | SynonymDef | UserDef
+Definition = TableDef | ViewDef | SequenceDef | SynonymDef | ProgramDef | UserDef
 _CLASSES = {
     cls.__name__: cls
     for cls in (
@@ -378,6 +398,7 @@ _CLASSES = {
         ViewDef,
         SequenceDef,
         SynonymDef,
+        ProgramDef,
         UserDef,
         ColumnDef,
         Constraint,
@@ -419,10 +440,16 @@ class _History:
 
 
 def _place(definition: Definition) -> tuple[str, str]:
-    return (
-        "" if isinstance(definition, UserDef) else definition.owner,
-        definition.name,
-    )
+    if isinstance(definition, UserDef):
+        return "", definition.name
+    if isinstance(definition, ProgramDef):
+        return definition.owner, _program_name(definition.name, definition.kind)
+    return definition.owner, definition.name
+
+
+def _program_name(name: str, kind: str) -> str:
+    """Bodies of packages and triggers have names apart from those of other objects."""
+    return f"{name}\0{kind}" if kind in ("PACKAGE BODY", "TRIGGER") else name
 
 
 def _text(value: bytes | str) -> str:
@@ -442,6 +469,7 @@ class Catalog:
         self._current: dict[tuple[str, str], Definition] = {}
         self._users: dict[str, UserDef] = {}
         self._settings: dict[str, str] = {}
+        self._triggers: dict[int, list[ProgramDef]] | None = None
         self.version = 0
         self._next_id = _FIRST_ID
         connection.execute(
@@ -473,23 +501,24 @@ class Catalog:
             if history.versions[-1][1] == SCN_MAX
         ]
         self._users = {item.name: item for item in valid if isinstance(item, UserDef)}
-        self._current = {
-            (item.owner, item.name): item for item in valid if not isinstance(item, UserDef)
-        }
+        self._current = {_place(item): item for item in valid if not isinstance(item, UserDef)}
         self._histories = histories
+        self._triggers = None
         self.version += 1
 
     def _enter(self, definition: Definition) -> None:
         if isinstance(definition, UserDef):
             self._users[definition.name] = definition
         else:
-            self._current[definition.owner, definition.name] = definition
+            self._current[_place(definition)] = definition
+        self._triggers = None
 
     def _leave(self, definition: Definition) -> None:
         if isinstance(definition, UserDef):
             del self._users[definition.name]
         else:
-            del self._current[definition.owner, definition.name]
+            del self._current[_place(definition)]
+        self._triggers = None
 
     def new_id(self) -> int:
         """Take an object id that was never used."""
@@ -549,6 +578,23 @@ class Catalog:
     def find(self, owner: str, name: str) -> Definition | None:
         """The current object of a schema by name."""
         return self._current.get((owner, name))
+
+    def program(self, owner: str, name: str, kind: str) -> ProgramDef | None:
+        """The current program of a kind by name."""
+        found = self._current.get((owner, _program_name(name, kind)))
+        return found if isinstance(found, ProgramDef) and found.kind == kind else None
+
+    def triggers_of(self, object_id: int) -> list[ProgramDef]:
+        """The enabled triggers of a table, in the order in which they were made."""
+        if self._triggers is None:
+            made: dict[int, list[ProgramDef]] = {}
+            for item in [*self._current.values()]:
+                if isinstance(item, ProgramDef) and item.kind == "TRIGGER" and item.enabled:
+                    made.setdefault(item.table, []).append(item)
+            for items in made.values():
+                items.sort(key=lambda item: item.object_id)
+            self._triggers = made
+        return self._triggers.get(object_id, [])
 
     def by_id(self, identifier: int) -> Definition | None:
         """The current definition of an id."""

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         ("drop index nope", 1418),
         ("create index i on old (nope)", 904),
         ("create user u identified by p", 1031),
-        ("create procedure p is begin null; end;", 3001),
+        ("create type p as object (a number)", 3001),
         ("create nonsense", 901),
         ("grant select on old to nobody", 1917),
         ("comment on table nope is 'x'", 942),

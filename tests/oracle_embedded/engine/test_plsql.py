@@ -60,7 +60,7 @@ def test_a_block_runs(
         ("begin dbms_session.sleep(1, 2); end;", 6550, "PLS-00306"),
         ("begin null end;", 6550, "PLS-00103"),
         ("begin select 1 from dual; end;", 6550, "PLS-00428"),
-        ("begin open c; end;", 6550, "PLS-00103"),
+        ("begin open c; end;", 6550, "PLS-00201"),
         ("begin raise_application_error(-20042, 'boo'); end;", 20042, "boo"),
         ("begin raise_application_error(-1, 'boo'); end;", 21000, "out of range"),
         ("declare n number; begin n := 1 / 0; end;", 1476, "ORA-06512"),

@@ -497,14 +497,22 @@ def test_call_is_plsql_whatever_the_engine_says(
         assert result.getvalue() == 8
 
 
-def test_scrollable_cursors_are_refused(
+def test_a_scrollable_cursor_goes_to_any_row(
     connection: oracledb.Connection, engine: FakeEngine
 ) -> None:
-    engine.on_query("select n", _NUMBERS, _numbers(3))
+    engine.on_query("select n", _NUMBERS, _numbers(300))
     cursor = connection.cursor(scrollable=True)
-    with pytest.raises(oracledb.DatabaseError, match="ORA-03001"):
-        cursor.execute("select n from t")
-    connection.ping()
+    cursor.arraysize = cursor.prefetchrows = 7
+    cursor.execute("select n from t")
+    seen = [cursor.fetchone()]
+    for offset, mode in ((250, "absolute"), (-3, "relative"), (0, "first"), (0, "last")):
+        cursor.scroll(offset, mode)
+        seen.append(cursor.fetchone())
+        assert cursor.rowcount == (seen[-1][0] + 1)
+    assert seen == [(0,), (249,), (246,), (0,), (299,)]
+    assert cursor.fetchone() is None
+    with pytest.raises(oracledb.Error, match="DPY-2063"):
+        cursor.scroll(301, "absolute")
 
 
 def test_clients_without_a_statement_cache(server: EmbeddedServer, engine: FakeEngine) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oracle_embedded.api import ColumnMeta, OraType, Outcome, StatementKind
+from oracle_embedded.api import ColumnMeta, OraType, OutBind, Outcome, StatementKind
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import (
     binary_float_from_float,
@@ -28,7 +28,7 @@ from oracle_embedded.values import (
     timestamp_from_datetime,
     timestamp_tz_from_datetime,
 )
-from tests.oracle_embedded.wire.fake_engine import FakeEngine, column
+from tests.oracle_embedded.wire.fake_engine import Call, FakeEngine, column
 
 _WHEN = dt.datetime(2024, 2, 29, 23, 59, 58, 123456)
 _ROWID = "AAASNFAAHAAAAGZAAD"
@@ -279,12 +279,18 @@ def test_bind_types_that_are_not_supported_are_refused(
     connection.ping()
 
 
-def test_array_binds_are_refused(connection: oracledb.Connection, engine: FakeEngine) -> None:
-    engine.on_statement("begin", lambda call: Outcome(StatementKind.PLSQL), 2, StatementKind.PLSQL)
+def test_arrays_go_both_ways(connection: oracledb.Connection, engine: FakeEngine) -> None:
+    def run(call: Call) -> Outcome:
+        [[texts, numbers]] = call.binds
+        assert texts == [b"a", None, b"c"]
+        out = OutBind(1, call.metas[1], [[numbers[::-1]]])
+        return Outcome(StatementKind.PLSQL, out_binds=[out])
+
+    engine.on_statement("begin", run, 2, StatementKind.PLSQL)
     cursor = connection.cursor()
-    with pytest.raises(oracledb.DatabaseError, match="ORA-03001"):
-        cursor.execute("begin p(:1, :2); end;", [cursor.arrayvar(int, [1, 2]), 5])
-    connection.ping()
+    numbers = cursor.arrayvar(int, [1, 2, 3], 5)
+    cursor.execute("begin p(:1, :2); end;", [cursor.arrayvar(str, ["a", None, "c"]), numbers])
+    assert numbers.getvalue() == [3, 2, 1]
 
 
 @pytest.fixture(scope="module")
