@@ -350,6 +350,9 @@ class S3LandingConfig(ConfigModel):
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 
 
+ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
+
+
 class LakeConfig(ConfigModel):
     """Where the Delta tables are, and how Spark is started."""
 
@@ -368,6 +371,17 @@ class LakeConfig(ConfigModel):
 
     tables_at_once: Annotated[int, Field(ge=1, le=16)] = 2
     """Tables that are merged side by side."""
+
+    change_log_columns: tuple[ChangeLogColumn, ...] = (
+        "ssn",
+        "start_scn",
+        "start_timestamp",
+        "client_id",
+        "landed",
+    )
+    """Which facts of a change the change log holds besides those that Redolake itself needs: each in a column ``_cdc_…``, which is NULL
+    where you leave it out here, and in rows from before. All of them are the same for a whole transaction or window, but for ``ssn``,
+    and take little space."""
 
     @property
     def has_atomic_commits(self) -> bool:

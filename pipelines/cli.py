@@ -117,6 +117,9 @@ table.command("rebuild", short_help="Write a lost mirror from its change log.")(
 table.command("quarantine", short_help="Say which redo rows could not be decoded, and why.")(
     tables.quarantine
 )
+table.command("events", short_help="The SQL that shows changes as Debezium's events.")(
+    tables.events
+)
 table.command("purge-column", short_help="Remove an excluded column from the lake.")(
     tables.purge_column
 )

@@ -26,6 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any
 
@@ -65,6 +66,8 @@ class Entry:
     tables: dict[str, int | None] = field(default_factory=dict)
     undone_at: int = 0
     stated_scn: int = 0
+    start_timestamp: datetime | None = None
+    client_id: str | None = None
 
     @property
     def has_changes(self) -> bool:
@@ -209,6 +212,8 @@ class TransactionLedger:
                 session_id=one.session_id,
                 serial=one.serial,
                 absent_scn=one.absent_scn,
+                start_timestamp=one.start_timestamp,
+                client_id=one.client_id,
             )
             for one in self._open.values()
         )
@@ -244,6 +249,7 @@ class TransactionLedger:
                 entry.start_scn = event.scn
                 entry.username = None if event.username == UNKNOWN_USER else event.username
                 entry.session_id, entry.serial = event.session_id or None, event.serial or None
+                entry.start_timestamp, entry.client_id = _time_of(event), event.client_id
         return ended
 
     def _open_entry(self, stream: Stream[Entry], event: Event) -> Entry:
@@ -409,6 +415,7 @@ class TransactionLedger:
                 entry.xid, state, entry.start_scn, event.scn, event.ordinal, event.timestamp or None, entry.username,
                 entry.first_ordinal, entry.has_rollback, list(entry.by_table), list(entry.by_table.values()), entry.rows,
                 entry.undone, is_late, entry.session_id, entry.serial, entry.absent_scn,
+                entry.start_timestamp, entry.client_id,
             )
         )  # fmt: skip
 
@@ -428,6 +435,10 @@ def _entry_of(one: OpenTransaction) -> Entry:
     values = {each.name: getattr(one, each.name) for each in fields(OpenTransaction)}
     tables = dict(zip_longest(one.tables, values.pop("table_rows")))
     return Entry(**{**values, "tables": tables})
+
+
+def _time_of(event: Event) -> datetime | None:
+    return datetime(1970, 1, 1) + timedelta(seconds=event.timestamp) if event.timestamp else None
 
 
 def _is_nameless(entry: Entry) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import NoReturn
 
@@ -468,6 +469,7 @@ class _Window:
                 str(table): tuple(sorted(numbers))
                 for table, numbers in altered.data_objects.items()
             },
+            landed=datetime.now(UTC).isoformat(),
         )
 
 

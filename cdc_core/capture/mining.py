@@ -51,6 +51,7 @@ MINED_SCHEMA = pa.schema(
         pa.field("info", pa.string()),
         pa.field("rs_id", pa.string()),
         pa.field("username", pa.string()),
+        pa.field("client_id", pa.string()),
         pa.field("sql_redo", pa.large_string()),
     ]
 )
@@ -58,7 +59,8 @@ MINED_SCHEMA = pa.schema(
 
 _QUERY = """
 SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA_OBJV#, DATA_OBJD#, SEQUENCE#,
-       START_SCN, SRC_CON_ID, SESSION#, SERIAL#, TIMESTAMP, RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, SQL_REDO
+       START_SCN, SRC_CON_ID, SESSION#, SERIAL#, TIMESTAMP, RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, CLIENT_ID,
+       SQL_REDO
   FROM V$LOGMNR_CONTENTS
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}
  AND OPERATION_CODE NOT IN ({ignored}){unread}

@@ -51,6 +51,7 @@ class Event(NamedTuple):
     scn: int
     timestamp: int
     username: str | None
+    client_id: str | None
     session_id: int
     serial: int
     start_scn: int
@@ -115,6 +116,7 @@ class Stream(Generic[E]):
                 rows.column("scn").to_numpy().tolist(),
                 _ints(rows.column("timestamp").cast(pa.int64())),
                 _texts(rows.column("username")),
+                _texts(rows.column("client_id")),
                 _ints(rows.column("session_id")),
                 _ints(rows.column("serial")),
                 _ints(rows.column("start_scn")),

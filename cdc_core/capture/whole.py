@@ -142,6 +142,8 @@ def _records(
         "session_id": _known(batch.rows.column("session_id").take(begin)),
         "serial": _known(batch.rows.column("serial").take(begin)),
         "absent_scn": pa.nulls(len(there), pa.int64()),
+        "start_timestamp": batch.rows.column("timestamp").take(begin),
+        "client_id": batch.rows.column("client_id").take(begin),
     }
     arrays = [pa.array(columns[field.name], field.type) for field in TRANSACTION_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=TRANSACTION_SCHEMA), touched

@@ -49,7 +49,9 @@ _FACTS = {
     "session_id": "SESSION#", "serial": "SERIAL#",
 }  # fmt: skip
 """Columns that are told and decide nothing: what cannot be read is left out."""
-_TEXTS = {"row_id": "ROW_ID", "info": "INFO", "username": "USERNAME", "sql_redo": "SQL_REDO"}
+_TEXTS = {
+    "row_id": "ROW_ID", "info": "INFO", "username": "USERNAME", "client_id": "CLIENT_ID", "sql_redo": "SQL_REDO",
+}  # fmt: skip
 _DEFAULTS = {"rollback": 0, "csf": 0, "status": 0, "thread": 1}
 _OTHER_NAMES = {"THREAD": "THREAD#", "DATA_OBJ": "DATA_OBJ#", "SESSION": "SESSION#", "SERIAL": "SERIAL#"}  # fmt: skip
 _PARTS = ("XIDUSN", "XIDSLT", "XIDSQN")

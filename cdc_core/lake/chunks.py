@@ -50,7 +50,7 @@ from cdc_core.lake.tables import (
     string_literal,
 )
 from cdc_core.lake.work import TableWork
-from cdc_core.landing.manifest import ChunkManifest
+from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
@@ -101,10 +101,11 @@ def apply_chunk(
     removes = bool(asked) and manifest.scn <= reached
     name = f"{manifest.snapshot_id}/{manifest.number}"
     if changelog is None or app not in changelog.transactions:
-        changes = landed.as_changes(name, manifest.scn)
+        moment = moment_of(manifest.landed) if "landed" in work.optional else None
+        changes = landed.as_changes(name, manifest.scn, moment)
         if removes:
             gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
-            changes = chain(changes, deletions(gone, name, manifest.scn, schema))
+            changes = chain(changes, deletions(gone, name, manifest.scn, schema, moment))
         counter = WidthCounter(schema)
         work.append_rows(
             work.changelog,

@@ -381,7 +381,9 @@ class Lake:
     def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
         root = self._config.path
         root = root if "://" in root else str(Path(root).absolute())
-        return TableWork(root, self._source, table, generation, fence, cache(self._open_session))
+        optional = frozenset(self._config.change_log_columns)
+        session = cache(self._open_session)
+        return TableWork(root, self._source, table, generation, fence, session, optional)
 
     def _open_session(self) -> Any:
         return start_session(self._config, runtime=self._runtime, spark=self._spark)

@@ -31,7 +31,7 @@ from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
 from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.lake.work import TableWork
-from cdc_core.landing.manifest import WindowManifest
+from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
@@ -93,7 +93,15 @@ def apply_window(
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
     appended: int | None = None
     if not files:
-        decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), excluded)
+        decoder = ChangeDecoder(
+            schema,
+            window.scn_high,
+            decode,
+            tuple(earlier),
+            excluded,
+            optional=work.optional,
+            landed=moment_of(manifest.landed),
+        )
         sieve = None
         if quarantine_max is not None:
             room = quarantine_max - quarantine.count_unresolved()

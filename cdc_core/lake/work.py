@@ -26,7 +26,7 @@ from cdc_core.lake.tables import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.layout import change_schema
+from cdc_core.stage.layout import OPTIONAL, change_schema
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
@@ -53,7 +53,8 @@ class DeltaPosition:
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work."""
+    """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work;
+    ``optional`` are the optional columns that its change log holds."""
 
     root: str
     source: str
@@ -61,6 +62,7 @@ class TableWork:
     generation: int
     fence: Fence
     open_session: Callable[[], Any]
+    optional: frozenset[str] = OPTIONAL
 
     @property
     def mirror(self) -> str:

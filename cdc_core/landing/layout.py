@@ -82,6 +82,8 @@ TRANSACTION_SCHEMA = pa.schema(
         pa.field("session_id", pa.int64()),  # who began it: V$SESSION.SID and SERIAL#
         pa.field("serial", pa.int64()),
         pa.field("absent_scn", pa.int64()),  # where Oracle was first found not to know it
+        pa.field("start_timestamp", pa.timestamp("s")),  # database time of its START row, no zone
+        pa.field("client_id", pa.string()),  # CLIENT_IDENTIFIER of the session that began it
     ]
 )
 """One row per transaction that ended in the window's redo, or is open at its end: the ledger after the window."""

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
 from cdc_core.errors import ConfigError, LandingDamagedError
@@ -84,7 +85,8 @@ class WindowManifest:
     inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
     ``data_objects`` are the numbers of the tables' data objects, as far as the dictionary showed them as of the window's end; of a
     table with several segments only where its rows are known by ROWID.
-    ``planned`` is what the metadata store knew of it (None where a version that did not say so captured it).
+    ``planned`` is what the metadata store knew of it, ``landed`` the moment of the manifest (ISO 8601, UTC); both are None where a version
+    that did not say so captured it.
     """
 
     source: str
@@ -113,6 +115,7 @@ class WindowManifest:
     tables_late: tuple[str, ...] = ()
     planned: PlannedWindow | None = None
     data_objects: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    landed: str | None = None
 
     @property
     def facts(self) -> dict[str, int]:
@@ -133,7 +136,7 @@ class WindowManifest:
 class ChunkManifest:
     """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``.
 
-    ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table.
+    ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table; ``landed`` as of a window.
     """
 
     source: str
@@ -145,6 +148,12 @@ class ChunkManifest:
     rows: int
     condition: str | None
     seconds: float
+    landed: str | None = None
+
+
+def moment_of(landed: str | None) -> datetime | None:
+    """The moment of a manifest in UTC, without a zone, as the lake holds it."""
+    return None if landed is None else datetime.fromisoformat(landed).replace(tzinfo=None)
 
 
 def digest_of(data: bytes) -> str:

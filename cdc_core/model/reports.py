@@ -17,6 +17,9 @@ StepKind = Literal[
     "mirror-rebuilt", "table-rebuilt",
 ]  # fmt: skip
 
+QueryEngine = Literal["spark", "duckdb"]
+"""For which engine a query is written."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableApplied:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 LedgerState = Literal["open", "undone", "released"]
@@ -19,7 +20,8 @@ class OpenTransaction:
 
     ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
     apply; and ``released`` when Oracle no longer knows it and its end was never seen. ``absent_scn`` is the SCN at which Oracle
-    was first found not to know it, ``session_id`` and ``serial`` name the session that began it.
+    was first found not to know it, ``session_id`` and ``serial`` name the session that began it, ``client_id`` is that session's
+    CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time then, without a zone.
     """
 
     xid: str
@@ -35,6 +37,8 @@ class OpenTransaction:
     serial: int | None = None
     absent_scn: int | None = None
     table_rows: tuple[int | None, ...] = ()
+    start_timestamp: datetime | None = None
+    client_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

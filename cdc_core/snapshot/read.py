@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,6 +88,7 @@ def read_chunk(
         rows=sum(file.rows for file in files),
         condition=condition,
         seconds=time.monotonic() - started,
+        landed=datetime.now(UTC).isoformat(),
     )
     landing.write_manifest(folder, chunk_manifest_bytes(manifest))
     _LOG.info(

@@ -20,16 +20,28 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
 
+_BEGINNING = (
+    ("start_scn", pa.int64()),
+    ("start_timestamp", pa.timestamp("s")),
+    ("client_id", pa.string()),
+)
+"""What is known of how a transaction began; not in windows of versions that did not ask."""
 _LEDGER_COLUMNS = [
     "xid", "state", "commit_scn", "commit_ordinal", "commit_timestamp", "username", "first_ordinal", "has_rollback",
-    "tables", "table_rows", "late",
+    "tables", "table_rows", "late", *(name for name, _ in _BEGINNING),
 ]  # fmt: skip
-_CARRIED = ["commit_scn", "commit_timestamp", "username", "has_rollback"]
+_CARRIED = [
+    "commit_scn",
+    "commit_timestamp",
+    "username",
+    "has_rollback",
+    *(name for name, _ in _BEGINNING),
+]
 """What a redo row gets from its transaction."""
 _FOUND_BY = ["xid", "ordinal", "seg_owner", "table_name", "operation_code"]
 """What decides whether a redo row is taken; the other columns are read only of row groups that have such rows."""
 _READ = [
-    "ordinal", "scn", "xid", "operation_code", "rollback", "row_id", "sql_redo", "status", "timestamp", "thread", "rs_id",
+    "ordinal", "scn", "xid", "operation_code", "rollback", "row_id", "sql_redo", "status", "timestamp", "thread", "rs_id", "ssn",
 ]  # fmt: skip
 
 
@@ -74,7 +86,7 @@ def read_committed(
         LandingDamagedError: A file is missing or not Parquet.
     """
     try:
-        ledgers = [pq.ParquetFile(path).read(_LEDGER_COLUMNS) for path in paths]
+        ledgers = [_read_ledger(path) for path in paths]
     except (OSError, ValueError) as error:
         raise _damaged("a transactions file", window) from error
     ledger = pa.concat_tables(ledgers).combine_chunks()
@@ -89,6 +101,14 @@ def read_committed(
     ledger = _touching(ledger.filter(taken), table)
     late = pc.sum(pc.less_equal(ledger["commit_scn"], int(window.scn_low))).as_py() or 0
     return CommittedTransactions(ledger.drop_columns(["state", "tables", "late"]), late)
+
+
+def _read_ledger(path: str) -> pa.Table:
+    ledger = pq.ParquetFile(path).read(_LEDGER_COLUMNS)
+    for name, kind in _BEGINNING:
+        if name not in ledger.column_names:
+            ledger = ledger.append_column(name, pa.nulls(ledger.num_rows, kind))
+    return ledger
 
 
 def _touching(ledger: pa.Table, table: TableId) -> pa.Table:
@@ -136,7 +156,8 @@ class CommittedRows:
         self._ends = np.append(self._starts[1:], len(at))
 
     def batches(self, columns: Sequence[str] = _READ) -> Iterator[pa.Table]:
-        """The rows, with ``columns`` of ``REDO_SCHEMA`` and ``commit_scn, commit_timestamp, username, has_rollback``.
+        """The rows, with ``columns`` of ``REDO_SCHEMA`` and of their transactions ``commit_scn, commit_timestamp, username, has_rollback, start_scn,
+        start_timestamp, client_id``.
 
         One table per row group that has some, in the order of the paths.
 

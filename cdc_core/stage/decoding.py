@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismat
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.stage import lobs
-from cdc_core.stage.layout import change_schema
+from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNKNOWN_ROW_ID, UNMATCHED
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
@@ -65,6 +66,8 @@ class ChangeDecoder:
         window: The value of ``_cdc_window``: the window's scn_high.
         earlier: Other versions of the table, in the order of their SCNs.
         excluded: Columns that are left out now, also of rows that landed with them: they are NULL.
+        optional: Which of ``layout.OPTIONAL`` the change log holds.
+        landed: When the window landed, in UTC; None if nobody knows.
     """
 
     schema: TableSchema
@@ -72,6 +75,8 @@ class ChangeDecoder:
     decode: Callable[[Any, TableSchema], Any] = decode_dml
     earlier: tuple[TableSchema, ...] = ()
     excluded: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+    landed: datetime | None = None
 
     def __call__(self, rows: pa.Table) -> pa.RecordBatch:
         """The changes of redo rows (columns of ``committed.CommittedRows`` and ``problem``), one per row, in their order per version.
@@ -185,9 +190,23 @@ class ChangeDecoder:
             "_cdc_columns": pa.repeat(pa.scalar(self._columns_at(version), pa.int32()), rows),
             "before": before,
             "after": after,
+            **self._optional(batch),
         }
         arrays = [columns[field.name].cast(field.type) for field in target]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+    def _optional(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The columns that the configuration may leave out."""
+        nothing = pa.nulls(batch.num_rows)
+        landed = pa.repeat(pa.scalar(self.landed, pa.timestamp("us")), batch.num_rows)
+        return {
+            f"_cdc_{name}": nothing
+            if name not in self.optional
+            else landed
+            if name == "landed"
+            else batch[name]
+            for name in OPTIONAL
+        }
 
     def _columns_at(self, version: TableSchema) -> int:
         """How many of the Delta tables' columns the table had had in a version: those behind them came later."""

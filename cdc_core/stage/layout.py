@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pyarrow as pa
 
+from cdc_core.config import ChangeLogColumn
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 
@@ -29,12 +32,21 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_absent", pa.list_(pa.string())),
     ("_cdc_before_absent", pa.list_(pa.string())),
     ("_cdc_columns", pa.int32()),
+    ("_cdc_ssn", pa.int64()),
+    ("_cdc_start_scn", pa.int64()),
+    ("_cdc_start_timestamp", pa.timestamp("us")),
+    ("_cdc_client_id", pa.string()),
+    ("_cdc_landed", pa.timestamp("us")),
 )
 """Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
 
 ``_cdc_absent`` and ``_cdc_before_absent`` name the columns that ``after`` and ``before`` do not carry, which is not the same as
 NULL. ``_cdc_columns`` is the number of the change log's user columns that the table had, or had had, when the row was written: columns
 that were added later are not in the row, and Oracle gives them their default; a column that was there and that an insert does not list is NULL."""
+
+
+OPTIONAL: frozenset[str] = frozenset(get_args(ChangeLogColumn))
+"""Columns that ``lake.change_log_columns`` names, without their prefix: NULL in all rows where it does not, which costs no space."""
 
 
 def change_schema(schema: TableSchema) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,11 +79,16 @@ class ChunkRows:
             return pa.nulls(batch.num_rows, field.type)
         return pa.repeat(default.cast(field.type), batch.num_rows)
 
-    def as_changes(self, name: str, scn: int) -> Iterator[pa.RecordBatch]:
-        """``r`` rows of the change log; ``name`` is the chunk's, ``scn`` the one as of which it was read."""
+    def as_changes(
+        self, name: str, scn: int, landed: datetime | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """``r`` rows of the change log; ``name`` is the chunk's, ``scn`` the one as of which it was read, ``landed`` when it landed, as far
+        as the change log holds that."""
         for batch in self.batches():
             image = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
-            yield _snapshot_rows("r", name, scn, self._schema, before=None, after=image)
+            yield _snapshot_rows(
+                "r", name, scn, self._schema, before=None, after=image, landed=landed
+            )
 
     def as_mirror(self, scn: int) -> Iterator[pa.RecordBatch]:
         """Rows of the mirror."""
@@ -103,7 +109,9 @@ def are_double(keys: pa.Table) -> bool:
     return bool(counts.num_rows < keys.num_rows)
 
 
-def deletions(keys: pa.Table, name: str, scn: int, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+def deletions(
+    keys: pa.Table, name: str, scn: int, schema: TableSchema, landed: datetime | None = None
+) -> Iterator[pa.RecordBatch]:
     """``d`` rows of the change log for keys that a snapshot found gone; they carry the key alone."""
     fields = list(arrow_schema(schema))
     for batch in keys.combine_chunks().to_batches():
@@ -114,7 +122,7 @@ def deletions(keys: pa.Table, name: str, scn: int, schema: TableSchema) -> Itera
             for field in fields
         ]
         image = pa.StructArray.from_arrays(columns, fields=fields)
-        yield _snapshot_rows("d", name, scn, schema, before=image, after=None)
+        yield _snapshot_rows("d", name, scn, schema, before=image, after=None, landed=landed)
 
 
 def _snapshot_rows(
@@ -125,6 +133,7 @@ def _snapshot_rows(
     *,
     before: pa.StructArray | None,
     after: pa.StructArray | None,
+    landed: datetime | None,
 ) -> pa.RecordBatch:
     image = before if before is not None else after
     assert image is not None
@@ -140,6 +149,7 @@ def _snapshot_rows(
         "_cdc_absent": absent,
         "_cdc_before_absent": absent,
         "_cdc_columns": len(schema.columns),
+        "_cdc_landed": landed,
     }
     target = change_schema(schema)
     images = {"before": before, "after": after}

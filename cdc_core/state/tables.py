@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    DateTime,
     Float,
     Integer,
     MetaData,
@@ -147,6 +148,8 @@ OPEN_TRANSACTIONS = Table(
     Column("session_id", BigInteger),
     Column("serial", BigInteger),
     Column("absent_scn", BigInteger),
+    Column("start_timestamp", DateTime),
+    Column("client_id", String(64)),
 )
 
 SCHEMA_VERSIONS = Table(

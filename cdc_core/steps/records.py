@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
+from importlib.metadata import version as installed_version
 from operator import or_
 from typing import assert_never
 
 from cdc_core.config import SourceConfig
+from cdc_core.errors import ConfigError
+from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
+from cdc_core.lake.evolution import known_schema
+from cdc_core.lake.history import read_log
 from cdc_core.lake.ledger import widths_in
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord, WindowState
-from cdc_core.model.reports import ColumnReport, DefinitionReport, FoundTable, TableApplied
+from cdc_core.model.reports import (
+    ColumnReport,
+    DefinitionReport,
+    FoundTable,
+    QueryEngine,
+    TableApplied,
+)
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.schema.evolution import (
@@ -28,6 +40,8 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.widths import Width, room_of
 from cdc_core.state.store import Store
 from cdc_core.steps.delta import delta_path
+
+_ZONE = re.compile(r"[A-Za-z0-9_+\-/]{1,64}")
 
 
 class Records:
@@ -100,6 +114,36 @@ class Records:
         seen = _widths_seen(self._config, schema)
         return [_column_report(column, schema, seen.get(column.name)) for column in schema.columns]
 
+    def events_sql(self, table: TableId, engine: QueryEngine, time_zone: str) -> str:
+        """A query that shows a table's change log as Debezium's events; ``time_zone`` is the one in which the database dates its redo.
+
+        Raises:
+            ConfigError: The table has no change log yet, or nobody knows the time zone.
+        """
+        if not _ZONE.fullmatch(time_zone):
+            raise ConfigError(
+                "this is not the name of a time zone",
+                hint="Write it as Europe/Berlin or UTC: the zone of the database's host.",
+                time_zone=time_zone,
+            )
+        found = [_logged_table(self._config, one.table) for one in self._config.tables]
+        tables = [one for one in found if one is not None]
+        if table not in [one.table for one in tables]:
+            raise ConfigError(
+                "this table has no change log yet, or is not captured",
+                hint="`redolake table list` lists the tables; the first snapshot begins a change log.",
+                table=table,
+            )
+        record = self._store.source(self._source)
+        database = record.database_name if record else None
+        origin = Origin(
+            name=self._source,
+            database=database or "",
+            version=installed_version("redolake"),
+            time_zone=time_zone,
+        )
+        return events_sql(table, tables, origin, engine)
+
     def definitions(self, table: TableId, scn: Scn | None = None) -> list[DefinitionReport]:
         """The table's versions, oldest first; those up to an SCN alone. None for a table that was never captured."""
         found: list[DefinitionReport] = []
@@ -113,6 +157,14 @@ class Records:
             )
             before = version.schema
         return found
+
+
+def _logged_table(config: SourceConfig, table: TableId) -> LoggedTable | None:
+    """A table's change log as it is; None where there is none yet."""
+    path = delta_path(config, "changelog", table)
+    log = read_log(path)
+    schema = known_schema(log)
+    return None if log is None or schema is None else LoggedTable(schema, path, log)
 
 
 def _widths_seen(config: SourceConfig, schema: TableSchema) -> dict[str, Width]:

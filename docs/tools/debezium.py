@@ -39,6 +39,11 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "capture.type": ("database.connection.adapter",),
     "capture.window_redo_bytes_max": ("log.mining.batch.size.max",),
     "snapshot.chunk_rows": ("incremental.snapshot.chunk.size",),
+    "lake.change_log_columns": (
+        "log.mining.buffer.track.rs_id",
+        "log.mining.buffer.track.client_id",
+        "log.mining.buffer.track.start_timestamp",
+    ),
     "signals.table": ("signal.data.collection",),
     "dagster.snapshots.interval_seconds": ("signal.poll.interval.ms",),
     "dagster.retries.max": ("errors.max.retries",),

@@ -54,6 +54,8 @@ TRANSACTION: Mapping[str, str] = {
     "session_id": "SID of the session that began it.",
     "serial": "Serial number of that session.",
     "absent_scn": "SCN at which Oracle was first found to no longer know it.",
+    "start_timestamp": "Database time at which it began, without a zone, if that was seen.",
+    "client_id": "CLIENT_IDENTIFIER of the session that began it.",
 }
 CHANGE: Mapping[str, str] = {
     "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk.",
@@ -72,6 +74,11 @@ CHANGE: Mapping[str, str] = {
     "_cdc_absent": "Columns that the change does not carry in `after` (for `d` in `before`): unknown, not NULL. Usually empty.",
     "_cdc_before_absent": "Columns that the change does not carry in `before`: unknown, not NULL.",
     "_cdc_columns": "Number of the change log's user columns that the table had, or had had, when the row was written, so that a column added later differs from NULL.",
+    "_cdc_ssn": "With `_cdc_rs_id` the identity of a logical redo row (SSN). Optional.",
+    "_cdc_start_scn": "SCN at which the transaction began; NULL if its beginning was not seen. Optional.",
+    "_cdc_start_timestamp": "Database time at which the transaction began, without a zone. Optional.",
+    "_cdc_client_id": "CLIENT_IDENTIFIER of the session that began the transaction. Optional.",
+    "_cdc_landed": "When Redolake had read the window or chunk, in UTC. Optional.",
 }
 WINDOW_MANIFEST: Mapping[str, str] = {
     "source": "Name of the source.",
@@ -100,6 +107,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "data_objects": "The numbers of each table's data objects (DATA_OBJECT_ID), where the dictionary showed them as of the window's end.",
     "planned": "What the metadata store knew of the window: its partition key, when it was planned and when it ended, from which ordinal on all windows before it are idle, and the digest of the manifest before it.",
     "left": "Tables whose stream ends in the window: up to which SCN, why, and the way out.",
+    "landed": "When the window landed, in UTC.",
 }
 CHUNK_MANIFEST: Mapping[str, str] = {
     "source": "Name of the source.",
@@ -111,6 +119,7 @@ CHUNK_MANIFEST: Mapping[str, str] = {
     "rows": "Rows in all files.",
     "condition": "Condition of an ad hoc snapshot; null for a whole table.",
     "seconds": "Time that reading took.",
+    "landed": "When the chunk landed, in UTC.",
 }
 
 

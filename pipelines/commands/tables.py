@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableStatus
+from cdc_core.model.reports import QueryEngine, TableStatus
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
@@ -199,6 +199,30 @@ def quarantine(
         )
         for folder in folders:
             console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS", soft_wrap=True)
+
+
+def events(
+    table: Annotated[str, typer.Argument(metavar="OWNER.TABLE", help="The table.")],
+    engine: Annotated[
+        QueryEngine, typer.Option("--engine", help="The engine that shall run the query.")
+    ] = "spark",
+    time_zone: Annotated[
+        str,
+        typer.Option(
+            "--time-zone",
+            metavar="ZONE",
+            help="Time zone of the database's host, in which it dates its redo, for example Europe/Berlin.",
+        ),
+    ] = "UTC",
+    config: ConfigOption = None,
+) -> None:
+    """Print the SQL query that shows a table's change log as Debezium's events: before, after, source, transaction, op and ts_ms.
+
+    Make a view of it, or filter it by _cdc_commit_scn. docs/reference/change-log.md says what each field holds.
+    """
+    with opened(config, oracle=False) as pipeline:
+        query = pipeline.records.events_sql(TableId.parse(table), engine, time_zone)
+    typer.echo(query, nl=False)
 
 
 def show_tables(found: tuple[TableStatus, ...], console: Console) -> None:

@@ -94,7 +94,12 @@ def x(xid: str) -> str:
 
 def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None:
     found = followed(
-        [row(START, scn=140), row(INSERT), undo(table_name="Dept"), row(COMMIT, scn=180)]
+        [
+            row(START, scn=140, client_id="till 7"),
+            row(INSERT),
+            undo(table_name="Dept"),
+            row(COMMIT, scn=180),
+        ]
     )
     assert found.ended == [
         {
@@ -102,6 +107,7 @@ def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None
             "commit_ordinal": 3, "commit_timestamp": datetime(2026, 1, 2), "username": "SCOTT",
             "first_ordinal": 0, "has_rollback": True, "tables": ["HR.Dept", "HR.EMP"],
             "table_rows": [1, 1], "rows": 2, "undone": 1, "late": False, "session_id": None, "serial": None, "absent_scn": None,
+            "start_timestamp": datetime(2026, 1, 2), "client_id": "till 7",
         }
     ]  # fmt: skip
     assert found.ledger.drain().num_rows == 0
@@ -136,6 +142,7 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
             username=None,
             session_id=7,
             serial=9,
+            start_timestamp=datetime(2026, 1, 2),
         ),
         OpenTransaction(
             xid=x(X2),
@@ -145,6 +152,7 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
             tables=(),
             rows=0,
             username="SCOTT",
+            start_timestamp=datetime(2026, 1, 2),
         ),
     ]
     assert ledger_from_rows(ledger_batch(opened).to_pylist()) == opened

@@ -50,6 +50,7 @@ COMMANDS = [
     "table resume",
     "table resnapshot",
     "table purge-column",
+    "table events",
     "table quarantine",
     "schema show",
     "oracle serve",

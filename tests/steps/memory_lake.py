@@ -22,7 +22,7 @@ from cdc_core.errors import CdcError, LakeError, NotYetError, SchemaMismatchErro
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.taken import Taken
 from cdc_core.lake.work import DeltaPosition, Fence
-from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
+from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
@@ -30,6 +30,7 @@ from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.layout import OPTIONAL
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
@@ -135,7 +136,14 @@ class MemoryLake:
         _hold_against(rows, table, window, redo_paths, transactions_paths, late_above)
         excluded = schema.excluded
         schema = _settled(found, schema)
-        decoder = ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier), excluded=excluded)
+        decoder = ChangeDecoder(
+            schema,
+            window.scn_high,
+            earlier=tuple(earlier),
+            excluded=excluded,
+            optional=OPTIONAL,
+            landed=moment_of(manifest.landed),
+        )
         changes, refused = _decoded(rows, decoder, found, covered_scn, quarantine_max)
         self._enter("apply_window", table, window.key, fence)
         found.quarantine.pop(window.scn_high, None)
@@ -444,7 +452,9 @@ def _committed_rows(
                 and row["operation_code"] != 5
                 and own["first_ordinal"] <= row["ordinal"] < own["commit_ordinal"]
             ):
-                extra = ("commit_scn", "commit_timestamp", "username", "commit_ordinal")
+                extra = (
+                    "commit_scn", "commit_timestamp", "username", "commit_ordinal", "start_scn", "start_timestamp", "client_id",
+                )  # fmt: skip
                 rows.append(row | {name: own[name] for name in extra} | {"problem": None})
     places = [(row["xid"], row["ordinal"]) for row in rows]
     if len(set(places)) != len(places):

@@ -1,0 +1,169 @@
+"""A change log is shown as Debezium's events, by two engines; one that an older release began goes on."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from cdc_core.lake.appending import create_table
+from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
+from cdc_core.lake.history import read_log
+from cdc_core.lake.tables import changelog_properties
+from cdc_core.landing.manifest import WindowManifest
+from cdc_core.stage.layout import OPTIONAL, change_schema
+from tests.oracle.embedded import running_oracle
+from tests.steps.harness import Source as OracleSource
+from tests.steps.harness import source_of, table_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cdc_core.lake.lake import Lake
+    from cdc_core.schema.table import TableSchema
+    from tests.stage.landed import Row, Source
+
+SOURCE_FIELDS = [
+    "version", "connector", "name", "ts_ms", "snapshot", "db", "sequence", "ts_us", "ts_ns", "schema", "table", "txId", "scn",
+    "commit_scn", "lcr_position", "rs_id", "ssn", "redo_thread", "user_name", "redo_sql", "row_id", "commit_ts_ms", "start_scn",
+    "start_ts_ms", "txSeq",
+]  # fmt: skip
+"""Of Debezium 3's Oracle connector, in its order."""
+
+
+def events_by_duckdb(sql: str) -> list[dict[str, Any]]:
+    """The query's rows in order; delta-rs reads the tables, so that DuckDB needs no extension."""
+    connection = duckdb.connect()
+    for number, path in enumerate(dict.fromkeys(re.findall(r"delta_scan\('([^']*)'\)", sql))):
+        connection.register(f"t{number}", DeltaTable(path).to_pyarrow_table())
+        sql = sql.replace(f"delta_scan('{path}')", f"t{number}")
+    ordered = (
+        f"SELECT * FROM ({sql}) ORDER BY _cdc_commit_scn, _cdc_ordinal, transaction.total_order"
+    )
+    return connection.sql(ordered).to_arrow_table().to_pylist()  # type: ignore[no-any-return]
+
+
+def written(source: OracleSource, name: str) -> None:
+    """Write a table's change log of the lake in memory as Delta, where the pipeline looks for it."""
+    found = source.lake.tables[table_id(name)]
+    assert found.schema is not None
+    config = source.pipeline.config
+    path = f"{config.lake.path}/{config.name}/changelog/{table_id(name).path}"
+    columns = change_schema(found.schema)
+    rows = [{field.name: row.get(field.name) for field in columns} for row in found.history]
+    properties = changelog_properties(config.name, found.schema, 1)
+    create_table(path, columns, properties, doing="creating", facts={})
+    write_deltalake(path, pa.Table.from_pylist(rows, columns), mode="append")
+
+
+def test_events_are_debeziums(tmp_path: Path) -> None:
+    """Who changed what, when and in which transaction, numbered over all tables; a change of key is two events."""
+    with (
+        running_oracle() as oracle,
+        source_of(oracle, tmp_path, "ONE", "TWO", lake={"path": str(tmp_path / "lake")}) as source,
+    ):
+        oracle.run(
+            *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))" for name in ("ONE", "TWO")),
+            "INSERT INTO ONE VALUES (1, 'old')",
+        )  # fmt: skip
+        source.run()
+        with oracle.owner() as connection, connection.cursor() as cursor:
+            connection.client_identifier = "till 7"
+            cursor.execute("INSERT INTO TWO VALUES (5, 'a')")
+            cursor.execute("UPDATE ONE SET ID = 2 WHERE ID = 1")
+            cursor.execute("SAVEPOINT S")
+            cursor.execute("INSERT INTO TWO VALUES (6, 'never')")
+            cursor.execute("ROLLBACK TO SAVEPOINT S")
+            cursor.execute("DELETE FROM TWO WHERE ID = 5")
+            cursor.execute("UPDATE ONE SET V = 'new' WHERE ID = 2")
+            connection.commit()
+        source.windows()
+        for name in ("ONE", "TWO"):
+            written(source, name)
+        query = source.pipeline.records.events_sql
+        read, deleted, created, updated = events_by_duckdb(query(table_id("ONE"), "duckdb", "UTC"))
+        of_two = events_by_duckdb(query(table_id("TWO"), "duckdb", "Europe/Berlin"))
+        [ledger] = source.pipeline._ctx.store.windows("src", newest_first=True, limit=1)
+        manifest: WindowManifest = source.pipeline._ctx.window_manifest(ledger.window)[0]
+
+    assert list(read)[:8] == ["before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"]  # fmt: skip
+    assert list(read["source"]) == SOURCE_FIELDS
+    assert (read["op"], read["transaction"], read["source"]["snapshot"]) == ("r", None, "true")
+    assert read["source"]["commit_scn"] is None
+    events = [deleted, created, updated]
+    assert [(one["op"], one["before"] and one["before"]["ID"], one["after"] and one["after"]["ID"]) for one in events] == [
+        ("d", 1, None), ("c", None, 2), ("u", 2, 2),
+    ]  # fmt: skip
+    xid = updated["source"]["txId"]
+    assert [one["transaction"] for one in events] == [
+        {"id": xid, "total_order": total, "data_collection_order": own}
+        for total, own in ((2, 1), (3, 2), (5, 3))
+    ]
+    assert [
+        (one["op"], one["transaction"]["total_order"], one["transaction"]["data_collection_order"])
+        for one in of_two
+    ] == [("c", 1, 1), ("d", 4, 2)]
+    facts = updated["source"]
+    assert (facts["connector"], facts["name"], facts["schema"], facts["table"]) == ("oracle", "src", "DEMO", "ONE")  # fmt: skip
+    assert (facts["user_name"], facts["snapshot"], facts["redo_thread"], facts["txSeq"]) == ("DEMO", "false", 1, 5)  # fmt: skip
+    assert int(facts["start_scn"]) <= int(facts["scn"]) < int(facts["commit_scn"])
+    assert facts["start_ts_ms"] <= facts["ts_ms"] <= facts["commit_ts_ms"]
+    assert facts["ts_ns"] == facts["ts_us"] * 1000 == facts["ts_ms"] * 1_000_000
+    assert facts["ssn"] is not None
+    assert facts["rs_id"].startswith("0x")
+    assert manifest.landed is not None
+    landed = datetime.fromisoformat(manifest.landed)
+    assert updated["ts_us"] == round(landed.timestamp() * 1_000_000)
+    # The database's clock is Berlin's, says this query: its times are an hour or two earlier than the same times of UTC.
+    behind = deleted["source"]["ts_ms"] - of_two[-1]["source"]["ts_ms"]
+    assert behind in (3_600_000, 7_200_000)
+    history = source.lake.tables[table_id("ONE")].history
+    assert {row["_cdc_client_id"] for row in history if row["_cdc_op"] != "r"} == {"till 7"}
+
+
+@pytest.mark.spark
+def test_a_change_log_of_an_older_release_goes_on(
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    changelog: Callable[[TableSchema], list[Row]],
+    tmp_path: Path,
+) -> None:
+    """Its rows have NULL in the columns that came later. Spark shows the same events as DuckDB."""
+    path = str(tmp_path / "lake" / "shop" / "changelog" / source.schema.table.path)
+    columns = change_schema(source.schema)
+    old = [field for field in columns if field.name.removeprefix("_cdc_") not in OPTIONAL]
+    properties = changelog_properties("shop", source.schema, 0)
+    create_table(path, pa.schema(old), properties, doing="creating", facts={})
+    lake = open_lake()
+    tx = source.begin()
+    first = tx.insert(row(1))
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    tx = source.begin()
+    tx.insert(row(2, "it's"))
+    tx.update(first, {"ID": 9})
+    tx.commit()
+    source.cut().apply(lake)
+    read, *changes = sorted(changelog(source.schema), key=lambda one: str(one["_cdc_op"] != "r"))
+    assert {one["_cdc_start_scn"] for one in changes} == {tx.start_scn}
+    assert read["_cdc_start_scn"] is None
+    log = read_log(path)
+    assert log is not None
+    origin = Origin(name="shop", database="PDB", version="1", time_zone="America/New_York")
+    logged = LoggedTable(source.schema, path, log)
+    by_engine = [events_sql(logged.table, [logged], origin, engine) for engine in ("spark", "duckdb")]  # fmt: skip
+    spark = lake._open_session()
+    rows = spark.sql(by_engine[0]).orderBy("_cdc_commit_scn", "_cdc_ordinal", "transaction.total_order")  # fmt: skip
+    by_spark = [one.asDict(recursive=True) for one in rows.collect()]
+    assert by_spark == events_by_duckdb(by_engine[1])
+    assert [one["op"] for one in by_spark] == ["r", "c", "d", "c"]
+    at = datetime(2026, 1, 2, 8, 4, 6, tzinfo=UTC).timestamp()  # 03:04:06 in New York
+    assert by_spark[-1]["source"]["commit_ts_ms"] == at * 1000
