@@ -383,6 +383,13 @@ class LakeConfig(ConfigModel):
     where you leave it out here, and in rows from before. All of them are the same for a whole transaction or window, but for ``ssn``,
     and take little space."""
 
+    transactions: bool = False
+    """Keep a Delta table of the transactions whose changes the change logs have: ``<path>/<source>/transactions``, one row for each, with
+    the number of its changes per table, so that a reader knows when it has all. It costs one commit a window."""
+
+    schema_changes: bool = True
+    """Keep a Delta table of what became of the tables' definitions: ``<path>/<source>/schema_changes``."""
+
     @property
     def has_atomic_commits(self) -> bool:
         """Does a commit fail where another writer made one? Delta's own way of writing to S3 overwrites it without an error."""

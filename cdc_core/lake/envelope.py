@@ -96,7 +96,7 @@ class _Spark(_Dialect):
     def micros(self, column: str, zone: str) -> str:
         # A text with its zone means one moment, whatever the session's zone is.
         written = f"CONCAT(CAST({column} AS STRING), {self.text(' ' + zone)})"
-        return f"UNIX_MICROS(CAST({written} AS TIMESTAMP))"
+        return f"UNIX_MICROS(CAST({written} AS TIMESTAMP_LTZ))"
 
     def millis(self, micros: str) -> str:
         return f"({micros} DIV 1000)"

@@ -12,9 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import LakeError
+from cdc_core.lake.beside import BesideName, BesideTable, count_events
 from cdc_core.lake.chunks import apply_chunk, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.evolution import is_settled, settle_schema
@@ -30,6 +33,7 @@ from cdc_core.lake.work import DeltaPosition, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied, TableMaintained
+from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
 
 Decode = Callable[[Any, TableSchema], Any]
@@ -370,6 +374,16 @@ class Lake:
             )
         return version
 
+    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
+        """One of the Delta tables that the source has beside change logs and mirrors; needs no Spark."""
+        return BesideTable(self._root, self._source, name, fence)
+
+    def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
+        """How many changes of which transactions the table's change log has of a window; needs no Spark."""
+        return count_events(
+            self._work(table, 0, no_fence).changelog, window.scn_low, window.scn_high
+        )
+
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
         return self._work(table, generation, no_fence).position()
@@ -378,12 +392,15 @@ class Lake:
         """What the table's Delta tables have taken, by their own logs; needs no Spark."""
         return read_taken(self._work(table, generation, no_fence))
 
-    def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
+    @property
+    def _root(self) -> str:
         root = self._config.path
-        root = root if "://" in root else str(Path(root).absolute())
+        return root if "://" in root else str(Path(root).absolute())
+
+    def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
         optional = frozenset(self._config.change_log_columns)
         session = cache(self._open_session)
-        return TableWork(root, self._source, table, generation, fence, session, optional)
+        return TableWork(self._root, self._source, table, generation, fence, session, optional)
 
     def _open_session(self) -> Any:
         return start_session(self._config, runtime=self._runtime, spark=self._spark)

@@ -60,6 +60,9 @@ def spark_type(kind: pa.DataType) -> str:
         return f"DECIMAL({kind.precision},{kind.scale})"
     if pa.types.is_list(kind):
         return f"ARRAY<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        fields = ", ".join(f"{quote_name(one.name)}: {spark_type(one.type)}" for one in kind)
+        return f"STRUCT<{fields}>"
     return {
         pa.int64(): "BIGINT",
         pa.int32(): "INT",

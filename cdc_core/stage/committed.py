@@ -103,6 +103,15 @@ def read_committed(
     return CommittedTransactions(ledger.drop_columns(["state", "tables", "late"]), late)
 
 
+def committed_ledger(paths: Sequence[str]) -> pa.Table:
+    """What the ledger files of a window say of all transactions that committed in it: ``xid, commit_scn, commit_ordinal,
+    commit_timestamp, username, start_scn, start_timestamp, client_id``."""
+    ledger = pa.concat_tables([_read_ledger(path) for path in paths])
+    return ledger.filter(pc.equal(ledger["state"], "commit")).drop_columns(
+        ["state", "first_ordinal", "has_rollback", "tables", "table_rows", "late"]
+    )
+
+
 def _read_ledger(path: str) -> pa.Table:
     ledger = pq.ParquetFile(path).read(_LEDGER_COLUMNS)
     for name, kind in _BEGINNING:

@@ -180,9 +180,20 @@ class Context:
             SecondWriterError: Another process writes to such a lake.
             LeaseHeldError: Another process writes to the table.
         """
+        with self._writing(f"table/{table}") as lease:
+            yield lease
+
+    @contextmanager
+    def writing_beside(self, name: str) -> Iterator[HeldLease]:
+        """The same for a Delta table of the source beside change logs and mirrors."""
+        with self._writing(f"beside/{name}") as lease:
+            yield lease
+
+    @contextmanager
+    def _writing(self, work: str) -> Iterator[HeldLease]:
         if not self._written.lake.has_atomic_commits:
             self._be_the_only_writer()
-        with self.lease(f"table/{table}", wait_seconds=120) as lease:
+        with self.lease(work, wait_seconds=120) as lease:
             yield lease
 
     def _be_the_only_writer(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_core.errors import CdcError, SparkUnavailableError
+from cdc_core.lake.beside import BESIDE_NAMES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Maintenance
@@ -15,7 +16,7 @@ def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Main
     """Maintain the Delta tables of all captured tables, or of ``tables``, yielding each.
 
     A table in its first snapshot is left alone: its chunks are appended, which needs a mirror that nothing else has touched. What
-    goes wrong with one table keeps no other from it.
+    goes wrong with one table keeps no other from it. Where all tables are maintained, so are the Delta tables beside them.
 
     Raises:
         ConfigError: A table is not captured.
@@ -33,6 +34,19 @@ def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Main
         except CdcError as error:
             LOG.warning("%s was not maintained: %s", table, error)
             yield Maintenance(table=table, left_alone=str(error), is_failed=True)
+    if tables is None:
+        _maintain_beside(ctx)
+
+
+def _maintain_beside(ctx: Context) -> None:
+    """The Delta tables that the source has beside change logs and mirrors."""
+    for name in BESIDE_NAMES:
+        try:
+            with ctx.writing_beside(name) as lease:
+                beside = ctx.lake.beside(name, fence=lease.check)
+                beside.maintain(ctx.config.maintenance.vacuum_hours)
+        except CdcError as error:
+            LOG.warning("the table of %s was not maintained: %s", name, error)
 
 
 def _maintain(ctx: Context, record: TableRecord) -> Maintenance:

@@ -44,6 +44,8 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
         "log.mining.buffer.track.client_id",
         "log.mining.buffer.track.start_timestamp",
     ),
+    "lake.transactions": ("provide.transaction.metadata",),
+    "lake.schema_changes": ("include.schema.changes",),
     "signals.table": ("signal.data.collection",),
     "dagster.snapshots.interval_seconds": ("signal.poll.interval.ms",),
     "dagster.retries.max": ("errors.max.retries",),

@@ -13,7 +13,9 @@ import pyarrow as pa
 from cdc_core.lake.tables import spark_type
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, WindowManifest
+from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import CHANGE_FIELDS
+from cdc_core.stage.transactions import TRANSACTIONS
 from docs.tools.markdown import code, table
 
 REDO: Mapping[str, str] = {
@@ -80,6 +82,34 @@ CHANGE: Mapping[str, str] = {
     "_cdc_client_id": "CLIENT_IDENTIFIER of the session that began the transaction. Optional.",
     "_cdc_landed": "When Redolake had read the window or chunk, in UTC. Optional.",
 }
+TRANSACTIONS_TABLE: Mapping[str, str] = {
+    "id": "Transaction: `_cdc_xid` of its changes.",
+    "status": "`END`: it has committed.",
+    "event_count": "Its changes in all change logs.",
+    "data_collections": "The same per table (`OWNER.TABLE`).",
+    "start_scn": "SCN at which it began; NULL if that was not seen.",
+    "commit_scn": "SCN of its COMMIT.",
+    "start_timestamp": "Database time at which it began, without a zone.",
+    "commit_timestamp": "Database time of its COMMIT, without a zone.",
+    "username": "User who ran it.",
+    "client_id": "CLIENT_IDENTIFIER of the session that began it.",
+    "scn_high": "Upper end of the window that brought it.",
+    "commit_ordinal": "Orders transactions with one commit SCN.",
+    "landed": "When Redolake had read that window, in UTC.",
+}
+SCHEMA_CHANGES_TABLE: Mapping[str, str] = {
+    "owner": "Owner of the table.",
+    "table_name": "Its name.",
+    "scn": "SCN from which the definition holds; with the three columns around it the row's name.",
+    "type": "`CREATE` for the first definition, `ALTER`, `DROP`, `TRUNCATE`.",
+    "timestamp": "Database time of the DDL, without a zone; NULL for what a snapshot read.",
+    "ddl": "The statement as Oracle logged it; NULL for what a snapshot read.",
+    "changes": "What became of the table, in words.",
+    "is_followed": "False where the table left the stream with it.",
+    "columns": "The captured columns from then on: name, Oracle's type, whether it may be NULL, and the text of its default. NULL where the table left.",
+    "key": "The columns of its key.",
+    "scn_high": "Upper end of the window that brought the row.",
+}
 WINDOW_MANIFEST: Mapping[str, str] = {
     "source": "Name of the source.",
     "window": "`scn_low` and `scn_high`.",
@@ -141,6 +171,16 @@ def change_columns() -> str:
     return table(("column", "Delta type", "meaning"), rows)
 
 
+def transactions_columns() -> str:
+    """Columns of the table of transactions."""
+    return _delta(TRANSACTIONS, TRANSACTIONS_TABLE)
+
+
+def schema_changes_columns() -> str:
+    """Columns of the table of schema changes."""
+    return _delta(SCHEMA_CHANGES, SCHEMA_CHANGES_TABLE)
+
+
 def window_manifest() -> str:
     """Fields of a window's manifest."""
     return _manifest(WindowManifest, WINDOW_MANIFEST)
@@ -157,6 +197,14 @@ def _arrow(schema: pa.Schema, meanings: Mapping[str, str]) -> str:
         for field in schema
     ]  # fmt: skip
     return table(("column", "Arrow type", "may be NULL", "meaning"), rows)
+
+
+def _delta(schema: pa.Schema, meanings: Mapping[str, str]) -> str:
+    rows = [
+        (code(field.name), code(spark_type(field.type)), _meaning(meanings, field.name))
+        for field in schema
+    ]
+    return table(("column", "Delta type", "meaning"), rows)
 
 
 def _manifest(kind: type[WindowManifest | ChunkManifest], meanings: Mapping[str, str]) -> str:

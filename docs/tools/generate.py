@@ -25,6 +25,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "window-manifest": formats.window_manifest,
     "chunk-manifest": formats.chunk_manifest,
     "change-columns": formats.change_columns,
+    "transactions-columns": formats.transactions_columns,
+    "schema-changes-columns": formats.schema_changes_columns,
     "oracle-codes": errors.oracle_codes,
 }
 _PART = re.compile(

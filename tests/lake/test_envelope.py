@@ -12,10 +12,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.lake.appending import create_table
+from cdc_core.lake.beside import count_events
 from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
 from cdc_core.lake.history import read_log
-from cdc_core.lake.tables import changelog_properties
+from cdc_core.lake.tables import changelog_path, changelog_properties
 from cdc_core.landing.manifest import WindowManifest
+from cdc_core.model.scn import SCN_MAX
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import Source as OracleSource
@@ -89,9 +91,19 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
         query = source.pipeline.records.events_sql
         read, deleted, created, updated = events_by_duckdb(query(table_id("ONE"), "duckdb", "UTC"))
         of_two = events_by_duckdb(query(table_id("TWO"), "duckdb", "Europe/Berlin"))
+        counts = [
+            count_events(
+                changelog_path(source.pipeline.config.lake.path, "src", table_id(name)), 0, SCN_MAX
+            )
+            for name in ("ONE", "TWO")
+        ]
         [ledger] = source.pipeline._ctx.store.windows("src", newest_first=True, limit=1)
         manifest: WindowManifest = source.pipeline._ctx.window_manifest(ledger.window)[0]
 
+    xid, at = updated["source"]["txId"], int(updated["source"]["commit_scn"])
+    assert [one.to_pylist() for one in counts] == [
+        [{"xid": xid, "commit_scn": at, "events": events}] for events in (2, 2)
+    ]
     assert list(read)[:8] == ["before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"]  # fmt: skip
     assert list(read["source"]) == SOURCE_FIELDS
     assert (read["op"], read["transaction"], read["source"]["snapshot"]) == ("r", None, "true")
@@ -100,7 +112,6 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
     assert [(one["op"], one["before"] and one["before"]["ID"], one["after"] and one["after"]["ID"]) for one in events] == [
         ("d", 1, None), ("c", None, 2), ("u", 2, 2),
     ]  # fmt: skip
-    xid = updated["source"]["txId"]
     assert [one["transaction"] for one in events] == [
         {"id": xid, "total_order": total, "data_collection_order": own}
         for total, own in ((2, 1), (3, 2), (5, 3))

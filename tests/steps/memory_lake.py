@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.errors import CdcError, LakeError, NotYetError, SchemaMismatchError
+from cdc_core.lake.beside import BesideName
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.taken import Taken
 from cdc_core.lake.work import DeltaPosition, Fence
@@ -30,10 +31,12 @@ from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import OPTIONAL
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
+from cdc_core.stage.transactions import TRANSACTIONS
 
 Key = tuple[Any, ...]
 CHUNK_ORDINAL = 2**63 - 1
@@ -65,6 +68,34 @@ class MemoryTable:
         return rows.filter(pc.is_null(rows["resolved_scn"]))
 
 
+_BESIDE = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
+
+
+@dataclass
+class MemoryBeside:
+    """A table beside change logs and mirrors. ``puts`` are the windows that brought rows, in order."""
+
+    schema: pa.Schema
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    puts: list[int] = field(default_factory=list)
+
+    def position(self) -> int | None:
+        return max(self.puts, default=None)
+
+    def read(self, columns: Sequence[str], window: int | None = None) -> pa.Table:
+        rows = [one for one in self.rows if window is None or one["scn_high"] == window]
+        return pa.Table.from_pylist(rows, self.schema).select(list(columns))
+
+    def put(self, rows: pa.Table, window: int) -> None:
+        there = [one for one in self.rows if one["scn_high"] == window]
+        if there != (new := rows.to_pylist()):
+            self.rows = [one for one in self.rows if one["scn_high"] != window] + new
+            self.puts.append(window)
+
+    def maintain(self, vacuum_hours: int | None) -> None:
+        del vacuum_hours
+
+
 @dataclass
 class MemoryLake:
     """The tables of one source."""
@@ -72,6 +103,7 @@ class MemoryLake:
     tables: dict[TableId, MemoryTable] = field(default_factory=lambda: defaultdict(MemoryTable))
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     failures: dict[TableId, list[CdcError]] = field(default_factory=lambda: defaultdict(list))
+    besides: dict[str, MemoryBeside] = field(default_factory=dict)
     before: Callable[[str, TableId], None] = lambda _call, _table: None
 
     def open(self, _config: LakeConfig, _source: str) -> Lake:
@@ -353,6 +385,22 @@ class MemoryLake:
             row = {**_read_row(None, scn_lowest), "before": values, "_cdc_op": "d"}
             found.history.append(row | {"_cdc_snapshot": f"{snapshot_id}/gone"})
         return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
+
+    def beside(self, name: BesideName, *, fence: Fence | None = None) -> MemoryBeside:
+        del fence
+        return self.besides.setdefault(name, MemoryBeside(_BESIDE[name]))
+
+    def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
+        found = Counter(
+            (one["_cdc_xid"], one["_cdc_commit_scn"])
+            for one in self.tables[table].changes
+            if window.scn_low < one["_cdc_window"] <= window.scn_high
+        )
+        rows = [{"xid": xid, "commit_scn": scn, "events": n} for (xid, scn), n in found.items()]
+        kinds = pa.schema(
+            [("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())]
+        )
+        return pa.Table.from_pylist(rows, kinds)
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """By the transaction identifiers."""

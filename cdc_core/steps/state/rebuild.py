@@ -43,6 +43,7 @@ from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
 from cdc_core.steps.holders import is_gone
 from cdc_core.steps.state.positions import position_of
+from cdc_core.steps.windows.beside import lacks_beside
 from cdc_core.steps.windows.chain import LandedWindow, proved
 from cdc_core.steps.windows.parts import part_of
 
@@ -276,6 +277,7 @@ class _Rebuilding:
         for landed in self._windows:
             manifest = landed.manifest
             waits = waits or any(part_of(table, manifest) is not None for table in tables)
+            waits = waits or lacks_beside(self._ctx, manifest)
             if not waits:
                 self._scratch.restore_applied(self._ctx.source, manifest.ordinal)
             for taken in self._taken.values():

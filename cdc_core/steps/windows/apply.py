@@ -23,6 +23,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
+from cdc_core.steps.windows.beside import count_transactions, keep_beside
 from cdc_core.steps.windows.capture import verify_files
 from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
 from cdc_core.steps.windows.shared import captured_window, covered_scn, side_by_side, window_report
@@ -159,6 +160,8 @@ def _apply_table(
                 )
         except TABLE_ERRORS as error:
             return error
+        if record.state == "applied":  # the table takes the window later than the others
+            count_transactions(ctx, manifest)
         result = replace(result, seconds=seconds_since(started))
         note_quarantine(ctx, table, manifest.window, result)
         ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
@@ -290,4 +293,5 @@ def _finish_windows(ctx: Context, started: float) -> None:
         manifest, _ = ctx.window_manifest(record.window)
         if any(part_of(table, manifest) is not None for table in tables):
             return
+        keep_beside(ctx, manifest)
         ctx.store.record_applied(ctx.source, record.window, seconds_since(started))

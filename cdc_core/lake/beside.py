@@ -1,0 +1,172 @@
+"""What is in the Delta tables that a source has beside change logs and mirrors, and how do they change? Without Spark.
+
+There are two: the transactions whose changes the change logs have, and the changes of the tables' definitions. A window's rows come when
+all tables have the window that take it, before the metadata store says so. Each commit has its own transaction identifier, whose
+version is the position: ``scn_high`` of the newest window that brought rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import CommitConflictError, LakeError
+from cdc_core.lake.appending import create_table
+from cdc_core.lake.history import read_log
+from cdc_core.stage.definitions import SCHEMA_CHANGES
+from cdc_core.stage.transactions import TRANSACTIONS
+
+BesideName = Literal["transactions", "schema_changes"]
+BESIDE_NAMES: tuple[BesideName, ...] = get_args(BesideName)
+
+WINDOW = "scn_high"
+"""The column that names the window that brought a row."""
+
+_SCHEMAS = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
+_INDEXED = {"transactions": "scn_high,commit_scn", "schema_changes": "scn_high,scn"}
+
+
+def beside_path(root: str, source: str, name: BesideName) -> str:
+    """The folder of one of the tables."""
+    return f"{root.rstrip('/')}/{source}/{name}"
+
+
+class BesideTable:
+    """One of the tables; empty where its Delta table is not there. ``fence`` is called right before each commit."""
+
+    def __init__(self, root: str, source: str, name: BesideName, fence: Callable[[], None]) -> None:
+        self._source, self._name, self._fence = source, name, fence
+        self.path = beside_path(root, source, name)
+        self.schema = _SCHEMAS[name]
+
+    def position(self) -> int | None:
+        """The upper end of the newest window that brought rows; None where none did."""
+        log = read_log(self.path)
+        return None if log is None else log.transactions.get(self._app)
+
+    def read(self, columns: Sequence[str], window: int | None = None) -> pa.Table:
+        """Some columns of all rows, or of those of one window."""
+        if read_log(self.path) is None:
+            return self.schema.empty_table().select(columns)
+        from deltalake import DeltaTable
+
+        filters = None if window is None else [(WINDOW, "=", window)]
+        found = DeltaTable(self.path).to_pyarrow_table(columns=list(columns), filters=filters)
+        return pa.table(found).cast(pa.schema([self.schema.field(name) for name in columns]))
+
+    def put(self, rows: pa.Table, window: int) -> None:
+        """Let these be the window's rows. Repeatable; makes no commit where they are there, or where there are none."""
+        order = [
+            (name, "ascending") for name in self.schema.names if not _is_list(self.schema, name)
+        ]
+        there = self.read(self.schema.names, window)
+        if there.sort_by(order).equals(rows.sort_by(order)):
+            return
+        done = self.position()
+        if done is None:
+            self._create()
+        from deltalake import write_deltalake
+
+        with self._committing(window, max(done or 0, window)) as properties:
+            write_deltalake(
+                self.path,
+                rows,
+                mode="overwrite" if there.num_rows else "append",
+                predicate=f"{WINDOW} = {window}" if there.num_rows else None,
+                commit_properties=properties,
+            )
+
+    def maintain(self, vacuum_hours: int | None) -> None:
+        """Put the windows' small files together, and remove files that no version of so many hours has (None: keep them). No row changes."""
+        position = self.position()
+        if position is None:
+            return
+        from deltalake import DeltaTable
+
+        with self._committing(position, position, "maintenance") as properties:
+            DeltaTable(self.path).optimize.compact(commit_properties=properties)
+        if vacuum_hours is not None:
+            DeltaTable(self.path).vacuum(
+                vacuum_hours, dry_run=False, enforce_retention_duration=False
+            )
+
+    @property
+    def _app(self) -> str:
+        return f"redolake/{self._source}/{self._name}"
+
+    def _create(self) -> None:
+        properties = {
+            "delta.enableDeletionVectors": "false",
+            "delta.dataSkippingStatsColumns": _INDEXED[self._name],
+            "redolake.source": self._source,
+            "redolake.role": self._name,
+        }
+        self._fence()
+        create_table(self.path, self.schema, properties, doing=self._doing, facts=self._facts)
+
+    @property
+    def _doing(self) -> str:
+        return f"writing to the table of {self._name.replace('_', ' ')}"
+
+    @property
+    def _facts(self) -> dict[str, object]:
+        return {"source": self._source, "path": self.path}
+
+    @contextmanager
+    def _committing(self, window: int, position: int, kind: str | None = None) -> Iterator[Any]:
+        """What every commit must carry: fence, user metadata, transaction identifier."""
+        from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        metadata = {"source": self._source, "kind": kind or self._name, "scn_high": window}
+        properties = CommitProperties(
+            custom_metadata={"userMetadata": json.dumps(metadata, sort_keys=True)},
+            max_commit_retries=0,
+            app_transactions=[Transaction(self._app, position)],
+        )
+        self._fence()
+        try:
+            yield properties
+        except CommitFailedError as error:
+            raise CommitConflictError(
+                f"{self._doing}: another writer committed to the same Delta table",
+                hint="Try again; a source must have one writer.",
+                **self._facts,
+            ) from error
+        except (DeltaError, OSError) as error:
+            raise LakeError(
+                f"{self._doing}: delta-rs refused",
+                hint="The chained exception has its own words.",
+                **self._facts,
+            ) from error
+
+
+def _is_list(schema: pa.Schema, name: str) -> bool:
+    return bool(pa.types.is_nested(schema.field(name).type))
+
+
+def count_events(changelog: str, scn_low: int, scn_high: int) -> pa.Table:
+    """How many changes of which transactions a change log has of one window (``xid, commit_scn, events``); needs no Spark."""
+    kinds = pa.schema([("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())])
+    if read_log(changelog) is None:
+        return kinds.empty_table()
+    from deltalake import DeltaTable
+
+    field = pc.field("_cdc_window")
+    wanted = (field > scn_low) & (field <= scn_high) & pc.field("_cdc_snapshot").is_null()
+    columns = ["_cdc_xid", "_cdc_commit_scn"]
+    dataset = DeltaTable(changelog).to_pyarrow_dataset()
+    counts = [
+        pa.Table.from_batches([batch]).group_by(columns).aggregate([([], "count_all")])
+        for batch in dataset.scanner(columns=columns, filter=wanted).to_batches()
+        if batch.num_rows
+    ]
+    if not counts:
+        return kinds.empty_table()
+    found = pa.concat_tables(counts).group_by(columns).aggregate([("count_all", "sum")])
+    return found.rename_columns(kinds.names).cast(kinds)

@@ -1,0 +1,54 @@
+"""How is a table's definition, and what became of it, told to people?"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from cdc_core.schema.evolution import (
+    AddColumn,
+    DropColumn,
+    RedefineColumn,
+    RenameColumn,
+    Step,
+    judge,
+)
+from cdc_core.schema.table import Column, TableSchema
+
+
+def changes_between(before: TableSchema | None, schema: TableSchema) -> tuple[str, ...]:
+    """What became of a table between two of its versions."""
+    if before is None:
+        return ("read for the first time",)
+    left_out = [name for name in schema.excluded if name in before.column_names]
+    evolution = judge(before.without(left_out), schema)
+    if evolution.refusal is not None:
+        return (f"read into new Delta tables: {evolution.refusal}",)
+    said = (*map(_step_text, evolution.steps), *(f"{name} is left out" for name in left_out))
+    return said or ("read again as it was",)
+
+
+def _step_text(step: Step) -> str:
+    match step:
+        case AddColumn(column):
+            return f"{column.name} {type_text(column)} is new"
+        case DropColumn(column):
+            return f"{column.name} was dropped; the lake keeps it"
+        case RenameColumn(old, new):
+            return f"{old} is called {new}"
+        case RedefineColumn(old_column, new_column):
+            return f"{new_column.name} is {type_text(new_column)}, was {type_text(old_column)}"
+    assert_never(step)
+
+
+def type_text(column: Column) -> str:
+    """A column's type as one writes it in Oracle, for example ``NUMBER(10,2)``."""
+    kind = column.data_type
+    if kind == "NUMBER" and column.precision is not None:
+        return f"NUMBER({column.precision},{column.scale or 0})"
+    if kind == "NUMBER" and column.scale is not None:
+        return f"NUMBER(*,{column.scale})"
+    if kind in {"VARCHAR2", "NVARCHAR2", "CHAR", "NCHAR"}:
+        return f"{kind}({column.char_length})"
+    if kind == "RAW":
+        return f"RAW({column.length})"
+    return kind
