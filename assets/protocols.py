@@ -6,7 +6,7 @@ repeated by any process at any time, and order and exactly-once are kept behind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -74,6 +74,9 @@ class SourcePipeline(Protocol):
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         """Redo → landing."""
+
+    def reading_early(self, windows: Sequence[ScnWindow]) -> AbstractContextManager[None]:
+        """For a block in which these windows are captured in order: their redo is read in several sessions."""
 
     def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """Landing → change logs and mirrors; a table that has the window already is left alone."""

@@ -67,7 +67,7 @@ class PoolsConfig(ConfigModel):
     """Names of the Dagster pools that limit what runs at once; by default one of each for the source."""
 
     capture: str | None = None
-    """LogMiner sessions; ``<source>_logminer`` by default."""
+    """Runs that capture windows, each in ``capture.sessions`` LogMiner sessions; ``<source>_logminer`` by default."""
 
     apply: str | None = None
     """Spark drivers that apply windows; ``<source>_windows`` by default."""

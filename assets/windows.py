@@ -62,12 +62,14 @@ def redo_windows(
     ) -> Iterator[dg.MaterializeResult]:
         with dagster_failures():
             pipeline = redolake.source(names.source, open_pipeline)
-            for window, key in in_order(context.partition_keys):
-                report = pipeline.capture_window(window)
-                log_stopped(context, report)
-                values = metadata.of_report(report) | _times(pipeline, window)
-                values["dagster/partition_row_count"] = report.rows
-                finished(context, names.redo_key, key, values)
+            partitions = in_order(context.partition_keys)
+            with pipeline.reading_early([window for window, _ in partitions]):
+                for window, key in partitions:
+                    report = pipeline.capture_window(window)
+                    log_stopped(context, report)
+                    values = metadata.of_report(report) | _times(pipeline, window)
+                    values["dagster/partition_row_count"] = report.rows
+                    finished(context, names.redo_key, key, values)
         yield dg.MaterializeResult(asset_key=names.redo_key, metadata=REPORTED)
 
     return capture

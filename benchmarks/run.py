@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.common import Result
 
-BENCHMARKS = ("decode", "capture", "window_cost", "flights_year", "reconcile", "growth")
+BENCHMARKS = ("decode", "capture", "window_cost", "flights_year", "reconcile", "growth", "sessions")
 LOG_WIDTH = 190
 RESULTS = Path(__file__).with_name("results.json")
 

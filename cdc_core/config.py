@@ -296,6 +296,13 @@ class LogMinerConfig(ConfigModel):
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
     """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""
 
+    sessions: Annotated[int, Field(ge=1, le=16)] = 2
+    """Sessions in which LogMiner reads the redo of several windows at once where more than one waits; each has a connection of its
+    own. A window is landed in its turn, so more sessions change nothing but the time. Only redo that does not change any more is read
+    early: of windows that end below the logs that are being written. Early rows wait in files without a name beside landing (in
+    ``landing.cache`` for S3), those of as many windows at most. Oracle reads each log once for each window that begins or ends in it,
+    and one LogMiner session uses one CPU of the database: ``1`` asks least of it."""
+
     windows_per_run_max: Annotated[int, Field(gt=0)] = 20
     """Windows that one scheduled run takes at most."""
 

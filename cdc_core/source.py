@@ -6,6 +6,7 @@ redo joins by an implementation of its own, which lands windows in the formats o
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -72,6 +73,13 @@ class WindowWork:
     data_objects: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
+class EarlyRedo(Protocol):
+    """A window's redo that was read before the windows before it were captured. Only the source that read it knows what it holds."""
+
+    def close(self) -> None:
+        """Give it up. May be called twice."""
+
+
 class Source(Protocol):
     """Reads the committed changes of one database, window by window.
 
@@ -111,12 +119,30 @@ class Source(Protocol):
             LogsNotReadyError: Redo is not there yet.
         """
 
-    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+    def read_early(
+        self, work: WindowWork, landing: LandingStore, stop: threading.Event
+    ) -> EarlyRedo | None:
+        """Read a window's redo while the windows before it are still being captured, for :meth:`capture_window`; None where that
+        cannot be done, or once ``stop`` is set. It lands nothing, leaves nothing behind, and may be called from several threads.
+
+        Args:
+            work: The planned window, without anything of the one before it.
+
+        Raises:
+            CdcError: The redo cannot be read now; :meth:`capture_window` will say whether that lasts.
+        """
+
+    def capture_window(
+        self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None
+    ) -> None:
         """Read a window's changes into landing, and finish with its manifest. Nothing has landed before the manifest.
 
         All changes of a transaction that commits in the window have landed with it or with earlier windows. A table whose
         changes cannot be followed leaves at the SCN where that begins (``left`` of the manifest), and the window holds the
         others whole.
+
+        Args:
+            early: What :meth:`read_early` gave for the window; what lands is the same with it and without.
 
         Raises:
             LogsNotReadyError: A part of the redo is not there yet, after some waiting.

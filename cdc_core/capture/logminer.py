@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,19 +17,24 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 
 from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
+from cdc_core.capture.early import EarlyRows, Question, question_of
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows, uncounted
 from cdc_core.capture.later_ddl import is_altered_soon_after
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
-from cdc_core.capture.logs import RedoLog, cover, read_log_starts, read_logs, read_threads
+from cdc_core.capture.logs import RedoLog, read_log_starts
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.orphans import Living, judged, read_living
-from cdc_core.capture.positions import database_id
-from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
+from cdc_core.capture.proving import (
+    check_database,
+    check_incarnation,
+    prove_logs,
+    refuse_changed,
+)
 from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
-from cdc_core.capture.shown_names import ShownNames, read_shown_names
+from cdc_core.capture.shown_names import read_shown_names
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.capture.unnamed_rows import KnownSegments
 from cdc_core.config import LogsBy, TableConfig
@@ -56,7 +61,7 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import SourceRecord, WindowRecord
+from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
@@ -94,6 +99,7 @@ def capture_window(
     logs_by: LogsBy = "files",
     unlogged_ignored: Set[TableId] = frozenset(),
     masks: Mapping[TableId, Masks] | None = None,
+    early: EarlyRows | None = None,
 ) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
@@ -109,6 +115,7 @@ def capture_window(
         logs_by: How LogMiner learns which logs to read.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
         masks: What lands in place of values, by table.
+        early: The window's rows, if they were read before its turn: they are taken if they answer what the window asks.
 
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
@@ -132,18 +139,13 @@ def capture_window(
             shown = read_shown_names(session, work.tables)
             segments.look(session)
             living = read_living(session) if work.ledger else None
+            asked = question_of(
+                work, reading, segments, shown, masks=masks or {}, rows=rows, logs_by=logs_by
+            )
+            # A second attempt reads for itself what the first one could not use.
+            answer, early = early if early and early.question == asked else None, None
             window = _Window(
-                work,
-                configs,
-                reading,
-                landing,
-                rows,
-                shown,
-                living,
-                logs_by,
-                unlogged_ignored,
-                segments,
-                masks or {},
+                work, configs, reading, landing, asked, living, unlogged_ignored, segments, answer
             )
             window.capture(session)
 
@@ -163,24 +165,27 @@ class _Window:
         configs: Sequence[TableConfig],
         reading: Reading,
         landing: LandingStore,
-        rows: int,
-        shown: ShownNames,
+        asked: Question,
         living: Living | None,
-        logs_by: LogsBy,
         unlogged_ignored: Set[TableId],
         segments: KnownSegments,
-        masks: Mapping[TableId, Masks],
+        early: EarlyRows | None,
     ) -> None:
-        self._living, self._logs_by, self._unlogged_ignored = living, logs_by, unlogged_ignored
+        self._living, self._logs_by, self._unlogged_ignored = (
+            living,
+            asked.logs_by,
+            unlogged_ignored,
+        )
+        self._asked, self._early = asked, early
         self._before = {one.xid: one.state for one in work.ledger}
         self._ledger_after: list[OpenTransaction] = []
-        source, record, tables, opened = work.source, work.record, segments.tables, work.ledger
+        source, record, tables, opened = work.source, work.record, list(asked.tables), work.ledger
         self._segments = segments
         self._source, self._record, self._configs = source, record, configs
-        self._tables, self._landing, self._rows = tables, landing, rows
+        self._tables, self._landing = tables, landing
         self._names = [str(schema.table) for schema in tables]
-        self._reading, self._shown, self._planned = reading, shown, work.planned
-        self._reader = RowReader(record.ordinal, tables, reading, shown)
+        self._reading, self._planned = reading, work.planned
+        self._reader = RowReader(record.ordinal, tables, reading, asked.shown)
         self._ids = {str(schema.table): schema.table for schema in tables}
         self._ledger = TransactionLedger(
             uncounted(opened, {str(table) for table in work.joins}),
@@ -193,7 +198,7 @@ class _Window:
         self._ddl: list[tuple[DdlRow, str]] = []
         self._folder = window_folder(source.name, record.window)
         self._begins = [StreamBegin(table, low) for table, low in sorted(work.joins.items())]
-        self._joins = {table: low for table, low in work.joins.items() if low < record.mining_low}
+        self._joins = asked.again
         self._ends: list[StreamEnd] = []
         self._read_at = work.read_at
         self._data_objects = {
@@ -201,7 +206,7 @@ class _Window:
             for name, numbers in work.data_objects.items()
             if (table := self._ids.get(name)) and table not in work.joins
         }
-        self._excluded = ExcludedValues(tables, masks)
+        self._excluded = ExcludedValues(tables, asked.masks)
         places = {schema.table: place for place, schema in enumerate(tables)}
         lows = {places[table]: low for table, low in self._joins.items()}
         self._joining = JoiningRows(lows, opened)
@@ -210,14 +215,18 @@ class _Window:
         started = time.monotonic()
         high = self._record.window.scn_high
         with where_logminer_runs(session, self._logs_by):
-            _check_database(session, self._source)
-            current = _check_incarnation(session, self._source.resetlogs_change)
-            low, copies, logs = self._reach(session, current)
-            with mining(session, logs, low, high, logs_by=self._logs_by):
-                landed = self._land(session, high)
-                used = logs_read(session, logs, copies, self._logs_by)
-            _refuse_changed(session, used, low, high, current)
-        if read_shown_names(session, self._tables) != self._shown:
+            check_database(session, self._source)
+            current = check_incarnation(session, self._source.resetlogs_change)
+            if self._early is not None:
+                logs = self._early.logs
+                landed = self._land(self._take_early(self._early))
+            else:
+                low, copies, logs = self._reach(session, current)
+                with mining(session, logs, low, high, logs_by=self._logs_by):
+                    landed = self._land(self._mined(session, high))
+                    used = logs_read(session, logs, copies, self._logs_by)
+                refuse_changed(session, used, low, high, current)
+        if read_shown_names(session, self._tables) != self._asked.shown:
             raise LogsChangedError(
                 "captured tables were renamed or dropped while their redo was read",
                 hint="The window is read again under their present names.",
@@ -230,7 +239,7 @@ class _Window:
         self._ends += self._unlogged(session)
         altered = self._altered(session, history)
         self._ends += altered.ends
-        _check_incarnation(session, current)
+        check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, altered, current, started)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
         _LOG.info(
@@ -260,12 +269,12 @@ class _Window:
             self._reading.again_above = low
             reach = Scn(self._reading.mining_low)
             try:
-                return reach, *_cover(session, reach, high, incarnation)
+                return reach, *prove_logs(session, reach, high, incarnation)
             except RedoUnavailableError as error:
                 self._ends.append(_out_of_reach(table, low, self._record, error))
         self._reading.again_above = None
         low = Scn(self._reading.mining_low)
-        return low, *_cover(session, low, high, incarnation)
+        return low, *prove_logs(session, low, high, incarnation)
 
     def _unnamed(self, session: OracleSession) -> list[StreamEnd]:
         """What becomes of rows without a name that no known segment has.
@@ -328,7 +337,34 @@ class _Window:
             if name in self._ids
         ]
 
-    def _land(self, session: OracleSession, high: Scn) -> _Landed:
+    def _take_early(self, early: EarlyRows) -> Generator[MinedBatch]:
+        """The rows that were read before the window's turn; what was seen with them is taken over."""
+        self._reading.count(early.reading)
+        self._reader.unnamed = early.unnamed
+        self._excluded.ends = list(early.ends)
+        return early.waiting.read()
+
+    def _mined(self, session: OracleSession, high: Scn) -> Generator[MinedBatch]:
+        """The rows of the started LogMiner session, as they may land."""
+        mined = mined_batches(
+            session,
+            self._tables,
+            self._reading,
+            high,
+            rows=self._asked.rows,
+            shown=self._asked.shown,
+            unnamed=self._asked.unnamed,
+            logs_by=self._logs_by,
+        )
+        with closing(mined) as batches:
+            for batch in self._reader.read(batches):
+                if self._joins:
+                    is_new = new_rows(batch.rows, self._reading.scn_low, self._reading.before)
+                    batch = batch.filter(self._joining.keep(batch, is_new))
+                batch = self._excluded.remove_from(batch)
+                yield batch
+
+    def _land(self, batches: Generator[MinedBatch]) -> _Landed:
         self._landing.remove_unlanded(self._folder)
         landed = _Landed()
         with ExitStack() as stack:
@@ -336,21 +372,7 @@ class _Window:
                 self._landing.writer(self._folder, TRANSACTIONS_NAME, TRANSACTION_SCHEMA)
             )
             redo = _RedoFiles(self._landing, self._folder, stack)
-            batches = stack.enter_context(
-                closing(
-                    mined_batches(
-                        session,
-                        self._tables,
-                        self._reading,
-                        high,
-                        rows=self._rows,
-                        shown=self._shown,
-                        unnamed=self._segments.is_watching,
-                        logs_by=self._logs_by,
-                    )
-                )
-            )
-            for batch in self._reader.read(batches):
+            for batch in stack.enter_context(closing(batches)):
                 self._take(batch, redo)
                 if self._ledger.ended_count >= ENDED_ROWS:
                     transactions.write(self._ledger.drain())
@@ -379,10 +401,6 @@ class _Window:
             )
 
     def _take(self, batch: MinedBatch, redo: _RedoFiles) -> None:
-        if self._joins:
-            is_new = new_rows(batch.rows, self._reading.scn_low, self._reading.before)
-            batch = batch.filter(self._joining.keep(batch, is_new))
-        batch = self._excluded.remove_from(batch)
         batch = self._ledger.take(batch)
         self._note_ddl(batch)
         changed = batch.tables[batch.is_change]
@@ -565,52 +583,3 @@ def _error_of(state: RetryCallState) -> BaseException:
     error = state.outcome.exception() if state.outcome else None
     assert error is not None, "only a failed attempt is judged"
     return error
-
-
-def _cover(
-    session: OracleSession, low: Scn, high: Scn, incarnation: int
-) -> tuple[list[RedoLog], list[RedoLog]]:
-    """All copies of logs, and of those that are proved to cover the range one each."""
-    # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
-    logs = read_logs(session, low)
-    return logs, cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
-
-
-def _check_database(session: OracleSession, source: SourceRecord) -> None:
-    """A clone can have the same incarnation, and SCNs of its own."""
-    current = database_id(session)
-    if source.dbid is not None and current != source.dbid:
-        raise RedoUnavailableError(
-            "oracle.dsn names another database than the one that was snapshotted",
-            hint="Set oracle.dsn to that database again, or start a new source (another name) with a snapshot of all its tables.",
-            expected=source.dbid,
-            current=current,
-        )
-
-
-def _check_incarnation(session: OracleSession, expected: int) -> int:
-    current = read_resetlogs_change(session)
-    if current != expected:
-        raise RedoUnavailableError(
-            "the database was opened with RESETLOGS since the source was snapshotted",
-            hint="Start the source anew (another name) with a snapshot of all its tables.",
-            expected=expected,
-            current=current,
-        )
-    return current
-
-
-def _refuse_changed(
-    session: OracleSession, used: Sequence[RedoLog], low: Scn, high: Scn, incarnation: int
-) -> None:
-    """After the pass, every file must still hold the log it held before it: an online log may have been overwritten."""
-    copies = {(log.thread, log.sequence, log.name) for log in read_logs(session, low)}
-    overwritten = [log for log in used if (log.thread, log.sequence, log.name) not in copies]
-    if overwritten:
-        raise LogsChangedError(
-            "redo logs changed while they were read",
-            hint="The window is read again from the archived copies.",
-            logs=", ".join(f"{log.thread}.{log.sequence}" for log in overwritten),
-            incarnation=incarnation,
-            scn_high=high,
-        )

@@ -99,19 +99,26 @@ class Reading:
         Raises:
             DecodeError: A row that ends no transaction has no address.
         """
-        for thread, address in highest_addresses(rows).items():
-            known = self._highest.get(thread)
-            self._highest[thread] = address if known is None else max(known, address)
+        self._raise(highest_addresses(rows))
         is_new = new_rows(rows, self.scn_low, self.before)
         if self.again_above is not None:
             is_change = ~np.isin(_ints(rows.column("operation_code")), CONTROL)
             is_new |= is_change & (_ints(rows.column("scn")) > self.again_above)
         return rows if is_new.all() else rows.filter(pa.array(is_new))
 
+    def count(self, other: Reading) -> None:
+        """Count the rows of another pass for the marks."""
+        self._raise(other._highest)
+
     def after(self) -> tuple[ThreadPosition, ...]:
         """The positions to keep with the window, by thread."""
         threads = {*self.before, *self._first_scns, *self._highest}
         return tuple(self._position(thread) for thread in sorted(threads))
+
+    def _raise(self, highest: Mapping[int, RedoAddress]) -> None:
+        for thread, address in highest.items():
+            known = self._highest.get(thread)
+            self._highest[thread] = address if known is None else max(known, address)
 
     def _position(self, thread: int) -> ThreadPosition:
         before = self.before.get(thread)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
+from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer, positions
+from cdc_core.capture.early import EarlyRows
 from cdc_core.capture.logs import read_logs
 from cdc_core.capture.preflight import check_redo
 from cdc_core.capture.times import times_of
@@ -16,7 +19,7 @@ from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import OracleDatabase
-from cdc_core.source import NextWindow, Start, WindowWork
+from cdc_core.source import EarlyRedo, NextWindow, Start, WindowWork
 
 
 class LogMinerSource:
@@ -51,8 +54,27 @@ class LogMinerSource:
             times = times_of(session, [window.scn_high for window in windows])
         return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
 
-    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+    def read_early(
+        self, work: WindowWork, landing: LandingStore, stop: threading.Event
+    ) -> EarlyRows | None:
+        """See :meth:`Source.read_early`."""
+        return self._database.read(
+            lambda session: early_rows.read_early(
+                session,
+                work,
+                landing,
+                stop,
+                masks=masks_by_table(self._config),
+                rows=self._config.oracle.fetch_rows,
+                logs_by=self._config.capture.logs,
+            )
+        )
+
+    def capture_window(
+        self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None
+    ) -> None:
         """See :meth:`Source.capture_window`; in one LogMiner pass for all tables."""
+        assert early is None or isinstance(early, EarlyRows)
         self._database.read(
             lambda session: logminer.capture_window(
                 session,
@@ -61,6 +83,7 @@ class LogMinerSource:
                 masks=masks_by_table(self._config),
                 unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
                 landing=landing,
+                early=early,
                 rows=self._config.oracle.fetch_rows,
                 logs_by=self._config.capture.logs,
             )

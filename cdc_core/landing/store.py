@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -79,6 +79,14 @@ class LandingStore(Protocol):
 
         Raises:
             LandingDamagedError: A file is missing, cut or changed.
+        """
+
+    def scratch(self) -> BinaryIO:
+        """A new file on this machine, to write and to read, for rows that wait to be landed. It has no name: it is gone when it is
+        closed, or when the process ends in any way.
+
+        Raises:
+            StoreUnavailableError: It cannot be made.
         """
 
     def list_folders(self, prefix: str, *, after: str = "") -> list[str]:

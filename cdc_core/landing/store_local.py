@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from cdc_core.landing.store_parquet import (
     TEMPORARY_SUFFIX,
     FileVerifier,
     ParquetLandingWriter,
+    scratch_file,
     sync_folder,
     unavailable,
 )
@@ -107,6 +109,10 @@ class LocalLandingStore:
         for path, file in zip(paths, files, strict=True):
             self._verifier.verify(path, file)
         return [str(path) for path in paths]
+
+    def scratch(self) -> BinaryIO:
+        """A file without a name, on the disk of the landing folder."""
+        return scratch_file(self._root)
 
     def list_folders(self, prefix: str, *, after: str = "") -> list[str]:
         """Folders below ``prefix`` that have landed, behind ``after``."""

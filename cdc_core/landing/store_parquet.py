@@ -9,8 +9,9 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -174,6 +175,14 @@ class _HashedFile:
 
     def discard(self) -> None:
         self._file.close()
+
+
+def scratch_file(folder: Path) -> BinaryIO:
+    """A file without a name on the disk of a folder."""
+    try:
+        return cast(BinaryIO, TemporaryFile(dir=folder))
+    except OSError as error:
+        raise unavailable("a file for waiting rows cannot be made", error) from error
 
 
 class FileVerifier:

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import boto3
@@ -28,6 +28,7 @@ from cdc_core.landing.store_parquet import (
     TEMPORARY_SUFFIX,
     FileVerifier,
     ParquetLandingWriter,
+    scratch_file,
     unavailable,
 )
 
@@ -127,6 +128,10 @@ class S3LandingStore:
                 self._download(folder, file.name, path)
             self._verifier.verify(path, file)
         return [str(path) for path in paths]
+
+    def scratch(self) -> BinaryIO:
+        """A file without a name, on the disk of the cache."""
+        return scratch_file(self._cache)
 
     def list_folders(self, prefix: str, *, after: str = "") -> list[str]:
         """Folders below ``prefix`` that have landed, behind ``after``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
@@ -46,10 +46,12 @@ from cdc_core.steps.state.keeping import Keeper
 from cdc_core.steps.state.rebuild import rebuild_state
 from cdc_core.steps.windows import apply as window_apply
 from cdc_core.steps.windows import capture as window_capture
+from cdc_core.steps.windows import early as window_early
 from cdc_core.steps.windows import plan as window_plan
 from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
+from cdc_core.steps.windows.early import EarlyReads
 from cdc_core.steps.windows.recapture import Recapture
 
 _LOG = logging.getLogger(__name__)
@@ -88,6 +90,7 @@ class Pipeline:
             open_source=open_source,
         )
         self._keeper = Keeper(self._ctx)
+        self._early: EarlyReads | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -197,7 +200,20 @@ class Pipeline:
     def capture_window(self, window: ScnWindow) -> StepReport:
         """Redo → landing (:func:`window_capture.capture_window`)."""
         with self._kept():
-            return window_capture.capture_window(self._ctx, window)
+            if self._early is None:
+                return window_capture.capture_window(self._ctx, window)
+            return window_capture.capture_window(self._ctx, window, self._early.turn)
+
+    @contextmanager
+    def reading_early(self, windows: Sequence[ScnWindow]) -> Iterator[None]:
+        """For a block in which these windows are captured in order: read the redo of the next ones meanwhile, in
+        ``capture.sessions`` sessions (:func:`window_early.reading_early`)."""
+        with window_early.reading_early(self._ctx, windows) as early:
+            self._early = early
+            try:
+                yield
+            finally:
+                self._early = None
 
     def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """Landing → change logs and mirrors (:func:`window_apply.apply_window`)."""
@@ -230,8 +246,9 @@ class Pipeline:
             again = self.plan_recapture(needed_only=needed_only, first=first).again
             if again:
                 window_recapture.begin_recapture(self._ctx, again)
-        for record in again:
-            yield self.capture_window(record.window)
+        with self.reading_early([record.window for record in again]):
+            for record in again:
+                yield self.capture_window(record.window)
 
     def retire_windows(self) -> list[WindowRecord]:
         """Forget windows that are not needed any more (:func:`window_retire.retire_windows`)."""
@@ -361,12 +378,15 @@ class Pipeline:
     def run_windows(self, *, until: int | None = None) -> Iterator[StepReport]:
         """Finish pending windows, then cut, capture and apply up to the present, yielding each finished step.
 
-        One window is captured ahead while the one before it is applied.
+        One window is captured ahead while the one before it is applied, and the redo of the next ones is read early where several
+        wait.
         """
         for planned in (False, True):
             if planned:
                 self.plan_windows(until=until)
-            yield from carry_windows(self.pending_windows(), self.capture_window, self.apply_window)
+            pending = self.pending_windows()
+            with self.reading_early(pending):
+                yield from carry_windows(pending, self.capture_window, self.apply_window)
         self.retire_windows()
 
     def run_once(self) -> Iterator[StepReport]:

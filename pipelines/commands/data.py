@@ -70,7 +70,8 @@ def capture(
     with opened(config) as pipeline:
         pipeline.plan_windows(until=until)
         windows = _windows(pipeline, "planned")
-        rows = sum(pipeline.capture_window(window).rows for window in windows)
+        with pipeline.reading_early(windows):
+            rows = sum(pipeline.capture_window(window).rows for window in windows)
         out().print(f"{len(windows)} windows with {rows:,} redo rows captured")
         exit_if_tables_failed(pipeline)
 

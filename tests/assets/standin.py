@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -88,6 +88,7 @@ class StandIn:
     window_scns: int = 500
     fail_at: dict[str, CdcError] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
+    read_early: list[list[str]] = field(default_factory=list)
     differences: dict[str, int] = field(default_factory=dict)
     idle_below: int = 0
     spark: SparkSource | None = None
@@ -269,6 +270,10 @@ class StandIn:
     def pending_windows(self) -> list[ScnWindow]:
         records = self.store.windows(self.source, states=("planned", "captured"))
         return [record.window for record in records]
+
+    def reading_early(self, windows: Sequence[ScnWindow]) -> AbstractContextManager[None]:
+        self.read_early.append([window.key for window in windows])
+        return nullcontext()
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         self._begin("capture", window.key)

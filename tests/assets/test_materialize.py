@@ -49,6 +49,7 @@ def test_a_range_of_windows_is_one_run_in_scn_order(
         ("apply", "1000-1500"),
         ("apply", "1500-2000"),
     ]
+    assert planned.read_early == [["1000-1500", "1500-2000"]]
     for key in (NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", EMPLOYEES)):
         assert instance.get_materialized_partitions(key) == {FIRST, SECOND}
 

@@ -1,23 +1,32 @@
-"""Capture a window of one large transaction and print the process's peak memory in bytes: ``ROWS FOLDER``."""
+"""Capture a window of one large transaction and print the process's peak memory in bytes: ``ROWS FOLDER [SESSIONS]``.
+
+With more than one session the window is read before its turn in each of them at once, and captured from what the first one read.
+"""
 
 from __future__ import annotations
 
 import resource
 import sys
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.capture.early import EarlyRows, read_early
 from cdc_core.config import LocalLandingConfig
 from cdc_core.landing.open import open_landing
+from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
-from tests.capture.test_logminer import answers, capture
+from tests.capture.test_logminer import answers, capture, work_of
 from tests.capture.test_rows import batch, row
 from tests.oracle.fake_session import FakeSession
 
 BATCH_ROWS = 10_000
+LOGS = [(1, 5, "/redo5", 80, 300, 1000, "ACTIVE"), (1, 6, "/redo6", 300, None, 1000, "CURRENT")]
+"""The window's log has ended, so that it does not change any more."""
 STATEMENT = f"""insert into "HR"."EMP"("ID","NAME") values ('1','{"x" * 600}');"""
 
 
@@ -45,13 +54,31 @@ class LargeTransaction(FakeSession):
         yield batch(row(Operation.COMMIT))
 
 
+def _session(rows: int) -> LargeTransaction:
+    session = LargeTransaction(answers(**{"FROM V$LOG L": LOGS}))
+    session.rows = rows
+    return session
+
+
+def _read(rows: int, landing: LandingStore) -> EarlyRows | None:
+    """With no rows a pass would find none: what lands was read here."""
+    session: Any = _session(rows)
+    return read_early(session, work_of(), landing, Event(), masks={}, rows=1000, logs_by="files")
+
+
 def main() -> None:
     """Run once and print."""
-    session = LargeTransaction(answers())
-    session.rows = int(sys.argv[1])
-    manifest, _ = capture(session, open_landing(LocalLandingConfig(path=str(Path(sys.argv[2])))))
+    rows = int(sys.argv[1])
+    landing = open_landing(LocalLandingConfig(path=str(Path(sys.argv[2]))))
+    sessions = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    early: list[EarlyRows | None] = [None]
+    if sessions > 1:
+        with ThreadPoolExecutor(sessions) as pool:
+            early = list(pool.map(lambda _: _read(rows, landing), range(sessions)))
+        assert all(early)
+    manifest, _ = capture(_session(0 if early[0] else rows), landing, early=early[0])
     assert manifest.transactions_committed == 1
-    assert sum(manifest.rows_by_table.values()) == session.rows
+    assert sum(manifest.rows_by_table.values()) == rows
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 

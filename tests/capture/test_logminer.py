@@ -101,9 +101,9 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: None)
 
 
-def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
-    """Capture the window; return its manifest and the ledger after it."""
-    work = WindowWork(
+def work_of(**more: Any) -> WindowWork:
+    """The window's work."""
+    return WindowWork(
         source=replace(
             SOURCE, resetlogs_change=more.get("resetlogs_change", 1), dbid=more.get("dbid")
         ),
@@ -113,9 +113,14 @@ def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
         positions=more.get("positions", ()),
         joins={},
     )
+
+
+def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
+    """Capture the window; return its manifest and the ledger after it."""
     capture_window(
         session,  # type: ignore[arg-type]
-        work,
+        work_of(**more),
+        early=more.get("early"),
         configs=[TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"')],
         landing=landing,
         rows=1000,

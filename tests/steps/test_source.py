@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin
 from cdc_core.oracle.database import OracleDatabase, current_scn
-from cdc_core.source import NextWindow, Start, WindowWork
+from cdc_core.source import EarlyRedo, NextWindow, Start, WindowWork
 from cdc_core.steps import Pipeline
 from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import OWNER, running_oracle
@@ -77,7 +78,14 @@ class ScriptedSource:
             for one in bounds[:-1]
         ]
 
-    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+    def read_early(
+        self, work: WindowWork, landing: LandingStore, stop: threading.Event
+    ) -> EarlyRedo | None:
+        return None
+
+    def capture_window(
+        self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None
+    ) -> None:
         self.asked.append(f"window {work.record.ordinal} with {len(work.tables)} tables")
         folder = window_folder(work.source.name, work.record.window)
         rows = [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
@@ -15,16 +16,26 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import WindowWork
+from cdc_core.source import EarlyRedo, WindowWork
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
 
+Turn = Callable[[ScnWindow], AbstractContextManager[EarlyRedo | None]]
+"""Holds what was read of a window before its turn, for a block."""
 
-def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
+
+def _nothing_early(_window: ScnWindow) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early) -> StepReport:
     """Read a window's redo into landing, unless it has landed; record it and the open transactions after it.
 
     A table whose redo cannot be followed leaves at the SCN where that begins: the report names it, and the window holds the
     others' redo whole.
+
+    Args:
+        turn: Gives what was read of the window before its turn, for the time in which it is captured.
 
     Raises:
         NotYetError: The window before it is not captured.
@@ -35,7 +46,8 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
         record = ctx.window_record(window)
         repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
         if not repeated and record.state == "planned":
-            ctx.changes.capture_window(_work(ctx, record), ctx.landing)
+            with turn(window) as early:
+                ctx.changes.capture_window(_work(ctx, record), ctx.landing, early)
         manifest, sha256 = ctx.window_manifest(window)
         verify_files(ctx, manifest)
         if record.state == "planned":

@@ -1,0 +1,225 @@
+"""How is a window's redo read before its turn, while the windows before it are still being captured?
+
+What a window needs of the one before it (the ledger of open transactions, the positions of the threads, which tables are in the stream
+and how they are defined) says what its rows mean. Which rows there are depends on two things alone:
+
+* *The redo of its range.* It does not change any more once every redo thread has begun a log above the range: a switch has bound all
+  redo below it (:mod:`cdc_core.capture.reading_position`), and logs that have ended are only read. No range is read early before that.
+* *The question*: which tables, under which names and numbers, from which SCN on (:class:`Question`).
+
+So an early pass answers a window's question if the window asks the very same one when its turn comes. If it asks another one
+(a table left, joined, or was altered or renamed; redo came late and lies below the window), the early rows are thrown away and
+the window is read in its turn. The rows wait in a file without a name, as they may land: values that are left out or masked are not
+in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from cdc_core.capture.excluding import ExcludedValues
+from cdc_core.capture.log_naming import logs_read, where_logminer_runs
+from cdc_core.capture.logs import RedoLog, read_log_starts
+from cdc_core.capture.mining import MINED_SCHEMA, mined_batches, mining
+from cdc_core.capture.proving import check_database, check_incarnation, prove_logs, refuse_changed
+from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.capture.shown_names import ShownNames, read_shown_names
+from cdc_core.capture.unnamed_rows import KnownSegments, Seen
+from cdc_core.config import LogsBy
+from cdc_core.decode.masking import Masks
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.streams import StreamEnd
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.table import TableSchema
+from cdc_core.source import WindowWork
+
+_WAITING_SCHEMA = MINED_SCHEMA.append(pa.field("ordinal", pa.int64())).append(
+    pa.field("table", pa.int32())
+)
+_COMPRESSION = "lz4"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """All that a pass depends on beside the redo.
+
+    Args:
+        ordinal: Of the window: its rows are numbered by it.
+        reads_above: Redo above this SCN is asked for: the window's own, or lower where redo may have come late.
+        again: Tables that join with the window, and the SCN above which their redo is read again.
+        tables: Definitions of the captured tables, with all segments that are known.
+        shown: The names under which LogMiner shows their rows.
+        unnamed: Rows without a name are asked for.
+        masks: What lands in place of values.
+        rows: Rows per batch.
+        logs_by: How LogMiner learns which logs to read.
+    """
+
+    window: ScnWindow
+    ordinal: int
+    reads_above: Scn
+    again: Mapping[TableId, Scn]
+    tables: tuple[TableSchema, ...]
+    shown: ShownNames
+    unnamed: bool
+    masks: Mapping[TableId, Masks]
+    rows: int
+    logs_by: LogsBy
+
+
+def question_of(
+    work: WindowWork,
+    reading: Reading,
+    segments: KnownSegments,
+    shown: ShownNames,
+    *,
+    masks: Mapping[TableId, Masks],
+    rows: int,
+    logs_by: LogsBy,
+) -> Question:
+    """What a window asks."""
+    low = work.record.mining_low
+    return Question(
+        window=work.record.window,
+        ordinal=work.record.ordinal,
+        reads_above=Scn(reading.mining_low),
+        again={table: above for table, above in work.joins.items() if above < low},
+        tables=tuple(segments.tables),
+        shown=shown,
+        unnamed=segments.is_watching,
+        masks=masks,
+        rows=rows,
+        logs_by=logs_by,
+    )
+
+
+@dataclass(slots=True)
+class EarlyRows:
+    """The rows that answer a question, and what was seen on the way: the logs, each thread's highest address, rows without a name, and
+    tables whose values could not be left out."""
+
+    question: Question
+    logs: list[RedoLog]
+    reading: Reading
+    unnamed: dict[int, Seen]
+    ends: list[StreamEnd]
+    waiting: WaitingRows
+
+    def close(self) -> None:
+        """Give the rows up. May be called twice."""
+        self.waiting.close()
+
+
+def read_early(
+    session: OracleSession,
+    work: WindowWork,
+    landing: LandingStore,
+    stop: threading.Event,
+    *,
+    masks: Mapping[TableId, Masks],
+    rows: int,
+    logs_by: LogsBy,
+) -> EarlyRows | None:
+    """Read a window's redo before its turn, in one pass; None if that cannot be done, or once ``stop`` is set.
+
+    Args:
+        session: In the container of the tables.
+        work: The planned window, without anything of the one before it.
+
+    Raises:
+        CdcError: As in the window's turn, but nothing is tried again.
+    """
+    low, high = work.record.mining_low, work.record.window.scn_high
+    reading = Reading(low, (), {})
+    segments = KnownSegments(work.tables)
+    shown = read_shown_names(session, work.tables)
+    segments.look(session)
+    asked = question_of(work, reading, segments, shown, masks=masks, rows=rows, logs_by=logs_by)
+    if asked.again:
+        return None
+    reader = RowReader(asked.ordinal, asked.tables, reading, shown)
+    excluded = ExcludedValues(asked.tables, masks)
+    with where_logminer_runs(session, logs_by):
+        if not _is_unchanging(session, high):
+            return None
+        check_database(session, work.source)
+        incarnation = check_incarnation(session, work.source.resetlogs_change)
+        copies, logs = prove_logs(session, low, high, incarnation)
+        waiting = WaitingRows(landing.scratch())
+        try:
+            with mining(session, logs, low, high, logs_by=logs_by):
+                found = mined_batches(
+                    session, asked.tables, reading, high,
+                    rows=rows, shown=shown, unnamed=asked.unnamed, logs_by=logs_by,
+                )  # fmt: skip
+                with closing(found) as batches:
+                    for batch in reader.read(batches):
+                        waiting.write(excluded.remove_from(batch))
+                        if stop.is_set():
+                            waiting.close()
+                            return None
+                used = logs_read(session, logs, copies, logs_by)
+            refuse_changed(session, used, low, high, incarnation)
+            waiting.finish()
+        except BaseException:
+            waiting.close()
+            raise
+    return EarlyRows(asked, logs, reading, reader.unnamed, excluded.ends, waiting)
+
+
+def _is_unchanging(session: OracleSession, scn_high: Scn) -> bool:
+    """Has every thread that is written begun a log above this SCN?"""
+    starts = read_log_starts(session).values()
+    return all(one.first_change > scn_high for one in starts)
+
+
+@dataclass(slots=True)
+class WaitingRows:
+    """Batches in a file, written once, then read in the same pieces; closing it gives its room back."""
+
+    file: BinaryIO
+    _writer: pa.ipc.RecordBatchStreamWriter = field(init=False)
+
+    def __post_init__(self) -> None:
+        options = pa.ipc.IpcWriteOptions(compression=_COMPRESSION)
+        self._writer = pa.ipc.new_stream(self.file, _WAITING_SCHEMA, options=options)
+
+    def write(self, batch: MinedBatch) -> None:
+        """Append a batch."""
+        columns = [*batch.rows.columns, pa.array(batch.ordinals), pa.array(batch.tables)]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=_WAITING_SCHEMA))
+
+    def finish(self) -> None:
+        """Nothing more is written."""
+        self._writer.close()
+        self.file.flush()
+
+    def read(self) -> Generator[MinedBatch]:
+        """The batches from the first one on. May be called again, when the last reading has ended."""
+        self.file.seek(0)
+        for batch in pa.ipc.open_stream(self.file):
+            yield MinedBatch(
+                batch.select(MINED_SCHEMA.names),
+                batch.column("ordinal").to_numpy(),
+                batch.column("operation_code").to_numpy(),
+                _numbers(batch.column("table")),
+            )
+
+    def close(self) -> None:
+        """Give the file back. May be called twice."""
+        self.file.close()
+
+
+def _numbers(column: pa.Array) -> np.typing.NDArray[np.int32]:
+    found: np.typing.NDArray[np.int32] = column.to_numpy()
+    return found

@@ -1,0 +1,75 @@
+"""Is it the database that was snapshotted, and do the logs hold the whole window, before a pass and after it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_core.capture.logs import RedoLog, cover, read_logs, read_threads
+from cdc_core.capture.positions import database_id
+from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
+from cdc_core.errors import LogsChangedError, RedoUnavailableError
+from cdc_core.model.records import SourceRecord
+from cdc_core.model.scn import Scn
+from cdc_core.oracle.session import OracleSession
+
+
+def prove_logs(
+    session: OracleSession, low: Scn, high: Scn, incarnation: int
+) -> tuple[list[RedoLog], list[RedoLog]]:
+    """All copies of logs, and of those that are proved to cover the range one each (:func:`~cdc_core.capture.logs.cover`)."""
+    # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
+    logs = read_logs(session, low)
+    return logs, cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
+
+
+def check_database(session: OracleSession, source: SourceRecord) -> None:
+    """A clone can have the same incarnation, and SCNs of its own.
+
+    Raises:
+        RedoUnavailableError: It is another database than the one that was snapshotted.
+    """
+    current = database_id(session)
+    if source.dbid is not None and current != source.dbid:
+        raise RedoUnavailableError(
+            "oracle.dsn names another database than the one that was snapshotted",
+            hint="Set oracle.dsn to that database again, or start a new source (another name) with a snapshot of all its tables.",
+            expected=source.dbid,
+            current=current,
+        )
+
+
+def check_incarnation(session: OracleSession, expected: int) -> int:
+    """The present incarnation, which is the one that was snapshotted.
+
+    Raises:
+        RedoUnavailableError: It is not.
+    """
+    current = read_resetlogs_change(session)
+    if current != expected:
+        raise RedoUnavailableError(
+            "the database was opened with RESETLOGS since the source was snapshotted",
+            hint="Start the source anew (another name) with a snapshot of all its tables.",
+            expected=expected,
+            current=current,
+        )
+    return current
+
+
+def refuse_changed(
+    session: OracleSession, used: Sequence[RedoLog], low: Scn, high: Scn, incarnation: int
+) -> None:
+    """After the pass, every file must still hold the log it held before it: an online log may have been overwritten.
+
+    Raises:
+        LogsChangedError: One does not.
+    """
+    copies = {(log.thread, log.sequence, log.name) for log in read_logs(session, low)}
+    overwritten = [log for log in used if (log.thread, log.sequence, log.name) not in copies]
+    if overwritten:
+        raise LogsChangedError(
+            "redo logs changed while they were read",
+            hint="The window is read again from the archived copies.",
+            logs=", ".join(f"{log.thread}.{log.sequence}" for log in overwritten),
+            incarnation=incarnation,
+            scn_high=high,
+        )

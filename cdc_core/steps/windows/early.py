@@ -1,0 +1,151 @@
+"""Which windows' redo is read before their turn, and in how many sessions at once?
+
+To read redo takes long and depends on nothing; to land it is quick and goes in order, since the transactions that are open at the end of
+one window are the next one's beginning. So the redo of the next windows is read in sessions of their own while one window is captured,
+as long as its redo does not change any more. What cannot be read early is read when its turn comes: only then is it an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+
+from cdc_core.errors import CdcError
+from cdc_core.model.scn import ScnWindow
+from cdc_core.source import EarlyRedo
+from cdc_core.steps.context import Context
+from cdc_core.steps.windows.capture import window_work
+
+_LOG = logging.getLogger(__name__)
+
+Read = Callable[[ScnWindow, threading.Event], EarlyRedo | None]
+
+
+class EarlyReads:
+    """Reads windows in the given order, ahead of who captures them in that order. Safe for several threads.
+
+    At most ``sessions`` read or capture at once, and at most as many windows wait to be captured.
+
+    Args:
+        read: Reads a window's redo, until the event is set; None where that cannot be done now.
+    """
+
+    def __init__(self, windows: Sequence[ScnWindow], read: Read, *, sessions: int) -> None:
+        self._read, self._sessions = read, sessions
+        self._windows = deque(windows)
+        self._reads: dict[ScnWindow, Future[EarlyRedo | None]] = {}
+        self._passed: list[Future[EarlyRedo | None]] = []
+        self._busy = self._claims = 0
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+
+    @contextmanager
+    def turn(self, window: ScnWindow) -> Iterator[EarlyRedo | None]:
+        """Hold one of the sessions, to capture this window: with its redo, if that was read early. Later windows are read meanwhile."""
+        with self._changed:
+            while self._windows and self._windows[0] <= window:
+                self._windows.popleft()
+            for passed in [one for one in self._reads if one < window]:
+                self._passed.append(self._reads.pop(passed))
+                self._passed[-1].add_done_callback(_give_up)
+            mine = self._reads.get(window)
+        redo = None
+        try:
+            redo = mine.result() if mine else None
+            self._claim(window)
+            try:
+                yield redo
+            finally:
+                with self._changed:
+                    self._busy -= 1
+                    self._begin()
+        finally:
+            if redo is not None:
+                redo.close()
+
+    def close(self) -> None:
+        """Read no further window, wait until those that are being read have stopped, and give up what waits."""
+        self._stop.set()
+        with self._changed:
+            self._windows.clear()
+            left, self._reads = self._reads, {}
+        wait([*left.values(), *self._passed])
+        for one in left.values():
+            _give_up(one)
+
+    def _claim(self, window: ScnWindow) -> None:
+        """Take a session before any further window is begun: who captures is never kept waiting by those that are ahead of it."""
+        with self._changed:
+            self._claims += 1
+            self._changed.wait_for(lambda: self._busy < self._sessions)
+            self._claims -= 1
+            self._busy += 1
+            self._reads.pop(window, None)
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin what may be begun; the lock is held."""
+        while (
+            self._windows
+            and not self._claims
+            and self._busy < self._sessions
+            and len(self._reads) < self._sessions
+        ):
+            window = self._windows.popleft()
+            read = self._reads[window] = Future()
+            self._busy += 1
+            threading.Thread(
+                target=self._run, args=(window, read), name=f"read {window.key}", daemon=True
+            ).start()
+        self._changed.notify_all()
+
+    def _run(self, window: ScnWindow, read: Future[EarlyRedo | None]) -> None:
+        redo: EarlyRedo | None = None
+        error: BaseException | None = None
+        try:
+            redo = self._read(window, self._stop)
+        except (CdcError, OSError) as caught:
+            # Whether it lasts is found out in the window's turn; until then nobody is asked for more.
+            _LOG.info("a window is read in its turn, not early window=%s: %s", window.key, caught)
+            with self._changed:
+                self._windows.clear()
+        except BaseException as caught:
+            error = caught
+        with self._changed:
+            self._busy -= 1
+            if error is None:
+                read.set_result(redo)
+            else:
+                read.set_exception(error)
+            self._begin()
+
+
+def _give_up(read: Future[EarlyRedo | None]) -> None:
+    if read.exception() is None and (redo := read.result()) is not None:
+        redo.close()
+
+
+@contextmanager
+def reading_early(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[EarlyReads | None]:
+    """Read the redo of these windows before their turn, for the block in which they are captured in order: of those that are
+    planned, in ``capture.sessions`` sessions. None where there is nothing to read early."""
+    sessions = ctx.config.capture.sessions
+    planned = {one.window for one in ctx.store.windows(ctx.source, states=("planned",))}
+    waiting = [window for window in windows if window in planned]
+    if sessions == 1 or len(waiting) < 2:
+        yield None
+        return
+    reads = EarlyReads(waiting, lambda one, stop: _read(ctx, one, stop), sessions=sessions)
+    try:
+        yield reads
+    finally:
+        reads.close()
+
+
+def _read(ctx: Context, window: ScnWindow, stop: threading.Event) -> EarlyRedo | None:
+    work = window_work(ctx, ctx.window_record(window), None, ())
+    return ctx.changes.read_early(work, ctx.landing, stop)
