@@ -4,3 +4,21 @@
 description of the tables. ``explaining`` takes the rows through the pipeline's own functions (:mod:`cdc_core.capture`,
 :mod:`cdc_core.stage`), and ``outcomes`` keeps on disk what became of each.
 """
+
+from cdc_core.explain.explaining import explained
+from cdc_core.explain.export import read_xid
+from cdc_core.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcomes
+from cdc_core.explain.tables import read_tables
+from cdc_core.explain.writing import check_target, write_rows
+
+__all__ = [
+    "ExplainedRow",
+    "ExplainedTransaction",
+    "Finding",
+    "Outcomes",
+    "check_target",
+    "explained",
+    "read_tables",
+    "read_xid",
+    "write_rows",
+]

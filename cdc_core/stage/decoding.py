@@ -26,9 +26,9 @@ from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNKNOWN_ROW_ID, UNMATCHED
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
-_OP_LETTERS = pa.array([None, *(_OPS[code] for code in sorted(_OPS))])
+_OP_LETTERS = (None, *(_OPS[code] for code in sorted(_OPS)))
 _INVALID, _NOT_GUARANTEED = 2, 3
-_NOT_EXECUTABLE = pa.array([_INVALID, _NOT_GUARANTEED], pa.int32())
+_NOT_EXECUTABLE = (_INVALID, _NOT_GUARANTEED)
 """STATUS of rows whose SQL_REDO cannot be executed, or is not guaranteed to be right."""
 
 _WAY_OUT = "If you can do without the column, name it under columns_exclude of the table."
@@ -168,7 +168,7 @@ class ChangeDecoder:
         )
         self._check_keys((before, after), batch)
         columns = {
-            "_cdc_op": _OP_LETTERS.take(codes),
+            "_cdc_op": pa.array(_OP_LETTERS).take(codes),
             "_cdc_commit_scn": batch["commit_scn"],
             "_cdc_ordinal": batch["ordinal"],
             "_cdc_scn": batch["scn"],
@@ -217,7 +217,9 @@ class ChangeDecoder:
         """Stop at the first row that is neither a plain, executable change nor one whose names the version knows."""
         codes = batch["operation_code"]
         plain = pc.is_in(codes, value_set=pa.array(list(_OPS), codes.type))
-        said = pc.fill_null(pc.is_in(batch["status"], value_set=_NOT_EXECUTABLE), False)
+        said = pc.fill_null(
+            pc.is_in(batch["status"], value_set=pa.array(_NOT_EXECUTABLE, pa.int32())), False
+        )
         executable = pc.invert(said)
         if pc.any(said).as_py() and plan_table(version).stored:
             unnamed = pc.match_substring(batch["sql_redo"], '"COL ')

@@ -45,7 +45,7 @@ TWICE = "two rows have one key at the end of a transaction"
 AFTER_DELETE = "a row was updated after it had been deleted"
 
 _SET, _PUT, _DEL = 0, 1, 2
-_INSERTS = pa.array(["c", "r"])
+_INSERTS = ("c", "r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def reduce_changes(
     """
     events = _events(changes)
     if len(events.key) == 0:
-        return _NOTHING
+        return _nothing()
     order = np.lexsort((events.ordinal, events.xid, events.commit_scn, events.key))
     events = events.picked(order)
     keys = int(events.key.max()) + 1
@@ -143,7 +143,7 @@ def _events(changes: LightChanges) -> _Events:
     old = np.flatnonzero((deletes | moved) & changes.own_before)
     new = np.flatnonzero(~deletes & changes.own_after)
     change = np.concatenate([old, new])
-    puts = np.where(pc.is_in(op, _INSERTS).to_numpy() | moved, _PUT, _SET)
+    puts = np.where(_is_insert(op) | moved, _PUT, _SET)
     kind = np.concatenate([np.full(len(old), _DEL), puts[new]]).astype(np.int8)
     parts = [
         pa.concat_arrays([before.take(pa.array(old)), after.take(pa.array(new))])
@@ -243,7 +243,7 @@ def _last_of_each(
 ) -> Reduced:
     """The last event of each key; events stand in the order of keys and positions."""
     if len(events.key) == 0:  # whatever came in the window went in it
-        return _NOTHING
+        return _nothing()
     group = _groups(events.key)
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     last = np.append(starts[1:], len(group)) - 1
@@ -256,7 +256,7 @@ def _last_of_each(
         raise _stop(schema, AFTER_DELETE)
     op = changes.table["_cdc_op"]
     inserts = pc.equal(op, "c").to_numpy()
-    by_insert = (base >= 0) & pc.is_in(op, _INSERTS).to_numpy()[events.change[base]]
+    by_insert = (base >= 0) & _is_insert(op)[events.change[base]]
     numbers = changes.table["row"].to_numpy()
     values, is_missing = {}, {}
     for column in absent:
@@ -281,18 +281,24 @@ def _last_of_each(
     )
 
 
-_NO_ROWS = np.empty(0, dtype=np.int64)
-_NO_FLAGS = np.empty(0, dtype=np.bool_)
-_NOTHING = Reduced(
-    rows=_NO_ROWS,
-    is_gone=_NO_FLAGS,
-    commit_scn=_NO_ROWS,
-    ordinal=_NO_ROWS,
-    values={},
-    missing=pa.array([], pa.list_(pa.string())),
-    is_lost=_NO_FLAGS,
-    is_new=_NO_FLAGS,
-)
+def _is_insert(op: pa.Array) -> Flags:
+    """Which changes bring a row of their own, from redo or snapshot."""
+    flags: Flags = pc.is_in(op, pa.array(_INSERTS)).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _nothing() -> Reduced:
+    no_rows, no_flags = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_)
+    return Reduced(
+        rows=no_rows,
+        is_gone=no_flags,
+        commit_scn=no_rows,
+        ordinal=no_rows,
+        values={},
+        missing=pa.array([], pa.list_(pa.string())),
+        is_lost=no_flags,
+        is_new=no_flags,
+    )
 
 
 def _names(flags: dict[str, Flags], rows: int) -> pa.ListArray:

@@ -17,7 +17,7 @@ from cdc_core.model.identifiers import TableId, parts_of
 from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
-    from cdc_core.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcomes
+    from cdc_core.explain import ExplainedRow, ExplainedTransaction, Finding, Outcomes
 
 EXIT_UNEXPLAINED = 1
 TRANSACTIONS_SHOWN = 20
@@ -78,10 +78,7 @@ def explain(
 
     It prints, or writes, values of your rows. Exit code 1: rows are damaged or cannot be decoded.
     """  # fmt: skip
-    from cdc_core.explain.explaining import explained
-    from cdc_core.explain.export import read_xid
-    from cdc_core.explain.tables import read_tables
-    from cdc_core.explain.writing import check_target, write_rows
+    from cdc_core.explain import check_target, explained, read_tables, read_xid, write_rows
 
     if to is not None:
         check_target(to)

@@ -289,6 +289,13 @@ def test_help_and_a_wrong_command_import_nothing_heavy() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def test_the_steps_do_not_bring_pandas() -> None:
+    """pyarrow imports it when a Python list becomes an array: no module may make one while it is imported."""
+    code = "import sys, cdc_core.steps; print('pandas' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
 def test_a_signal_waits_in_the_store(source: StandIn) -> None:
     source.snapshotted()
     arguments = ["--table", "hr.jobs", "--condition", "ID > 5", "--id", "mine"]
