@@ -4,10 +4,14 @@ LogMiner leaves LOBs out of an update's old image, so a change of key can lack t
 the window: the last present value before the change counts, from an earlier change, else from the mirror's row of the key
 that the row had when the window began. Chains of key changes need nothing more, since the ROW_ID stays.
 
+A row that came in this window has no ROW_ID in its insert, if its table has LOBs (reference: LOB statements). Where the last that
+earlier transactions did to the first key was such an insert, the row is that one's: between transactions a key is one row's. Its
+value is then what the insert, or a later change of that key, carries.
+
 What cannot be proved is left missing, and the MERGE refuses it: a row without a known ROW_ID, changes of one ROW_ID that do
-not join key to key, and a first key that an earlier transaction of the window had touched, or a row of unknown address: the
-ROW_ID may then be a new one of a row that came in this window. (Other rows may touch the key in the same transaction, since
-Oracle checks unique keys at the end of a statement.)
+not join key to key, a first key that an earlier transaction of the window had touched otherwise, and one that a row of unknown
+address touched in the same transaction. (Other rows may touch the key in the same transaction, since Oracle checks unique keys at
+the end of a statement.)
 """
 
 from __future__ import annotations
@@ -52,11 +56,7 @@ def carried_sql(
         for key, slot in zip(schema.key, keys, strict=True)
     )
     same_key = " AND ".join(f"f.{slot} = g.{slot}" for slot in keys)
-    touched = " UNION ALL ".join(
-        f"SELECT {', '.join(f'{image}.{quote_name(key)} AS {slot}' for key, slot in zip(schema.key, keys, strict=True))}, "
-        f"_cdc_xid AS xid, _cdc_row_id AS rid, {_AT} AS at FROM {changes} WHERE {image} IS NOT NULL AND _cdc_op <> 'r'"
-        for image in ("before", "after")
-    )
+    touched = _touched_sql(changes, schema, absent, defaults)
     return f"""
 WITH numbered AS (
   SELECT *, SUM(IF(_cdc_op = 'c', 1, 0)) OVER ({row})
@@ -86,6 +86,28 @@ FROM {changes} c LEFT JOIN filled f ON c._cdc_commit_scn = f.cs AND c._cdc_ordin
 """
 
 
+def _touched_sql(
+    changes: str, schema: TableSchema, absent: Sequence[str], defaults: Mapping[str, str]
+) -> str:
+    """What happened to which key: a row came by an insert, came or left otherwise, or was changed in its place."""
+    moved = moved_sql(schema)
+    images = {
+        "before": f"IF(_cdc_op = 'd' OR {moved}, 'left', 'set')",
+        "after": f"CASE WHEN _cdc_op = 'c' THEN 'inserted' WHEN {moved} THEN 'moved in' ELSE 'set' END",
+    }
+
+    def half(image: str, kind: str) -> str:
+        own = [f"{image}.{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key)]
+        values = [
+            f"{_present(column, schema, defaults) if image == 'after' else 'NULL'} AS v{i}"
+            for i, column in enumerate(absent)
+        ]
+        columns = [*own, "_cdc_xid AS xid", "_cdc_row_id AS rid", f"{_AT} AS at", f"{kind} AS kind"]
+        return f"SELECT {', '.join([*columns, *values])} FROM {changes} WHERE {image} IS NOT NULL AND _cdc_op <> 'r'"
+
+    return " UNION ALL ".join(half(image, kind) for image, kind in images.items())
+
+
 def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> str:
     """The column as a struct if the change carries it, else NULL. What an insert does not list is NULL in its row, or the default of a
     column that was added later."""
@@ -99,8 +121,12 @@ def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> s
 
 
 def _filled(absent: Sequence[str]) -> str:
+    inserted = "MAX(h.at) FILTER (WHERE h.kind = 'inserted' AND h.rid IS NULL)"
+    other = "MAX(h.at) FILTER (WHERE h.kind IN ('left', 'moved in') OR h.rid IS NOT NULL)"
+    is_of_insert = f"COUNT_IF(h.xid = f.first_xid) = 0 AND COALESCE({inserted} > {other}, {inserted} IS NOT NULL)"
     return ", ".join(
-        f"COALESCE(FIRST(f.c{i}), IF(COUNT(h.at) = 0, MAX_BY(g.o{i}, g.origin_scn), NULL)) AS f{i}"
+        f"COALESCE(FIRST(f.c{i}), CASE WHEN COUNT(h.at) = 0 THEN MAX_BY(g.o{i}, g.origin_scn) "
+        f"WHEN {is_of_insert} THEN MAX_BY(h.v{i}, h.at) FILTER (WHERE h.v{i} IS NOT NULL) END) AS f{i}"
         for i in range(len(absent))
     )
 
