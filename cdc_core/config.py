@@ -316,6 +316,10 @@ class SnapshotConfig(ConfigModel):
     chunk_by: Literal["key", "rowid"] = "key"
     """Cut chunks by ranges of the key, or by ROWID ranges from the table's extents."""
 
+    sample_from_rows: Annotated[int, Field(ge=1)] | None = 5_000_000
+    """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks, and are of about the same size; below,
+    and for null, all keys are read and sorted. A table without statistics is read."""
+
 
 class LocalLandingConfig(ConfigModel):
     """Landing files in a folder."""
@@ -373,8 +377,8 @@ class LakeConfig(ConfigModel):
     spark_config: dict[str, str] = Field(default_factory=dict)
     """Further Spark settings; they win over ours."""
 
-    driver_memory: str = "2g"
-    """Heap of the Spark driver."""
+    driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]*[kmgtKMGT]b?$")] = "2g"
+    """Heap of the Spark driver: a number and a unit, as in ``2g`` or ``512m``."""
 
     tables_at_once: Annotated[int, Field(ge=1, le=16)] = 2
     """Tables that are merged side by side."""

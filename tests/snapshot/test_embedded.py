@@ -29,6 +29,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.snapshot import plan
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
@@ -153,6 +154,31 @@ def test_a_table_with_a_composite_key_is_cut_without_gap_or_overlap(
     tables = reader.read_all(ranges)
     assert sum(table.num_rows for table in tables) == 1000
     assert len({(row["A"], row["B"]) for table in tables for row in table.to_pylist()}) == 1000
+
+
+def test_a_large_table_is_cut_by_a_sample_of_its_blocks(
+    oracle: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks are of about the same size, and each row is in one; without statistics as large the keys are sorted."""
+    monkeypatch.setattr(plan, "_SAMPLED_PER_CHUNK", 50)
+    numbers = [(number * 7 % 4001, "x" * 300) for number in range(4001)]
+    fill(
+        oracle,
+        "CREATE TABLE LARGE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(400))",
+        "INSERT INTO LARGE VALUES (:1, :2)",
+        numbers,
+    )
+    oracle.run("BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, 'LARGE'); END;")
+    reader = Reader(oracle, tmp_path, "LARGE")
+    config = SnapshotConfig(chunk_rows=500, sample_from_rows=4000)
+    sampled = plan_chunks(reader.session, reader.schema(), scn=reader.scn, config=config)
+    parts = [reader.read(chunk, at)[1]["ID"].to_pylist() for at, chunk in enumerate(sampled)]
+    assert sorted(key for keys in parts for key in keys) == list(range(4001))
+    assert 4 <= len(parts) <= 16
+    assert max(map(len, parts)) < 2000
+    whole = config.model_copy(update={"sample_from_rows": 4002})
+    sorted_ = plan_chunks(reader.session, reader.schema(), scn=reader.scn, config=whole)
+    assert [len(reader.read(one, 100 + at)[1]) for at, one in enumerate(sorted_)] == [500] * 8 + [1]
 
 
 def test_chunks_show_the_table_as_of_their_scn(oracle: Database, tmp_path: Path) -> None:

@@ -36,6 +36,9 @@ from oracle_embedded.engine.storage.catalog import Definition, SynonymDef, Table
 _PLAIN_FIELDS = ("bool", "int", "int | None", "str", "str | None", "Name")
 _VIEW_DEPTH_MAX = 20
 _SYNONYM_DEPTH_MAX = 10
+_MILLION = 1_000_000
+_SCATTER = 435_761
+"""Shares no factor with a million: addresses that follow each other are scattered over it."""
 
 
 def compile_from_item(state: Compilation, item: ast.FromItem, scope: Scope) -> str:
@@ -77,6 +80,8 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         return Source(alias, item.alias or "DUAL", "SYS", columns), f"(SELECT 'X' AS c1) {alias}"
     flashback = _flashback(state, item, scope)
     found = find_relation(state, item.name, item.pos)
+    if item.sample is not None and not isinstance(found, TableDef):
+        raise unsupported("SAMPLE of what is not a table", item.pos)
     if isinstance(found, tuple):
         return _virtual(state, alias, item, found, flashback)
     if (
@@ -91,9 +96,19 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         raise ora(942, offset=item.pos)
     use = use_table(state, found, flashback)
     source = with_virtual(state, table_source(alias, item.alias or item.name[-1], use), found)
-    if item.partition is None:
+    conditions = [_in_partition(found, item)] if item.partition is not None else []
+    if item.sample is not None:
+        conditions.append(_in_sample(item.sample))
+    if not conditions:
         return source, f"{use.marker} {alias}"
-    return source, f"(SELECT * FROM {use.marker} WHERE {_in_partition(found, item)}) {alias}"
+    return source, f"(SELECT * FROM {use.marker} WHERE {' AND '.join(conditions)}) {alias}"
+
+
+def _in_sample(sample: ast.Sample) -> str:
+    """The same blocks or rows each time: by the address, scattered over the table."""
+    place = "(rid >> 16)" if sample.is_block else "rid"
+    limit = int(sample.percent * _MILLION // 100)
+    return f"({place} + {sample.seed} * {_SCATTER}) * {_SCATTER} % {_MILLION} < {limit}"
 
 
 def with_virtual(state: Compilation, source: Source, table: TableDef) -> Source:

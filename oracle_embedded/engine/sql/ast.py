@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from oracle_embedded.engine.datatypes.types import SqlType
 
@@ -278,13 +279,23 @@ class AsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """``SAMPLE [BLOCK] (percent) [SEED (n)]``: some of a table's rows, or the rows of some of its blocks."""
+
+    percent: Decimal
+    is_block: bool
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class FromTable:
-    """A table, view or CTE in FROM, or one partition of a table."""
+    """A table, view or CTE in FROM, or one partition or a sample of a table."""
 
     name: Name
     alias: str | None
     as_of: AsOf | None
     partition: str | None = None
+    sample: Sample | None = None
     pos: int = field(default=0, compare=False)
 
 

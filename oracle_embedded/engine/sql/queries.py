@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.expressions import (
@@ -13,6 +16,7 @@ from oracle_embedded.engine.sql.expressions import (
 )
 from oracle_embedded.engine.sql.stream import RESERVED, TokenStream
 
+_SMALLEST_SAMPLE = Decimal("0.000001")
 _AFTER_FROM_ITEM = frozenset(
     [
         "ON",
@@ -324,11 +328,11 @@ def read_table_reference(stream: TokenStream) -> ast.FromTable:
     if stream.is_word("PARTITION") and stream.ahead().text == "(":
         stream.next()
         [partition] = stream.names()
-    if stream.token.text in (
-        "SUBPARTITION",
-        "SAMPLE",
-        "VERSIONS",
-    ) and stream.ahead().text in ("(", "BETWEEN", "BLOCK"):
+    sample = _read_sample(stream)
+    if stream.token.text in ("SUBPARTITION", "VERSIONS") and stream.ahead().text in (
+        "(",
+        "BETWEEN",
+    ):
         raise unsupported(f"{stream.token.text} clause", stream.token.start)
     as_of = None
     if stream.is_word("AS", "OF"):
@@ -339,7 +343,30 @@ def read_table_reference(stream: TokenStream) -> ast.FromTable:
         as_of = ast.AsOf(kind, read_expression(stream))
     if stream.token.text in ("PIVOT", "UNPIVOT", "MODEL") and stream.token.kind == "word":
         raise unsupported(stream.token.text, stream.token.start)
-    return ast.FromTable(name, read_alias(stream), as_of, partition, pos=start)
+    return ast.FromTable(name, read_alias(stream), as_of, partition, sample, pos=start)
+
+
+def _read_sample(stream: TokenStream) -> ast.Sample | None:
+    if not (stream.is_word("SAMPLE") and stream.ahead().text in ("(", "BLOCK")):
+        return None
+    stream.next()
+    is_block = stream.take_word("BLOCK")
+    stream.need_op("(")
+    token = stream.next()
+    if token.kind != "number":
+        raise OracleError(933, "SQL command not properly ended", token.start)
+    percent = Decimal(token.text)
+    if not _SMALLEST_SAMPLE <= percent < 100:
+        raise OracleError(
+            30562, "SAMPLE percentage must be in the range [0.000001,100)", token.start
+        )
+    stream.need_op(")")
+    seed = 0
+    if stream.take_word("SEED"):
+        stream.need_op("(")
+        seed = stream.integer()
+        stream.need_op(")")
+    return ast.Sample(percent, is_block, seed)
 
 
 def read_alias(stream: TokenStream) -> str | None:

@@ -153,3 +153,24 @@ def test_words_of_later_clauses_are_aliases_too(sql: Client, word: str) -> None:
     assert sql(f"select * from (select id {word} from t) {word}, t") == [("1", "1", "5")]
     assert sql(f"update t {word} set {word}.v = 6") == 1
     assert sql(f"delete from t {word} where {word}.v = 6") == 1
+
+
+def test_a_sample_is_some_of_the_rows_or_blocks(sql: Client) -> None:
+    sql("create table t (id number, v varchar2(300))")
+    sql.many("insert into t values (:1, :2)", [(number, "x" * 300) for number in range(3000)])
+    sql.session.commit()
+    [(rows,)] = sql("select count(*) from t sample (20) x")
+    assert 400 < int(rows) < 800
+    blocks = "substr(rowidtochar(rowid), 1, 15)"
+    query = (
+        f"select {blocks}, count(*) from t sample block (20) seed (7) group by {blocks} order by 1"
+    )
+    chosen = sql(query)
+    assert chosen == sql(query), "the same seed, the same blocks"
+    [(all_blocks,)] = sql(f"select count(distinct {blocks}) from t")
+    assert 0.1 * int(all_blocks) < len(chosen) < 0.3 * int(all_blocks)
+    whole = dict(sql(f"select {blocks}, count(*) from t group by {blocks}"))
+    assert all(whole[block] == count for block, count in chosen), "of a block all rows"
+    assert chosen != sql(query.replace("(7)", "(8)"))
+    with pytest.raises(OracleError, match="ORA-30562"):
+        sql("select id from t sample (100)")
