@@ -20,7 +20,6 @@ from cdc_core.lake.history import MAPPING, DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
     SCHEMA_PROPERTY,
-    check_names,
     column_ddl,
     columns_of,
     delta,
@@ -31,6 +30,7 @@ from cdc_core.lake.tables import (
 )
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.evolution import Evolution, judge
+from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHANGE_FIELDS
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 
 import pyarrow as pa
 
-from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -25,8 +22,6 @@ GENERATION_PROPERTY = "redolake.generation"
 
 CHANGELOG_INDEXED = ("_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_window", "_cdc_snapshot")
 """Columns of the change log with statistics in Delta's log: what windows, chunks and replays look for."""
-
-_REFUSED = re.compile(r"[ ,;{}()\n\t=.]")
 
 
 def mirror_path(root: str, source: str, table: TableId) -> str:
@@ -138,30 +133,3 @@ def _properties(source: str, schema: TableSchema, role: str, generation: int) ->
         "redolake.role": role,
         GENERATION_PROPERTY: str(generation),
     }
-
-
-def check_names(schema: TableSchema) -> None:
-    """Refuse column names that a plain Delta table cannot hold.
-
-    Raises:
-        SchemaMismatchError: Names all such columns.
-    """
-    names = schema.as_in_rows().column_names
-    folded = Counter(column.casefold() for column in names)
-    refused = [
-        column
-        for column in names
-        if _REFUSED.search(column)
-        or column.casefold().startswith("_cdc_")
-        or folded[column.casefold()] > 1
-    ]
-    if refused:
-        raise SchemaMismatchError(
-            "columns have names that a Delta table cannot hold",
-            hint=(
-                "Name them under columns_exclude: blanks, dots and the characters ,;{}()= are refused, so are names that "
-                "begin with _cdc_ and names that differ only in case."
-            ),
-            table=schema.table,
-            columns=", ".join(map(repr, refused)),
-        )

@@ -19,12 +19,12 @@ from cdc_core.lake.tables import (
     GENERATION_PROPERTY,
     changelog_path,
     changelog_properties,
-    check_names,
     mirror_columns,
     mirror_path,
     mirror_properties,
 )
 from cdc_core.model.identifiers import TableId
+from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import OPTIONAL, change_schema
 

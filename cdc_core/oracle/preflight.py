@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cdc_core.config import TableConfig
-from cdc_core.errors import CdcError, ConfigError, PreflightError, UnsupportedTypeError
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    PreflightError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+)
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -16,6 +22,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.names import check_names
 from cdc_core.schema.types import arrow_schema, is_number_text
 
 _OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OBJECT_NAME = :name"
@@ -52,7 +59,8 @@ def _check_table(session: OracleSession, config: TableConfig, scn: Scn | None) -
     try:
         schema = read_table_schema(session, config)
         arrow_schema(schema)
-    except (ConfigError, PreflightError, UnsupportedTypeError) as error:
+        check_names(schema)
+    except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError) as error:
         if _is_view(session, table):
             yield Finding(
                 f"{table} is a view, not a table",
