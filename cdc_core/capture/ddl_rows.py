@@ -1,6 +1,7 @@
 """How is a DDL of a captured table, met in the redo, followed?
 
-The dictionary as of the DDL's commit says what the table has become, and ``schema.evolution`` whether that is followed.
+The dictionary as of the DDL's commit says what the table has become, and ``schema.evolution`` whether that is followed. Where Oracle shows
+that dictionary no more, the DDL's text and the present definition say it, or nothing does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
 from cdc_core.schema.evolution import (
     judge,
@@ -98,9 +100,12 @@ def _followed(
         new = read_table_schema(session, config, scn=at, altered_after=altered_after)
         arrow_schema(new)
     except SchemaMismatchError as error:
-        return StreamEnd(
-            row.table, _scn(row) - 1, error.what_happened, error.hint, "unsupported_ddl"
-        )
+        by_text = _by_its_text(session, row, old, config)
+        if by_text is None:
+            return StreamEnd(
+                row.table, _scn(row) - 1, error.what_happened, error.hint, "unsupported_ddl"
+            )
+        new = by_text
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
         trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
         return _end(row, trouble, error.message)
@@ -118,6 +123,20 @@ def _followed(
         ) as error:  # an identity column, a clock: rows got values, and no redo
             return _end(row, "unsupported_ddl", error.what_happened)
     return evolution.followed(old, new) if evolution.is_new_version else None
+
+
+def _by_its_text(
+    session: OracleSession, row: DdlRow, old: TableSchema, config: TableConfig
+) -> TableSchema | None:
+    """The version after a DDL that the dictionary shows no more; None where the text does not suffice."""
+    try:
+        present = read_table_schema(session, config)
+        new = version_after(old, row.text, present, config.columns_exclude)
+        if new is not None:
+            arrow_schema(new)
+    except (ConfigError, PreflightError, UnsupportedTypeError):
+        return None
+    return new
 
 
 def _always(_table: TableId, _scn: Scn) -> bool:

@@ -1,6 +1,6 @@
 """What does the pipeline make of an export of V$LOGMNR_CONTENTS? For people with questions, without a database and without Spark.
 
-``files`` reads rows of CSV, Parquet and JSON lines, ``export`` makes redo rows of them, ``tables`` and ``create_table`` read the
+``files`` reads rows of CSV, Parquet and JSON lines, ``export`` makes redo rows of them, ``tables`` reads the
 description of the tables. ``explaining`` takes the rows through the pipeline's own functions (:mod:`cdc_core.capture`,
 :mod:`cdc_core.stage`), and ``outcomes`` keeps on disk what became of each.
 """

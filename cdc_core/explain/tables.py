@@ -8,11 +8,11 @@ from typing import Any
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError, UnsupportedTypeError
-from cdc_core.explain.create_table import DescribedColumn, DescribedTable, tables_in
 from cdc_core.explain.files import DamagedRow, Values, open_rows
 from cdc_core.explain.outcomes import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.schema.create_table import DescribedColumn, DescribedTable, tables_in
 from cdc_core.schema.dictionary import schema_from_rows
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type

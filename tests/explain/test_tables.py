@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import ConfigError
-from cdc_core.explain.create_table import DescribedTable, tables_in
 from cdc_core.explain.outcomes import Finding
 from cdc_core.explain.tables import read_tables
 from cdc_core.model.identifiers import TableId
+from cdc_core.schema.create_table import DescribedTable, tables_in
 from tests.explain.exports import described
 from tests.oracle.embedded import OWNER, running_oracle
 

@@ -16,7 +16,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.steps.windows.shared import covered_scn
-from oracle_embedded.faults import Fault, FaultKind
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -124,6 +124,34 @@ def test_a_chunk_without_undo_is_read_as_of_a_newer_scn(oracle: Oracle, source: 
     with pytest.raises(NotYetError, match="newer SCN"):
         source.pipeline.reconcile()
     assert covered_scn(source.pipeline._ctx, ONE) == planned
+    source.windows()
+    source.check_current("ONE")
+
+
+@pytest.mark.parametrize(
+    ("times", "state"), [pytest.param(2, "snapshotting", id="twice"), pytest.param(3, "failed", id="again-and-again")]
+)  # fmt: skip
+def test_chunks_whose_scn_has_no_undo_any_more_are_planned_at_a_newer_one(
+    oracle: Oracle, source: Source, times: int, state: str
+) -> None:
+    """Large tables take long to plan. Where newer SCNs do not help, that table is out, with a way back."""
+    planning = 'ROW_NUMBER() OVER (ORDER BY "ID") AS "_CDC_N" FROM "DEMO"."ONE"'
+    oracle.server.faults.arm(
+        Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, planning, times=times, code=1555)
+    )
+    source.pipeline.start_snapshot()
+    chunks = source.pipeline._ctx.store.chunks("src", ONE)
+    record = source.record("ONE")
+    assert record.state == state
+    if state == "failed":
+        assert chunks == []
+        assert "undo" in (record.reason or "")
+        source.pipeline.resnapshot_tables([ONE])
+    else:
+        [scn] = {one.scn for one in chunks}
+        assert scn > source.pipeline._ctx.source_record().snapshot_scn
+    source.run()
+    oracle.run("UPDATE ONE SET V = 'second'")
     source.windows()
     source.check_current("ONE")
 

@@ -21,7 +21,9 @@ from cdc_core.model.identifiers import TableId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedColumn:
-    """What decoding needs of a column, as ALL_TAB_COLS has it; ``place`` is its number among the stored ones, None for a virtual column."""
+    """What decoding needs of a column, as ALL_TAB_COLS has it; ``place`` is its number among the stored ones, None for a virtual column.
+
+    ``default`` is the word that stands behind DEFAULT, in quotes if it is a text; None without a DEFAULT."""
 
     name: str
     data_type: str
@@ -31,6 +33,7 @@ class DescribedColumn:
     is_virtual: bool = False
     is_hidden: bool = False
     place: int | None = None
+    default: str | None = None
 
 
 @dataclass(slots=True)
@@ -71,6 +74,11 @@ class _Word:
 
 _END = _Word("", "end", 0)
 _OUT_OF_LINE = {"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"}
+_MORE_THAN_ADD = {
+    "MODIFY", "DROP", "RENAME", "SET", "PARTITION", "SUBPARTITION", "PRIMARY", "UNIQUE", "GENERATED", "VIRTUAL", "INVISIBLE", "VISIBLE",
+    "UNUSED", "MOVE", "SPLIT", "ENCRYPT",
+}  # fmt: skip
+"""Words of an ALTER TABLE that may do more than add plain columns, checks and foreign keys."""
 _OUT_OF_LINE_PAIRS = {("SUPPLEMENTAL", "LOG"), ("PERIOD", "FOR"), ("REF", "(")}
 
 
@@ -82,6 +90,15 @@ def tables_in(script: str) -> list[DescribedTable]:
     """
     reader = _Script(list(_words(script)))
     return reader.tables()
+
+
+def columns_added(ddl: str) -> list[DescribedColumn] | None:
+    """The columns that an ALTER TABLE adds, none if it adds a check or a foreign key only; None if it does anything else as well, or is
+    not understood."""
+    try:
+        return _Script(list(_words(ddl))).columns_added()
+    except ConfigError:
+        return None
 
 
 def _words(script: str) -> Iterator[_Word]:
@@ -119,6 +136,22 @@ class _Script:
             else:
                 self._at += 1
         return list(self._found.values())
+
+    def columns_added(self) -> list[DescribedColumn] | None:
+        is_simple = not any(
+            one.kind == "word" and one.text in _MORE_THAN_ADD for one in self._words
+        )
+        if not (is_simple and self._take("ALTER") and self._take("TABLE")):
+            return None
+        table = DescribedTable(*self._table())
+        while self._take("ADD"):
+            in_parentheses = self._take("(")
+            self._item(table)
+            while in_parentheses and self._take(","):
+                self._item(table)
+            if in_parentheses:
+                self._need(")")
+        return table.columns if self._here is _END or self._is(";") else None
 
     # -- statements ------------------------------------------------------------------------------------------------------
 
@@ -215,6 +248,8 @@ class _Script:
                 facts["is_nullable"] = False
             elif self._take("UNIQUE"):
                 table.unique.append((name,))
+            elif self._take("DEFAULT"):
+                facts["default"] = self._default()
             elif self._take("AS"):
                 facts["is_virtual"] |= self._is("(")
             elif self._is("("):
@@ -226,6 +261,16 @@ class _Script:
         stored = sum(one.place is not None for one in table.columns)
         place = None if facts["is_virtual"] else stored + 1
         table.columns.append(replace(column, place=place, **facts))
+
+    def _default(self) -> str:
+        """The first word of it; an expression goes on behind it, or stands in parentheses."""
+        word = self._here
+        if self._is("("):
+            self._pass_over_parentheses()
+        else:
+            self._part()
+        doubled = word.text.replace("'", "''")
+        return f"'{doubled}'" if word.kind == "text" else word.text
 
     def _type(self, name: str) -> DescribedColumn:
         base = self._part().text
