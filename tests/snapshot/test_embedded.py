@@ -164,12 +164,12 @@ def test_a_large_table_is_cut_by_a_sample_of_its_blocks(
     numbers = [(number * 7 % 4001, "x" * 300) for number in range(4001)]
     fill(
         oracle,
-        "CREATE TABLE LARGE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(400))",
-        "INSERT INTO LARGE VALUES (:1, :2)",
+        "CREATE TABLE SAMPLED (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(400))",
+        "INSERT INTO SAMPLED VALUES (:1, :2)",
         numbers,
     )
-    oracle.run("BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, 'LARGE'); END;")
-    reader = Reader(oracle, tmp_path, "LARGE")
+    oracle.run("BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, 'SAMPLED'); END;")
+    reader = Reader(oracle, tmp_path, "SAMPLED")
     config = SnapshotConfig(chunk_rows=500, sample_from_rows=4000)
     sampled = plan_chunks(reader.session, reader.schema(), scn=reader.scn, config=config)
     parts = [reader.read(chunk, at)[1]["ID"].to_pylist() for at, chunk in enumerate(sampled)]
