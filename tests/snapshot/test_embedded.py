@@ -271,7 +271,7 @@ def test_a_table_altered_after_the_scn_asks_for_a_new_snapshot(
     schema = reader.schema()
     oracle.run("ALTER TABLE ALTERED ADD (V NUMBER(5))")
     reader.schema = lambda: schema  # type: ignore[method-assign]
-    with pytest.raises(SchemaMismatchError, match="new snapshot"):
+    with pytest.raises(SchemaMismatchError, match="redolake table resnapshot"):
         reader.read(ChunkRange.whole())
 
 
