@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.long_forms import mark_long_forms
+
 if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
 
@@ -50,6 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         real = [item for item in items if item.get_closest_marker("oracle")]
         config.hook.pytest_deselected(items=real)
         items[:] = [item for item in items if item not in real]
+    mark_long_forms(items)
     for item in items:
         if "spark_process" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

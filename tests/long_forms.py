@@ -1,0 +1,150 @@
+"""Which cases of which families of tests belong to the long form alone?
+
+Many cases of one rule differ little, and each costs a second or two of a whole pipeline. ``make test`` runs those that are named
+here and that tell most of their family, ``make prove-long`` and the mutants run all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import pytest
+
+_STEPS = "tests/steps/test_"
+
+STAYS: dict[str, tuple[str, ...]] = {
+    f"{_STEPS}altered.py::test_no_ddl_of_the_table_itself_hides_an_exchange": (
+        "moved-before",
+        "another-ddl-after",
+    ),
+    f"{_STEPS}altered.py::test_what_leaves_the_definition_alone_or_is_followed_stops_nothing": (
+        "CREATE INDEX*",
+        "ALTER TABLE ONE ADD*",
+    ),
+    f"{_STEPS}altered.py::test_a_table_that_was_moved_by_its_own_ddl_goes_on": (
+        "all-in-one-window",
+    ),
+    f"{_STEPS}column_changes.py::test_a_column_that_goes_is_followed": (
+        "drop",
+        "drop-unused",
+        "drop-and-add",
+    ),
+    f"{_STEPS}column_changes.py::test_a_column_with_another_name_keeps_its_values": (
+        "rename",
+        "and-others",
+    ),
+    f"{_STEPS}crashes.py::test_a_crash_at_any_commit_of_the_snapshot_path_loses_and_doubles_nothing": (
+        "plan_stream_chunks-after",
+        "record_chunk_landed-before",
+        "record_chunk_applied-before",
+        "finish_snapshot-after",
+    ),
+    f"{_STEPS}deferred_keys.py::test_rows_that_share_a_key_for_a_while": (
+        "swap",
+        "all-in-one-key",
+        "taken-back-in-between",
+    ),
+    f"{_STEPS}faults.py::test_landing_that_takes_nothing_stops_the_window_and_loses_nothing": (
+        "no-room-for-the-first-byte",
+        "no-room-for-the-manifest",
+    ),
+    f"{_STEPS}faults.py::test_a_connection_that_is_lost_at_any_fetch_of_the_redo_loses_nothing": (
+        "1",
+        "4",
+    ),
+    f"{_STEPS}faults.py::test_a_clock_that_steps_changes_no_order": ("-7200",),
+    f"{_STEPS}masks.py::test_what_cannot_have_a_mask_is_refused": (
+        "from the beginning-*",
+        "later-masks0-*",
+    ),
+    f"{_STEPS}partitions.py::test_ddl_that_leaves_the_rows_is_followed": (
+        "move",
+        "split-and-merge",
+    ),
+    f"{_STEPS}partitions.py::test_a_table_whose_rows_go_without_redo_stops_with_all_rows_before": (
+        "truncate",
+        "exchange",
+    ),
+    f"{_STEPS}policies.py::test_a_table_comes_back_by_itself": ("truncated", "another-key"),
+    f"{_STEPS}quarantine.py::test_a_whole_change_needs_nothing_of_what_is_in_quarantine": (
+        "an-update-then-an-update",
+        "a-delete-then-an-insert",
+    ),
+    f"{_STEPS}rebuilding.py::test_a_rebuild_that_was_cut_short_goes_on": (
+        "remove_gone",
+        "apply_window",
+    ),
+    f"{_STEPS}recapture.py::test_windows_that_are_needed_are_read_again": ("lost3",),
+    f"{_STEPS}recapture.py::test_what_holds_rows_of_an_open_transaction_is_needed": ("lost2",),
+    f"{_STEPS}recapture.py::test_a_window_right_behind_idle_ones_that_are_forgotten_is_read_again": (
+        "lost",
+    ),
+    f"{_STEPS}row_ids.py::test_another_identity_asks_for_new_delta_tables": (
+        "all-columns-logged-a-key",
+    ),
+    f"{_STEPS}row_ids.py::test_partitions_whose_rows_move_take_the_table_out": (
+        "all-columns-logged-move-by-data-objects-alone",
+        "all-columns-logged-merge-by-its-text",
+    ),
+    f"{_STEPS}row_ids.py::test_equal_rows_are_rows_of_their_own": ("*",),
+    f"{_STEPS}row_ids.py::test_a_row_is_known_although_the_redo_names_changed_columns_alone": (
+        "*",
+    ),
+    f"{_STEPS}row_ids.py::test_transactions_over_windows_and_kills_are_applied_once": (
+        "minimal-logging",
+    ),
+    f"{_STEPS}row_ids.py::test_what_a_transaction_takes_back_is_not_there": ("minimal-logging",),
+    f"{_STEPS}row_ids.py::*": ("all-columns-logged*",),
+    f"{_STEPS}state_rebuild.py::test_a_store_restored_from_yesterday_stops_the_next_run_and_one_command_mends_it": (
+        "a-window",
+        "a-captured-window",
+        "a-snapshot",
+    ),
+    f"{_STEPS}state_rebuild.py::test_a_snapshot_that_was_half_done_goes_on": ("1", "4"),
+    "tests/capture/test_schedules.py::test_a_broken_rule_is_seen": (
+        "a cursor by SCN",
+        "everything is new",
+        "given up before it was mined past",
+        "late commits dropped",
+        "no ROLLBACK row believed",
+        "partial XIDs left as they are",
+        "private threads left out",
+    ),
+    "tests/capture/test_schedules.py::test_every_row_is_read_once_and_every_transaction_is_whole": (
+        "files-*",
+        "scn_range-*-online",
+    ),
+    "tests/explain/test_explain.py::test_a_damaged_row_is_named_and_hides_no_other": ("csv-*",),
+    "tests/stage/test_history.py::test_the_keys_of_a_window_are_what_they_were_at_any_later_position": (
+        "0",
+    ),
+    "tests/stage/test_reducing.py::test_a_window_leaves_what_the_table_holds": ("0", "50"),
+}
+"""Families by the id of their test, and the cases that stay in the normal form. The first entry that fits decides."""
+
+
+def mark_long_forms(items: Iterable[pytest.Item]) -> None:
+    """Give ``slow`` to the cases that do not stay.
+
+    Raises:
+        pytest.UsageError: Of a family that was collected as a whole, no case stays, or one that is named is not there.
+    """
+    found: dict[str, list[str]] = {}
+    for item in items:
+        test, _, case = item.nodeid.partition("[")
+        family = next((name for name in STAYS if fnmatchcase(test, name)), None)
+        if family is None or not case:
+            continue
+        case = case[:-1]
+        found.setdefault(f"{family} {test}", []).append(case)
+        if not _stays(family, case):
+            item.add_marker(pytest.mark.slow)
+    for key, cases in found.items():
+        family, test = key.split(" ", 1)
+        if len(cases) > 1 and not any(_stays(family, case) for case in cases):
+            raise pytest.UsageError(f"no case of {test} stays: see tests/long_forms.py")
+
+
+def _stays(family: str, case: str) -> bool:
+    return any(fnmatchcase(case, pattern) for pattern in STAYS[family])
