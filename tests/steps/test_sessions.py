@@ -137,9 +137,9 @@ def landed(source: Source) -> dict[str, Any]:
 
 
 def _timeless(body: dict[str, Any]) -> dict[str, Any]:
-    """A manifest without its seconds, and the digests of what holds times."""
+    """A manifest without its times, and the digests of what holds times."""
     planned = {key: one for key, one in body["planned"].items() if key != "before_sha256"}
-    left_out = ("seconds", "transactions_file")
+    left_out = ("seconds", "landed", "transactions_file")
     return {key: one for key, one in body.items() if key not in left_out} | {"planned": planned}
 
 
