@@ -159,7 +159,8 @@ def mined_batches(
 
 
 def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
-    """A condition that holds for every row that :meth:`Reading.take` calls new, and for few others; its binds.
+    """A condition that holds for every row that :meth:`Reading.take` calls new, and for few others; its binds. Of a hole it holds
+    wherever that lies: rows that came late may be in it.
 
     Addresses are compared as texts of one length: padded with zeros, the one with more digits is the greater, since "x" sorts
     behind "0".
@@ -174,7 +175,7 @@ def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
         if position.address is not None:
             threads += f" AND LPAD(LOWER(TRIM(RS_ID)), {_RS_ID_WIDTH}, '0') > :a{number}"
             binds[f"a{number}"] = position.address.rs_id.rjust(_RS_ID_WIDTH, "0")
-    return _UNREAD.format(ends=_codes(*ENDS), threads=threads), binds
+    return _UNREAD.format(ends=_codes(*ENDS, Operation.MISSING_SCN), threads=threads), binds
 
 
 def _codes(*operations: Operation) -> str:

@@ -92,6 +92,17 @@ def merged_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
     return MinedBatch(rows, both.ordinals[order], both.operations[order], both.tables[order])
 
 
+def _refuse_hole(rows: pa.RecordBatch) -> None:
+    """Wherever it lies: in redo that is looked at again, rows that came late may be in it."""
+    holes = rows.column("operation_code").to_numpy() == Operation.MISSING_SCN
+    if holes.any():
+        raise RedoUnavailableError(
+            "LogMiner found a hole in the redo (MISSING_SCN)",
+            hint="Restore the missing archived logs, or start the source anew with a snapshot of all its tables.",
+            scn=rows.column("scn")[int(np.argmax(holes))].as_py(),
+        )
+
+
 class RowReader:
     """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches.
 
@@ -130,6 +141,7 @@ class RowReader:
         for batch in batches:
             whole = self._whole(_named(batch))
             if whole.num_rows:
+                _refuse_hole(whole)
                 whole = self._reading.take(whole)
             if whole.num_rows:
                 yield self._numbered(whole)
@@ -182,12 +194,6 @@ class RowReader:
 
     def _numbered(self, rows: pa.RecordBatch) -> MinedBatch:
         operations = rows.column("operation_code").to_numpy()
-        if (operations == Operation.MISSING_SCN).any():
-            raise RedoUnavailableError(
-                "LogMiner found a hole in the redo (MISSING_SCN)",
-                hint="Restore the missing archived logs, or start the source anew with a snapshot of all its tables.",
-                scn=rows.column("scn")[int(np.argmax(operations == Operation.MISSING_SCN))].as_py(),
-            )
         ordinals = np.arange(self._next, self._next + rows.num_rows, dtype=np.int64)
         self._next += rows.num_rows
         tables = self._tables_of(rows, operations)

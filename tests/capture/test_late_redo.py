@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from cdc_core.errors import RedoUnavailableError
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.stage.rollback import RedoRow, surviving
 from oracle_embedded.database import ADMIN
+from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import Wart
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle
@@ -54,6 +56,19 @@ def test_rows_that_come_late_are_read_with_the_next_window_and_once(
         ("commit", 1),
     ]
     assert ids(source, source.window()) == []
+
+
+def test_a_hole_in_redo_that_is_looked_at_again_stops_the_window(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """Rows that came late may be in it."""
+    source = Source.begin(oracle, tmp_path)
+    oracle.run("INSERT INTO EMP VALUES (1, 'read')")
+    assert ids(source, source.window()) == ["1"]
+    oracle.run("INSERT INTO EMP VALUES (2, 'new')")
+    oracle.server.faults.arm(Fault(FaultKind.MISSING_SCN, times=0))
+    with pytest.raises(RedoUnavailableError, match="MISSING_SCN"):
+        source.window()
 
 
 def test_a_strand_that_a_switch_binds_is_read_with_the_next_window(
