@@ -42,6 +42,7 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
     * ``SET_WART(wart, shown)``;
     * ``DELETE_ARCHIVED_LOG(sequence, thread)`` as RMAN does, ``REMOVE_ARCHIVED_LOG(sequence, thread)`` as ``rm`` does,
       ``HOLD_ARCHIVER(held)``;
+    * ``OPEN_RESETLOGS``: a new incarnation begins, as after an incomplete recovery;
     * ``OPEN_THREAD(thread)`` and ``CLOSE_THREAD(thread)``: start and stop an instance;
     * ``USE_THREAD(thread)``: the session is one of that instance from its next transaction on;
     * ``LOSE_END(session)``: no ROLLBACK record is written when that session's transaction is next rolled back, as was seen of sessions
@@ -71,6 +72,9 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
 
     def stop(_session: EngineSession, given: Arguments) -> None:
         sink.close_thread(_number(given, "THREAD"))
+
+    def reset(_session: EngineSession, _given: Arguments) -> None:
+        sink.open_resetlogs()
 
     def use(session: EngineSession, given: Arguments) -> None:
         sink.connect_session(session.session_id, _number(given, "THREAD"))
@@ -105,6 +109,7 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
         procedure("DELETE_ARCHIVED_LOG", delete, _SEQUENCE, _OF_THREAD),
         procedure("REMOVE_ARCHIVED_LOG", remove, _SEQUENCE, _OF_THREAD),
         procedure("HOLD_ARCHIVER", hold, _HELD),
+        procedure("OPEN_RESETLOGS", reset),
         procedure("OPEN_THREAD", start, _THREAD),
         procedure("CLOSE_THREAD", stop, _THREAD),
         procedure("USE_THREAD", use, _THREAD),

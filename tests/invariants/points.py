@@ -178,11 +178,18 @@ def _before_the_link(reached: Callable[[], None]) -> None:
     _before(KeptLake, "_link", reached)
 
 
+def _before_the_append(reached: Callable[[], None]) -> None:
+    from cdc_core.lake import windows
+
+    _before(windows, "commit_files", reached)
+
+
 def _files(folder: Path) -> set[Path]:
     return set(folder.glob("*.parquet"))
 
 
 FENCE = "about to commit, fence not asked"
+UNFENCED = "change log written, fence not asked"
 LINK = "past the fence, version not in the lake"
 POINTS: dict[str, Point] = {
     "chunk file written, not renamed": Point("capture", _on_rename("/chunks/")),
@@ -196,6 +203,7 @@ POINTS: dict[str, Point] = {
     "chunk in the lake, not recorded": Point("apply", _on_store("record_chunk_applied")),
     FENCE: Point("apply", _before_the_fence, is_per_table=True),
     LINK: Point("apply", _before_the_link, is_per_table=True, lake="kept"),
+    UNFENCED: Point("apply", _before_the_append, is_per_table=True, lake="delta"),
     "change log committed, mirror not": Point(
         "apply", _between_deltas, is_per_table=True, lake="delta"
     ),

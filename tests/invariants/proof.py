@@ -22,12 +22,21 @@ class Comparison:
     verdict: Verdict
 
 
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """In an event of this kind (and of what it asked for), something was not answered as it must be."""
+
+    kind: str
+    what: str
+
+
 @dataclass
 class Proof:
     """``happened`` counts events that took place by kind, ``kills`` by point. ``comparisons`` are the prover's own, ``reconciled``
     is what the pipeline says of itself; ``replayed`` counts windows and chunks; ``late`` are windows with redo that came late, of those
     whose landing was there at the end, and windows that brought commits of earlier ones; ``violations`` are illegal walks, wrong counts and inconsistent mirrors; ``consistent``
-    counts SCNs at which TPC-C's conditions were asked. ``stopped`` is why the run did not come to its end."""
+    counts SCNs at which TPC-C's conditions were asked. ``passed`` is what was not refused although it must be, or is refused as
+    something else. ``stopped`` is why the run did not come to its end, ``stopped_in`` in which kind of event."""
 
     seed: int
     events: list[Event]
@@ -40,8 +49,14 @@ class Proof:
     consistent: int = 0
     reconciled: list[dict[str, Any]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
+    passed: list[Passed] = field(default_factory=list)
     stopped: str | None = None
+    stopped_in: str = ""
     seconds: Counter[str] = field(default_factory=Counter)
+
+    def let_pass(self, kind: str, what: str) -> None:
+        """Note what was not answered as it must be."""
+        self.passed.append(Passed(kind, what))
 
     @property
     def differences(self) -> list[str]:
@@ -71,6 +86,7 @@ class Proof:
             *([self.stopped] if self.stopped else []),
             *(f"unequal: {text}" for text in self.differences),
             *self.violations,
+            *(f"{one.kind}: {one.what}" for one in self.passed),
             *self.disagreements,
             *(f"never reached: {point}" for point in self.not_reached),
         ]

@@ -47,10 +47,11 @@ def serve_oracle(folder: Path, port: int, ahead: float, pipe: Connection) -> Non
 class EmbeddedServer:
     """The process; a context manager."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *, ahead: float = 0.0) -> None:
         self._data = data
         self._port = 0
-        self._ahead = 0.0
+        self.ahead = ahead
+        """By how many seconds its clock is ahead."""
 
     def __enter__(self) -> Self:
         self._start()
@@ -59,7 +60,7 @@ class EmbeddedServer:
     def _start(self) -> None:
         self._pipe, far = NURSERY.Pipe()
         self._process = NURSERY.Process(
-            target=serve_oracle, args=(self._data, self._port, self._ahead, far), daemon=True
+            target=serve_oracle, args=(self._data, self._port, self.ahead, far), daemon=True
         )
         self._process.start()
         far.close()
@@ -94,7 +95,7 @@ class EmbeddedServer:
 
     def put_forward(self, seconds: float = DDL_SECONDS) -> None:
         """Put the database's clock forward."""
-        self._ahead += seconds
+        self.ahead += seconds
         self._pipe.send(seconds)
         self._pipe.recv()
 

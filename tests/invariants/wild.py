@@ -144,13 +144,17 @@ class WildLoad(Load):
             self._many("GROWING", "u", f"UPDATE GROWING SET V = RPAD('w', {20 + self._columns}, 'w') WHERE MOD(ID, 3) = 0")  # fmt: skip
             self._commit(self.connection, self._pending)
 
-    def truncate(self) -> None:
-        """All rows of PASSING go at once, and some come."""
-        self._sql("TRUNCATE TABLE PASSING")
+    def passing_rows(self) -> None:
+        """Some rows come into PASSING."""
         for _ in range(5):
             self._next_row += 1
             self._insert("PASSING", self._next_row)
         self._commit(self.connection, self._pending)
+
+    def truncate(self) -> None:
+        """All rows of PASSING go at once, and some come."""
+        self._sql("TRUNCATE TABLE PASSING")
+        self.passing_rows()
 
     # -- transactions that last --------------------------------------------------------------------------------------
 

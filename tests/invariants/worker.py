@@ -24,11 +24,13 @@ from cdc_core.errors import TransientError
 from cdc_core.lake.spark import start_session
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
 from tests.invariants.kept_lake import KeptLake
 from tests.invariants.points import LakeKind, Role, install
 from tests.invariants.sabotage import SABOTAGES
+from tests.invariants.tries import Tries
 
 
 class Worker:
@@ -87,11 +89,34 @@ class Worker:
 
     def capture(self) -> int:
         """Capture the windows that are planned, then cut windows to the present and capture them."""
-        captured = self._capture_planned()
+        captured = self.capture_planned()
         self.pipeline.plan_windows()
-        return captured + self._capture_planned()
+        return captured + self.capture_planned()
 
-    def _capture_planned(self) -> int:
+    def plan(self) -> list[tuple[int, int]]:
+        """Cut windows to the present; the bounds of all that are planned."""
+        self.pipeline.plan_windows()
+        planned = self.pipeline._ctx.store.windows(self.source, states=("planned",))
+        return [(record.window.scn_low, record.window.scn_high) for record in planned]
+
+    def capture_one(self, low: int, high: int) -> int:
+        """Capture one window, whatever is before it."""
+        return self.pipeline.capture_window(ScnWindow(Scn(low), Scn(high))).rows
+
+    def apply_one(self, low: int, high: int) -> int:
+        """Apply one window, whatever is before it."""
+        return self.pipeline.apply_window(ScnWindow(Scn(low), Scn(high))).rows
+
+    def replay_one(self, low: int, high: int) -> int:
+        """Replay one window, applied or not."""
+        return self.pipeline.replay_window(ScnWindow(Scn(low), Scn(high))).rows
+
+    def attempt(self, what: str, **arguments: int) -> Any:
+        """Try what must be refused (:mod:`tests.invariants.tries`)."""
+        return getattr(Tries(self.pipeline), what)(**arguments)
+
+    def capture_planned(self) -> int:
+        """Capture the windows that are planned."""
         planned = self.pipeline._ctx.store.windows(self.source, states=("planned",))
         for record in planned:
             self.pipeline.capture_window(record.window)

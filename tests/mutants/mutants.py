@@ -2,7 +2,7 @@
 
 Each entry has ``name`` (what is broken, as a sentence), ``rule`` (its number in ARCHITECTURE.md, section 1), ``file``, ``from``
 (text that the file holds once), ``to``, and ``test`` (a file, or a test's node id). ``bundle.toml`` names those that are made at
-once, which the prover must see.
+once, and says in which event of the prover's lives each is seen, or why no life can.
 """
 
 from __future__ import annotations
@@ -42,6 +42,17 @@ class Mutant:
         return text.replace(self.before, self.after)
 
 
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """One of those that are made at once: the kind of event in which the prover sees it, with which lake (:mod:`tests.mutants.lives`);
+    or the reason why only its own test can."""
+
+    mutant: Mutant
+    seen_by: str
+    lake: str
+    own_test: str
+
+
 def read_mutants(folder: Path = HERE) -> list[Mutant]:
     """All entries, by file and place."""
     return [
@@ -58,11 +69,19 @@ def read_mutants(folder: Path = HERE) -> list[Mutant]:
     ]
 
 
-def read_bundle() -> list[Mutant]:
+def read_bundle() -> list[Bundled]:
     """The mutants that are made at once."""
     by_name = {one.name: one for one in read_mutants()}
-    names = tomllib.loads((HERE / "bundle.toml").read_text())["names"]
-    return [by_name[name] for name in names]
+    entries = tomllib.loads((HERE / "bundle.toml").read_text())["entry"]
+    return [
+        Bundled(
+            by_name[one["name"]],
+            one.get("seen_by", ""),
+            one.get("lake", "kept"),
+            one.get("own_test", ""),
+        )
+        for one in entries
+    ]
 
 
 def texts_of(bundle: Sequence[Mutant], tree: Path) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """``make mutate``: break each rule in many small ways, and show that the test that is named for it notices.
 
-    python -m tests.mutants.run [--rule N …] [--name TEXT] [--resume] [--minutes N] [--list] [--bundle]
+    python -m tests.mutants.run [--rule N …] [--name TEXT] [--resume] [--minutes N] [--list] [--bundle [kept] [delta]]
 
 Every edit is made in a copy of the tree, one at a time, and its test alone runs there, in a process forked from one that has
 imported the libraries. Before its first mutant each test must pass in the copy. Verdicts are kept in ``.redolake/mutants.jsonl``,
 line by line: ``--resume`` goes on where a run was stopped, and takes from an earlier run what it found of the same edit in the
-same file by the same test. ``--bundle`` makes many edits at once and shows that the prover sees it. Exits 1 if a mutant survives, if a test does not pass without one, or if an entry does not fit the
+same file by the same test. ``--bundle`` makes many edits at once and shows that the prover's lives see each (:mod:`tests.mutants.peeling`). Exits 1 if a mutant survives, if a test does not pass without one, or if an entry does not fit the
 sources any more.
 """
 
@@ -31,13 +31,13 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.mutants.mutants import ROOT, Mutant, read_bundle, read_mutants, texts_of
+from tests.mutants.peeling import Peeling
 
 LIBRARIES = (
     "alembic.command", "deltalake", "hypothesis", "numba", "oracledb", "pandas", "psycopg2", "pyarrow.compute", "pyarrow.dataset",
     "pyarrow.parquet", "pydantic", "pyspark.sql", "pytest", "rich.console", "sqlalchemy", "sqlglot", "tenacity", "typer", "yaml",
 )  # fmt: skip
 TEST_SECONDS_MAX = 200
-BUNDLE_EVENTS = 80
 PASSED, FAILED = 0, 1
 CAUGHT, SURVIVED = "caught", "SURVIVED"
 UNFIT_TEST = "its test does not pass without it"
@@ -110,12 +110,16 @@ def main() -> None:
     )
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     parser.add_argument(
-        "--bundle", action="store_true", help="make the bundle's edits at once and run the prover"
+        "--bundle",
+        nargs="*",
+        choices=("kept", "delta"),
+        help="make the bundle's edits at once and run the prover, with these lakes (both)",
     )
     given = parser.parse_args()
     console = Console(highlight=False)
-    if given.bundle:
-        sys.exit(0 if prover_sees_bundle(console) else 1)
+    if given.bundle is not None:
+        lakes = given.bundle or ("kept", "delta")
+        sys.exit(0 if prover_sees_bundle(console, lakes) else 1)
     chosen = [
         one
         for one in read_mutants()
@@ -136,33 +140,48 @@ def main() -> None:
     sys.exit(0 if run.all_caught(chosen) else 1)
 
 
-def prover_sees_bundle(console: Console) -> bool:
-    """Does the prover fail in a copy of the tree with all edits of the bundle, and pass in one without?"""
-    bundle = read_bundle()
+def prover_sees_bundle(console: Console, lakes: Sequence[str]) -> bool:
+    """Do the prover's lives in a copy of the tree see all that the bundle breaks, and nothing where it is whole?"""
+    bundle = [one for one in read_bundle() if one.lake in lakes]
     with tempfile.TemporaryDirectory(prefix="redolake-bundle-") as folder:
         tree = Path(folder)
         copy_tree(tree)
-        without = _prover_in(tree)
-        for name, text in texts_of(bundle, tree).items():
-            _write_new(tree / name, text)
-        broken = _prover_in(tree)
-    console.print(broken.stdout[-3000:], style="dim", markup=False)
+        whole = {one.mutant.file: (tree / one.mutant.file).read_text() for one in bundle}
+
+        def life(lake: str, broken: Sequence[Mutant]) -> dict[str, list[str]]:
+            for name, text in whole.items():
+                _write_new(tree / name, text)
+            for name, text in texts_of(broken, tree).items():
+                _write_new(tree / name, text)
+            console.print(f"{lake}: a life with {len(broken)} rules broken", style="dim")
+            return _life_in(tree, lake)
+
+        peeling = Peeling(life, lambda text: console.print(text, markup=False, soft_wrap=True))
+        missed = peeling.peel(bundle)
+    for one in bundle:
+        by = peeling.seen.get(one.mutant.name) or (f"its own test: {one.own_test}" if one.own_test else "NOT SEEN")  # fmt: skip
+        console.print(f"  {one.mutant.name}: {by}", markup=False, soft_wrap=True)
+    own = sum(bool(one.own_test) for one in bundle)
     console.print(
-        f"{len(bundle)} rules broken at once: the prover exits {broken.returncode}, without them {without.returncode}"
+        f"{len(bundle)} rules broken at once: {len(peeling.seen)} seen by the prover, {own} by their own tests alone, {len(missed)} not seen"
     )
-    return broken.returncode == 1 and without.returncode == 0
+    return not missed
 
 
-def _prover_in(tree: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.invariants.prove", "--events", str(BUNDLE_EVENTS)]
-    return subprocess.run(
-        [*command, "--no-shrink"],
+def _life_in(tree: Path, lake: str) -> dict[str, list[str]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutants.lives", lake],
         cwd=tree,
         env=os.environ | {"PYTHONPATH": str(tree)},
         capture_output=True,
         text=True,
         check=False,
     )
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        return {"no answer": [done.stderr[-2000:]]}
+    found: dict[str, list[str]] = json.loads(lines[-1])
+    return found
 
 
 @dataclass(frozen=True, slots=True)
