@@ -200,6 +200,12 @@ class TableConfig(ConfigModel):
     on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
     """As ``policies.on_unlogged``, for this table; by default that of the source."""
 
+    skipped_operations: tuple[Literal["c", "u", "d"], ...] | None = None
+    """As ``events.skipped_operations``, for this table; by default that of the source."""
+
+    skip_unchanged: bool | None = None
+    """As ``events.skip_unchanged``, for this table; by default that of the source."""
+
     deletion_vectors: Literal["auto", "always", "never"] | None = None
     """As ``maintenance.deletion_vectors``, for this table; by default that of the source."""
 
@@ -487,6 +493,38 @@ class MaintenanceConfig(ConfigModel):
     further. None keeps them."""
 
 
+class EventsConfig(ConfigModel):
+    """Which changes of change logs are no events: each has its reason in ``_cdc_skipped``, where all others have NULL. They stay in the
+    change log, since mirrors are made of it: a mirror takes every change, whatever is skipped. ``redolake table events`` leaves
+    them out, and the table of transactions does not count them. Rows of snapshots are never skipped."""
+
+    skipped_operations: tuple[Literal["c", "u", "d"], ...] = ()
+    """Operations: ``c`` inserts, ``u`` updates, changes of key among them, ``d`` deletes. For TRUNCATE there is ``policies.on_truncate``."""
+
+    skip_unchanged: bool = False
+    """Updates that leave every captured column as it was. What the redo does not tell counts as changed; values are compared as they are
+    captured, masked ones after masking."""
+
+    users_include: tuple[str, ...] = ()
+    """The only users whose transactions are events, in Oracle's spelling. A transaction whose user LogMiner does not know always is."""
+
+    users_exclude: tuple[str, ...] = ()
+    """Users whose transactions are no events, in Oracle's spelling. Not together with ``users_include``."""
+
+    clients_include: tuple[str, ...] = ()
+    """The same by the session's CLIENT_IDENTIFIER: the only ones whose transactions are events. One without an identifier always is."""
+
+    clients_exclude: tuple[str, ...] = ()
+    """Client identifiers whose transactions are no events. Not together with ``clients_include``."""
+
+    @model_validator(mode="after")
+    def _lists_one_side(self) -> Self:
+        for who in ("users", "clients"):
+            if getattr(self, f"{who}_include") and getattr(self, f"{who}_exclude"):
+                raise ValueError(f"{who}_include and {who}_exclude: leave one of them out")
+        return self
+
+
 class MaskConfig(ConfigModel):
     """What all ``columns_mask`` share."""
 
@@ -513,6 +551,7 @@ class SourceConfig(ConfigModel):
     signals: SignalConfig = SignalConfig()
     retention: RetentionConfig = RetentionConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()
+    events: EventsConfig = EventsConfig()
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:
@@ -560,6 +599,13 @@ class SourceConfig(ConfigModel):
             if getattr(own, name) is not None
         }
         return self.maintenance.model_copy(update=given)
+
+    def events_of(self, table: TableId) -> EventsConfig:
+        """Which changes of a table are no events; what holds for the source where the table is not captured any more."""
+        own = next((config for config in self.tables if config.table == table), None)
+        names = ("skipped_operations", "skip_unchanged")
+        given = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
+        return self.events.model_copy(update=given)
 
     def table(self, table: TableId) -> TableConfig:
         """The configuration of a captured table; KeyError if it is not captured."""

@@ -151,7 +151,7 @@ def _is_list(schema: pa.Schema, name: str) -> bool:
 
 
 def count_events(changelog: str, scn_low: int, scn_high: int) -> pa.Table:
-    """How many changes of which transactions a change log has of one window (``xid, commit_scn, events``); needs no Spark."""
+    """How many changes, without skipped ones, of which transactions a change log has of one window (``xid, commit_scn, events``); needs no Spark."""
     kinds = pa.schema([("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())])
     if read_log(changelog) is None:
         return kinds.empty_table()
@@ -161,6 +161,10 @@ def count_events(changelog: str, scn_low: int, scn_high: int) -> pa.Table:
     wanted = (field > scn_low) & (field <= scn_high) & pc.field("_cdc_snapshot").is_null()
     columns = ["_cdc_xid", "_cdc_commit_scn"]
     dataset = DeltaTable(changelog).to_pyarrow_dataset()
+    if (
+        "_cdc_skipped" in dataset.schema.names
+    ):  # not in one that an older release began and no window reached since
+        wanted &= pc.field("_cdc_skipped").is_null()
     counts = [
         pa.Table.from_batches([batch]).group_by(columns).aggregate([([], "count_all")])
         for batch in dataset.scanner(columns=columns, filter=wanted).to_batches()

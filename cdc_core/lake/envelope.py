@@ -132,7 +132,8 @@ def events_sql(
 
     Its columns are Debezium's ``before, after, source, transaction, op, ts_ms, ts_us, ts_ns``, and behind them of the change log
     ``_cdc_commit_scn`` and ``_cdc_ordinal``, to filter and to order by, and ``_cdc_absent`` and ``_cdc_before_absent``: columns that
-    the event does not carry, which are NULL in ``after`` and ``before``. A change of key is two events, ``d`` and ``c``.
+    the event does not carry, which are NULL in ``after`` and ``before``. A change of key is two events, ``d`` and ``c``. Changes that are
+    marked as skipped are left out.
 
     Args:
         table: One of ``tables``.
@@ -165,7 +166,7 @@ CROSS JOIN parts p
 LEFT JOIN numbered n
   ON n.collection = {sql.text(str(table))} AND n.scn = c._cdc_commit_scn AND n.ordinal = c._cdc_ordinal
   AND n.part = p.part AND c._cdc_snapshot IS NULL
-WHERE p.part = 1 OR ({moved})
+WHERE (p.part = 1 OR ({moved})) AND {_own(own, "skipped", "STRING")} IS NULL
 """
 
 
@@ -174,7 +175,7 @@ def _numbered_sql(one: LoggedTable, sql: _Dialect) -> str:
         f"    SELECT {sql.text(str(one.table))} AS collection, c._cdc_commit_scn AS scn, c._cdc_xid AS xid,"
         f" c._cdc_ordinal AS ordinal, p.part\n"
         f"    FROM {sql.relation(one.path)} c CROSS JOIN parts p\n"
-        f"    WHERE c._cdc_snapshot IS NULL AND (p.part = 1 OR ({_moved_sql(one, sql)}))"
+        f"    WHERE {_own(one, 'skipped', 'STRING')} IS NULL AND c._cdc_snapshot IS NULL AND (p.part = 1 OR ({_moved_sql(one, sql)}))"
     )
 
 

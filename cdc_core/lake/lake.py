@@ -35,6 +35,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 
 Decode = Callable[[Any, TableSchema], Any]
 
@@ -101,6 +102,7 @@ class Lake:
         late_above: int | None = None,
         quarantine_max: int | None = None,
         is_inexact: bool = False,
+        skipping: Skipping = NOTHING_SKIPPED,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror, each once.
@@ -124,6 +126,7 @@ class Lake:
                 the table.
             is_inexact: Commits of the table that belong to this window, or to earlier ones, came to light with a later one, which is applied
                 after it: an insert may meet a row whose delete that window has.
+            skipping: Which changes the change log marks as skipped.
             fence: Called right before each commit.
 
         Raises:
@@ -148,6 +151,7 @@ class Lake:
             late_above=late_above,
             quarantine_max=quarantine_max,
             is_inexact=is_inexact,
+            skipping=skipping,
         )
 
     def restore_quarantine(

@@ -41,6 +41,7 @@ from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
 from cdc_core.stage.reducing import merge_sources
+from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.widths import WidthCounter
 from cdc_core.stage.window import staged_changes
 
@@ -60,6 +61,7 @@ def apply_window(
     late_above: int | None = None,
     quarantine_max: int | None = None,
     is_inexact: bool = False,
+    skipping: Skipping = NOTHING_SKIPPED,
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
@@ -101,6 +103,7 @@ def apply_window(
             excluded,
             optional=work.optional,
             landed=moment_of(manifest.landed),
+            skipping=skipping,
         )
         sieve = None
         if quarantine_max is not None:

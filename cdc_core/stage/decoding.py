@@ -24,6 +24,7 @@ from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.stage import lobs
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNKNOWN_ROW_ID, UNMATCHED
+from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = (None, *(_OPS[code] for code in sorted(_OPS)))
@@ -68,6 +69,7 @@ class ChangeDecoder:
         excluded: Columns that are left out now, also of rows that landed with them: they are NULL.
         optional: Which of ``layout.OPTIONAL`` the change log holds.
         landed: When the window landed, in UTC; None if nobody knows.
+        skipping: Which changes are marked as skipped.
     """
 
     schema: TableSchema
@@ -77,6 +79,7 @@ class ChangeDecoder:
     excluded: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
     landed: datetime | None = None
+    skipping: Skipping = NOTHING_SKIPPED
 
     def __call__(self, rows: pa.Table) -> pa.RecordBatch:
         """The changes of redo rows (columns of ``committed.CommittedRows`` and ``problem``), one per row, in their order per version.
@@ -191,7 +194,10 @@ class ChangeDecoder:
             "before": before,
             "after": after,
             **self._optional(batch),
+            "_cdc_skipped": pa.nulls(rows, pa.string()),
         }
+        if self.skipping != NOTHING_SKIPPED:
+            columns["_cdc_skipped"] = self.skipping.reasons(pa.table(columns), batch["client_id"])
         arrays = [columns[field.name].cast(field.type) for field in target]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 

@@ -37,6 +37,7 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_start_timestamp", pa.timestamp("us")),
     ("_cdc_client_id", pa.string()),
     ("_cdc_landed", pa.timestamp("us")),
+    ("_cdc_skipped", pa.string()),
 )
 """Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
 

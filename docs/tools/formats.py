@@ -81,6 +81,7 @@ CHANGE: Mapping[str, str] = {
     "_cdc_start_timestamp": "Database time at which the transaction began, without a zone. Optional.",
     "_cdc_client_id": "CLIENT_IDENTIFIER of the session that began the transaction. Optional.",
     "_cdc_landed": "When Redolake had read the window or chunk, in UTC. Optional.",
+    "_cdc_skipped": "Why the configuration (`events`) does not want the change among the events: `user`, `client`, `operation` or `unchanged`; NULL where it does.",
 }
 TRANSACTIONS_TABLE: Mapping[str, str] = {
     "id": "Transaction: `_cdc_xid` of its changes.",

@@ -19,6 +19,7 @@ from cdc_core.lake.tables import changelog_path, changelog_properties
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.scn import SCN_MAX
 from cdc_core.stage.layout import OPTIONAL, change_schema
+from cdc_core.stage.skipping import Skipping
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import Source as OracleSource
 from tests.steps.harness import source_of, table_id
@@ -41,14 +42,14 @@ SOURCE_FIELDS = [
 
 def events_by_duckdb(sql: str) -> list[dict[str, Any]]:
     """The query's rows in order; delta-rs reads the tables, so that DuckDB needs no extension."""
-    connection = duckdb.connect()
-    for number, path in enumerate(dict.fromkeys(re.findall(r"delta_scan\('([^']*)'\)", sql))):
-        connection.register(f"t{number}", DeltaTable(path).to_pyarrow_table())
-        sql = sql.replace(f"delta_scan('{path}')", f"t{number}")
-    ordered = (
-        f"SELECT * FROM ({sql}) ORDER BY _cdc_commit_scn, _cdc_ordinal, transaction.total_order"
-    )
-    return connection.sql(ordered).to_arrow_table().to_pylist()  # type: ignore[no-any-return]
+    with duckdb.connect() as connection:
+        for number, path in enumerate(dict.fromkeys(re.findall(r"delta_scan\('([^']*)'\)", sql))):
+            connection.register(f"t{number}", DeltaTable(path).to_pyarrow_table())
+            sql = sql.replace(f"delta_scan('{path}')", f"t{number}")
+        sql = (
+            f"SELECT * FROM ({sql}) ORDER BY _cdc_commit_scn, _cdc_ordinal, transaction.total_order"
+        )
+        return connection.execute(sql).to_arrow_table().to_pylist()  # type: ignore[no-any-return]
 
 
 def written(source: OracleSource, name: str) -> None:
@@ -65,11 +66,10 @@ def written(source: OracleSource, name: str) -> None:
 
 
 def test_events_are_debeziums(tmp_path: Path) -> None:
-    """Who changed what, when and in which transaction, numbered over all tables; a change of key is two events."""
-    with (
-        running_oracle() as oracle,
-        source_of(oracle, tmp_path, "ONE", "TWO", lake={"path": str(tmp_path / "lake")}) as source,
-    ):
+    """Who changed what, when and in which transaction, numbered over all tables; a change of key is two events, one that
+    changes nothing none."""
+    more = {"lake": {"path": str(tmp_path / "lake")}, "events": {"skip_unchanged": True}}
+    with running_oracle() as oracle, source_of(oracle, tmp_path, "ONE", "TWO", **more) as source:
         oracle.run(
             *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))" for name in ("ONE", "TWO")),
             "INSERT INTO ONE VALUES (1, 'old')",
@@ -82,6 +82,7 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
             cursor.execute("SAVEPOINT S")
             cursor.execute("INSERT INTO TWO VALUES (6, 'never')")
             cursor.execute("ROLLBACK TO SAVEPOINT S")
+            cursor.execute("UPDATE TWO SET V = V WHERE ID = 5")
             cursor.execute("DELETE FROM TWO WHERE ID = 5")
             cursor.execute("UPDATE ONE SET V = 'new' WHERE ID = 2")
             connection.commit()
@@ -144,6 +145,7 @@ def test_a_change_log_of_an_older_release_goes_on(
     source: Source,
     row: Callable[..., Row],
     changelog: Callable[[TableSchema], list[Row]],
+    mirror: Callable[..., list[Row]],
     tmp_path: Path,
 ) -> None:
     """Its rows have NULL in the columns that came later. Spark shows the same events as DuckDB."""
@@ -162,7 +164,9 @@ def test_a_change_log_of_an_older_release_goes_on(
     tx.insert(row(2, "it's"))
     tx.update(first, {"ID": 9})
     tx.commit()
-    source.cut().apply(lake)
+    window = source.cut()
+    window.apply(lake, skipping=Skipping(operations=frozenset("c")))
+    assert mirror(source.schema) == source.state(window.scn_high)
     read, *changes = sorted(changelog(source.schema), key=lambda one: str(one["_cdc_op"] != "r"))
     assert {one["_cdc_start_scn"] for one in changes} == {tx.start_scn}
     assert read["_cdc_start_scn"] is None
@@ -175,6 +179,10 @@ def test_a_change_log_of_an_older_release_goes_on(
     rows = spark.sql(by_engine[0]).orderBy("_cdc_commit_scn", "_cdc_ordinal", "transaction.total_order")  # fmt: skip
     by_spark = [one.asDict(recursive=True) for one in rows.collect()]
     assert by_spark == events_by_duckdb(by_engine[1])
-    assert [one["op"] for one in by_spark] == ["r", "c", "d", "c"]
+    assert [one["op"] for one in by_spark] == ["r", "d", "c"]
+    skipped = {one["after"]["ID"]: one["_cdc_skipped"] for one in changes}
+    assert skipped == {2: "operation", 9: None}
+    of_window = window.manifest.window
+    assert count_events(path, of_window.scn_low, of_window.scn_high)["events"].to_pylist() == [1]
     at = datetime(2026, 1, 2, 8, 4, 6, tzinfo=UTC).timestamp()  # 03:04:06 in New York
     assert by_spark[-1]["source"]["commit_ts_ms"] == at * 1000

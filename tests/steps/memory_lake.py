@@ -36,6 +36,7 @@ from cdc_core.stage.layout import OPTIONAL
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
+from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.transactions import TRANSACTIONS
 
 Key = tuple[Any, ...]
@@ -152,6 +153,7 @@ class MemoryLake:
         late_above: int | None = None,
         quarantine_max: int | None = None,
         is_inexact: bool = False,
+        skipping: Skipping = NOTHING_SKIPPED,
         fence: Fence | None = None,
     ) -> TableApplied:
         found, window = self._begun(table, generation), manifest.window
@@ -175,6 +177,7 @@ class MemoryLake:
             excluded=excluded,
             optional=OPTIONAL,
             landed=moment_of(manifest.landed),
+            skipping=skipping,
         )
         changes, refused = _decoded(rows, decoder, found, covered_scn, quarantine_max)
         self._enter("apply_window", table, window.key, fence)
@@ -394,7 +397,7 @@ class MemoryLake:
         found = Counter(
             (one["_cdc_xid"], one["_cdc_commit_scn"])
             for one in self.tables[table].changes
-            if window.scn_low < one["_cdc_window"] <= window.scn_high
+            if window.scn_low < one["_cdc_window"] <= window.scn_high and not one["_cdc_skipped"]
         )
         rows = [{"xid": xid, "commit_scn": scn, "events": n} for (xid, scn), n in found.items()]
         kinds = pa.schema(

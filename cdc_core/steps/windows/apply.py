@@ -20,6 +20,7 @@ from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
@@ -156,6 +157,7 @@ def _apply_table(
                     late_above=late_above,
                     quarantine_max=_quarantine_max(ctx, table),
                     is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
+                    skipping=_skipping(ctx, table),
                     fence=lease.check,
                 )
         except TABLE_ERRORS as error:
@@ -177,6 +179,16 @@ def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: Ta
             "redo rows are in quarantine table=%s window=%s rows=%d all=%d",
             table, window.key, applied.quarantined, applied.in_quarantine,
         )  # fmt: skip
+
+
+def _skipping(ctx: Context, table: TableId) -> Skipping:
+    events = ctx.config.events_of(table)
+    return Skipping(
+        frozenset(events.skipped_operations),
+        events.skip_unchanged,
+        NameFilter(frozenset(events.users_include), frozenset(events.users_exclude)),
+        NameFilter(frozenset(events.clients_include), frozenset(events.clients_exclude)),
+    )
 
 
 def _quarantine_max(ctx: Context, table: TableId) -> int | None:
