@@ -184,6 +184,8 @@ class EngineSession(Protocol):
     session_id: int
     serial: int
     username: str
+    round_trips: int
+    """Calls of the client, which the wire counts."""
 
     def parameter(self, name: str) -> str:
         """A session setting in force: ``NLS_DATE_FORMAT``, ``NLS_TIMESTAMP_FORMAT``, ``NLS_TIMESTAMP_TZ_FORMAT``,
@@ -518,6 +520,9 @@ class DatabaseView(Protocol):
 
     def open_transactions(self) -> Sequence[TransactionInfo]:
         """Transactions with at least one change, not ended."""
+
+    def session_statistics(self) -> Mapping[int, Mapping[str, int]]:
+        """What each session has counted, by its number and the statistic's name: calls of its client, statements parsed."""
 
     def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
         """Registry of ``ALTER SYSTEM`` actions by normalised text (``SWITCH LOGFILE``, ``ARCHIVE LOG CURRENT``,

@@ -244,6 +244,16 @@ class Database:
                 if transaction.begun
             ]
 
+    def session_statistics(self) -> dict[int, dict[str, int]]:
+        """What each session has counted."""
+        return {
+            number: {
+                "SQL*Net roundtrips to/from client": session.round_trips,
+                "parse count (total)": session.parses,
+            }
+            for number, session in list(self.sessions.items())
+        }
+
     def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
         """Actions of ALTER SYSTEM by text."""
         return self._system_hooks
@@ -264,7 +274,10 @@ class Database:
             user = self.store.catalog.user(owner)
             if user is not None and not user.common:
                 return None
-        return self.store.catalog.find(owner, name)
+        found = self.store.catalog.find(owner, name)
+        if isinstance(found, TableDef) and found.temporary:
+            return self.sessions[session.session_id].private_table(found)
+        return found
 
     def find_virtual(
         self, session: SessionState, name: str, owner: str | None
@@ -334,6 +347,7 @@ class Database:
             except BaseException:
                 self.store.catalog.load()
                 known = {table.object_id for table in self.store.catalog.tables()}
+                known |= set(self.store.catalog.private)
                 for oid in set(self.store.activity) - known:
                     self.store.activity.pop(oid, None)
                     self.store.segments.pop(oid, None)

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from oracle_embedded.api import (
@@ -63,9 +64,13 @@ class Session:
         self.attributes: dict[str, str | None] = {}
         self.transaction: Transaction | None = None
         self.read_only_scn: int | None = None
+        self.serial_scn: int | None = None
+        self.is_serializable = False
         self.open_rows: set[ResultRows] = set()
         self.current_values: dict[int, int] = {}
         self.closed = False
+        self.round_trips = 0
+        self.parses = 0
         self.killed = False
         self._interrupted = threading.Event()
         self._running: Connection | None = None
@@ -77,6 +82,8 @@ class Session:
         self._cursor_number = 0
         self.rights = user.name
         self.packages: dict[int, Any] = {}
+        self.filling = 0
+        self._private: dict[int, tuple[TableDef, TableDef]] = {}
         self.output = Output()
         self.results: list[bytes] = []
 
@@ -85,6 +92,7 @@ class Session:
     def parse(self, sql: str) -> PreparedStatement:
         """Parse and describe a statement."""
         self._check_open()
+        self.parses += 1
         return prepare(self, sql)
 
     def execute(
@@ -163,6 +171,7 @@ class Session:
         Without one, this takes no lock, and neither does :meth:`rollback`: a client in the same process may be closed by the
         garbage collector in the middle of another session's statement, and then waits here for the thread that it runs in.
         """
+        self.serial_scn = None
         if not self.in_transaction():
             return
         with self.database.store.lock:
@@ -170,9 +179,11 @@ class Session:
             if self.transaction is not None:
                 transaction, self.transaction = self.transaction, None
                 self.database.transactions.commit(transaction)
+                self._forget_private_rows()
 
     def rollback(self) -> None:
         """Roll the transaction back, if one is open."""
+        self.serial_scn = None
         if not self.in_transaction():
             return
         with self.database.store.lock:
@@ -180,6 +191,49 @@ class Session:
             if self.transaction is not None:
                 transaction, self.transaction = self.transaction, None
                 self.database.transactions.rollback(transaction)
+                self._forget_private_rows()
+
+    # --- temporary tables --------------------------------------------------------------------------------------------
+
+    def private_table(self, table: TableDef) -> TableDef:
+        """What the session has of a temporary table: storage of its own, made when it is first named."""
+        kept = self._private.get(table.object_id)
+        if kept is not None and kept[0] is table:
+            return kept[1]
+        store = self.database.store
+        with store.lock:
+            number = store.catalog.new_id()
+            made = replace(table, object_id=number, data_object_id=number)
+            store.create_table(made)
+            store.catalog.private[number] = made
+            if kept is not None:
+                self._drop_private(kept[1])
+            self._private[table.object_id] = (table, made)
+        return made
+
+    def empty_private(self, table: TableDef) -> None:
+        """Throw away the session's own rows of a temporary table."""
+        kept = self._private.get(table.object_id)
+        if kept is not None:
+            self.database.store.empty_table(kept[1])
+
+    def _forget_private_rows(self) -> None:
+        """ON COMMIT DELETE ROWS, at the end of a transaction. Under the store's lock."""
+        for _, made in self._private.values():
+            if not made.keeps_rows:
+                self.database.store.empty_table(made)
+
+    def _drop_all_private(self) -> None:
+        """At the end of the session; one that has nothing takes no lock."""
+        if self._private:
+            with self.database.store.lock:
+                for _, made in self._private.values():
+                    self._drop_private(made)
+        self._private.clear()
+
+    def _drop_private(self, made: TableDef) -> None:
+        self.database.store.catalog.private.pop(made.object_id, None)
+        self.database.store.drop_table(made)
 
     def in_transaction(self) -> bool:
         """Is a transaction open?"""
@@ -222,6 +276,14 @@ class Session:
                 raise OracleError(1453, "SET TRANSACTION must be first statement of transaction")
             if mode == "READ ONLY":
                 self.read_only_scn = self.database.store.clock.value
+            elif mode == "SERIALIZABLE":
+                self.serial_scn = self.database.store.clock.value
+
+    def snapshot_scn(self) -> int | None:
+        """As of which SCN the transaction sees data; None where each statement has its own. Under the store's lock."""
+        if self.is_serializable and self.serial_scn is None:
+            self.serial_scn = self.database.store.clock.value
+        return self.read_only_scn or self.serial_scn
 
     # --- settings ----------------------------------------------------------------------------------------------------
 
@@ -412,6 +474,7 @@ class Session:
             rows.close()
         if not self.database.store.closed:
             self.rollback()
+            self._drop_all_private()
         self.closed = True
         self._lobs.clear()
         self.database.forget_session(self)

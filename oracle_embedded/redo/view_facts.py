@@ -34,6 +34,8 @@ _STATISTICS = (
     "session uga memory max",
     "session pga memory",
     "session pga memory max",
+    "SQL*Net roundtrips to/from client",
+    "parse count (total)",
 )
 _ACTIVE_SEQUENCES = 1
 _USERS = "USERS"
@@ -85,6 +87,7 @@ class Facts:
             "V$LOGMNR_PARAMETERS": self._logmnr_parameters,
             "V$STATNAME": self._statistic_names,
             "V$MYSTAT": self._statistics,
+            "V$SESSTAT": self._session_statistics,
         }
 
     # --- database and incarnation ------------------------------------------------------------------------------------
@@ -444,9 +447,20 @@ class Facts:
             }
 
     def _statistics(self, session: EngineSession) -> Iterator[Row]:
-        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        for number in range(len(_STATISTICS)):
-            yield {"SID": session.session_id, "STATISTIC#": number, "VALUE": used, "CON_ID": 0}
+        counts = self._database.session_statistics().get(session.session_id, {})
+        yield from _statistics_of(session.session_id, counts)
+
+    def _session_statistics(self, _session: EngineSession) -> Iterator[Row]:
+        for session_id, counts in self._database.session_statistics().items():
+            yield from _statistics_of(session_id, counts)
+
+
+def _statistics_of(session_id: int, counts: Mapping[str, int]) -> Iterator[Row]:
+    """What a session has counted; the rest is memory."""
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    for number, name in enumerate(_STATISTICS):
+        value = counts.get(name, used)
+        yield {"SID": session_id, "STATISTIC#": number, "VALUE": value, "CON_ID": 0}
 
 
 def _log_status(log: store.Log | None, newest: Mapping[int, int]) -> str:

@@ -105,6 +105,7 @@ class Calls:
                 raise ProtocolError(f"message {message} is not expected from a client")
             function = self._reader.u8()
             self._statements.call_number = self._reader.u8()
+            self._session.round_trips += 1
             if function == Function.LOGOFF:
                 self._session.rollback()
                 self._link.send_data(status_message(0))

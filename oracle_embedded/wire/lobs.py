@@ -95,6 +95,7 @@ class LobStore:
         self._next_temporary = 1
         self._cache: OrderedDict[bytes, tuple[OraType, bytes]] = OrderedDict()
         self._cache_bytes = 0
+        self._opened: set[bytes] = set()
 
     # --- locators ---
 
@@ -172,7 +173,8 @@ class LobStore:
         return ora_type, content
 
     def forget_contents(self) -> None:
-        """Drop cached contents, at the end of a transaction."""
+        """Drop cached contents, and close LOBs, at the end of a transaction."""
+        self._opened.clear()
         self._cache.clear()
         self._cache_bytes = 0
 
@@ -190,7 +192,7 @@ class LobStore:
             locator = self._create(ora_type, request.source_offset, b"", size)
             return _answer(request, request.amount, locator)
         if request.operation in (_OPEN, _CLOSE, _IS_OPEN):
-            return _answer(request, request.amount)
+            return self._open_state(request)
         if request.operation == _FREE:
             self.free(request.locator)
             return _answer(request, request.amount)
@@ -204,6 +206,24 @@ class LobStore:
         if request.operation == _READ:
             return self._read(request)
         raise OracleError(3001, "unimplemented feature")
+
+    def _open_state(self, request: LobRequest) -> bytes:
+        """Open or close a LOB, or tell whether it is open; a transaction's end closes those of rows.
+
+        Raises:
+            OracleError: ORA-22293 for one that is open, ORA-22289 for one that is not.
+        """
+        self._resolve(request.locator)
+        key = request.locator[_PREFIX : _PREFIX + request.locator[10]]
+        if request.operation == _OPEN:
+            if key in self._opened:
+                raise OracleError(22293, "LOB already opened in the same transaction")
+            self._opened.add(key)
+        elif request.operation == _CLOSE:
+            if key not in self._opened:
+                raise OracleError(22289, "cannot perform operation on an unopened file or LOB")
+            self._opened.discard(key)
+        return _answer(request, request.amount, flag=key in self._opened)
 
     def _read(self, request: LobRequest) -> bytes:
         ora_type, content = self._resolve(request.locator)
@@ -260,7 +280,9 @@ def _unit(ora_type: OraType) -> int:
     return 1 if ora_type == OraType.BLOB else 2
 
 
-def _answer(request: LobRequest, amount: int | None, locator: bytes | None = None) -> bytes:
+def _answer(
+    request: LobRequest, amount: int | None, locator: bytes | None = None, *, flag: bool = False
+) -> bytes:
     """Message 8 of a LOB operation: the fields that the request asked for."""
     parts = [b"\x08", request.locator if locator is None else locator]
     if request.has_charset:
@@ -268,7 +290,7 @@ def _answer(request: LobRequest, amount: int | None, locator: bytes | None = Non
     if request.amount is not None:
         parts.append(ub_bytes(amount or 0))
     if request.wants_flag:
-        parts.append(b"\x00")
+        parts.append(b"\x01" if flag else b"\x00")
     return b"".join(parts)
 
 

@@ -187,7 +187,9 @@ def _read_bind_rows(
         elif cursor is not None:
             request.returning = cursor.returning
     rows = BindRows(binds, request.returning, is_plsql=is_plsql)
-    request.bind_rows = rows.read(reader, max(request.executions, 1))
+    # A request that only moves in a scrollable cursor describes its binds and sends no values.
+    executes = Option.EXECUTE in request.options
+    request.bind_rows = rows.read(reader, max(request.executions, 1) if executes else 0)
 
 
 def read_reexecute(reader: TtcReader, lookup: Lookup, *, fetch: bool) -> ExecuteRequest:

@@ -177,3 +177,19 @@ def _frame_boolean(value: Value) -> bytes:
     if value is None:
         return b"\x00"
     return b"\x02\x01\x01" if value == b"\x01" else b"\x01\x00"
+
+
+def changed_defines(before: Sequence[ColumnMeta], now: Sequence[ColumnMeta]) -> list[WireBind]:
+    """How columns are sent that have changed under an open cursor: a LOB that was text or RAW as a long value; empty if there is none."""
+    found = []
+    is_any = False
+    for old, new in zip(before, now, strict=True):
+        kind = int(new.type)
+        if new.type == OraType.CLOB and old.type in (OraType.VARCHAR, OraType.CHAR, OraType.LONG):
+            kind, is_any = int(OraType.LONG), True
+        elif new.type == OraType.BLOB and old.type in (OraType.RAW, OraType.LONG_RAW):
+            kind, is_any = int(OraType.LONG_RAW), True
+        elif new.type in _LOB_TYPES:
+            return []
+        found.append(WireBind(kind, False, new.size, new.charset_form))
+    return found if is_any else []

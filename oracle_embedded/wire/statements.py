@@ -29,7 +29,14 @@ from oracle_embedded.wire.replies import (
     results_message,
 )
 from oracle_embedded.wire.requests import Cursor, ExecuteRequest, Option
-from oracle_embedded.wire.rows import ROW_HEADER, RowEncoder, cursor_value, describe, has_lobs
+from oracle_embedded.wire.rows import (
+    ROW_HEADER,
+    RowEncoder,
+    changed_defines,
+    cursor_value,
+    describe,
+    has_lobs,
+)
 from oracle_embedded.wire.scroll import ScrollRows
 from oracle_embedded.wire.ttc import sb1_bytes, sb_bytes
 
@@ -218,9 +225,12 @@ class Statements:
         if request.sql is not None or not cursor.described:
             before = self._describe(columns)
         elif columns != cursor.described:
-            # The client reacts by closing the cursor and parsing the statement again.
-            cursor.close_rows()
-            raise OracleError(1007, "variable not in SELECT list")
+            if len(columns) != len(cursor.described):
+                # The client reacts by closing the cursor and parsing the statement again.
+                cursor.close_rows()
+                raise OracleError(1007, "variable not in SELECT list")
+            before = self._describe(columns)
+            cursor.defines, cursor.encoder = changed_defines(cursor.described, columns), None
         cursor.described = columns
         if not request.options & Option.FETCH or (has_lobs(columns) and not cursor.defines):
             self._send_end(cursor, before=before + execute_message(cursor.id))

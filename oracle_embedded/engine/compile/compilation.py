@@ -29,6 +29,7 @@ class Environment:
     constants: Mapping[tuple[str, str], int]
     may_change: Callable[[TableDef, str], bool]
     parse_view: Callable[[str], ast.Query]
+    filling: int
     routine: Callable[[ast.Name], StoredFunction | None]
 
 

@@ -18,7 +18,13 @@ from oracle_embedded.engine.compile.from_items import (
 from oracle_embedded.engine.compile.plan import FIRST_SLOT, OutputColumn, Plan, Slot, Sql
 from oracle_embedded.engine.compile.queries import compile_where
 from oracle_embedded.engine.compile.rownum import conjuncts_of, rownum_limit
-from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn, table_source
+from oracle_embedded.engine.compile.scopes import (
+    Scope,
+    Source,
+    SourceColumn,
+    output_source,
+    table_source,
+)
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import ora, unsupported
@@ -61,6 +67,22 @@ class DmlPlan:
     delete_where: RowPlan | None = None
     updates: bool = False
     inserts: bool = False
+    branches: tuple[BranchPlan, ...] = ()
+    is_first: bool = False
+
+
+@dataclass(slots=True)
+class BranchPlan:
+    """One INTO of a multi-table INSERT: where its condition and its values are in the row, and what it inserts into.
+
+    ``otherwise`` says that no WHEN may have been true.
+    """
+
+    insert: DmlPlan
+    first: int
+    condition_at: int | None
+    values_at: int
+    otherwise: bool
 
 
 def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef:
@@ -74,6 +96,8 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
         raise unsupported("data changes through a view", node.pos)
     if not isinstance(found, TableDef):
         raise OracleError(2030, "can only select from fixed tables/views", node.pos)
+    if found.query is not None and state.environment.filling != found.object_id:
+        raise OracleError(1732, "data manipulation operation not legal on this view", node.pos)
     if not state.environment.may_change(found, privilege):
         raise ora(1031, offset=node.pos)
     return found
@@ -131,6 +155,50 @@ def _without_virtual(
     if any(column.expression and not isinstance(value, ast.Default) for value, column in given):
         raise OracleError(54013, "INSERT operation disallowed on virtual columns")
     return tuple(value for value, column in given if not column.expression)
+
+
+def compile_multi_insert(state: Compilation, node: ast.MultiInsert) -> DmlPlan:
+    """Compile INSERT ALL and INSERT FIRST: one query that gives conditions and values of all branches."""
+    text, columns, _ = state.query(node.query, None)
+    source = output_source("s", None, columns)
+    scope = Scope([source])
+    selected: list[str] = []
+    branches: list[BranchPlan] = []
+    conditional = any(branch.condition is not None for branch in node.branches)
+    for branch in node.branches:
+        table = _target(state, branch.table, "INSERT")
+        named = _columns(table, branch.columns) if branch.columns else list(table.columns)
+        if branch.values is None:
+            given = [Sql(f"s.c{number}", item.type) for number, item in enumerate(columns, 1)]
+        else:
+            given = [
+                _default(state, column)
+                if isinstance(item, ast.Default)
+                else state.value(item, scope)
+                for item, column in zip(branch.values, named, strict=False)
+            ]
+        count = len(columns) if branch.values is None else len(branch.values)
+        if count != len(named):
+            raise ora(913 if count > len(named) else 947, offset=branch.table.pos)
+        condition_at = None
+        if branch.condition is not None:
+            condition_at = len(selected)
+            selected.append(f"({state.condition(branch.condition, scope)})")
+        targets, values_at = list(named), len(selected)
+        values = [_assignable(value, column) for value, column in zip(given, named, strict=True)]
+        for column in table.columns:
+            if column not in named:
+                targets.append(column)
+                values.append(_default(state, column))
+        selected += [value.text for value in values]
+        otherwise = conditional and branch.condition is None
+        insert = DmlPlan("INSERT", table, Plan(), targets)
+        branches.append(BranchPlan(insert, branch.first, condition_at, values_at, otherwise))
+    state.plan.text = f"SELECT {', '.join(selected)} FROM ({text}) s"
+    first = branches[0].insert.table
+    return DmlPlan(
+        "INSERT ALL", first, state.plan, [], branches=tuple(branches), is_first=node.is_first
+    )
 
 
 def _columns(table: TableDef, names: Sequence[str]) -> list[ColumnDef]:
@@ -424,6 +492,8 @@ def compile_change(state: Compilation, node: object) -> DmlPlan:
     match node:
         case ast.Insert():
             return compile_insert(state, node)
+        case ast.MultiInsert():
+            return compile_multi_insert(state, node)
         case ast.Update():
             return compile_update(state, node)
         case ast.Delete():

@@ -17,6 +17,7 @@ from oracle_embedded.engine.compile.from_items import (
     compile_outer_joins,
 )
 from oracle_embedded.engine.compile.grouped import check_grouped, has_aggregate
+from oracle_embedded.engine.compile.grouping_sets import by_sets, union_of_sets
 from oracle_embedded.engine.compile.plan import OutputColumn, Plan, Sql
 from oracle_embedded.engine.compile.rownum import (
     FLIPPED,
@@ -52,6 +53,7 @@ def compile_query(
     state: Compilation, node: ast.Query, parent: Scope | None
 ) -> tuple[str, list[OutputColumn], bool]:
     """A query with WITH, ORDER BY and row limits."""
+    node = by_sets(node)
     outer = Scope(parent=parent)
     prefix = _ctes(state, node, outer) if node.ctes else ""
     limit = _limit(state, node, outer)
@@ -137,6 +139,8 @@ def _recursive(state: Compilation, cte: ast.Cte, table: str, scope: Scope) -> st
 
 def _body(state: Compilation, body: ast.Body, scope: Scope) -> tuple[str, list[OutputColumn]]:
     match body:
+        case ast.Select() if body.grouping_sets is not None:
+            return _body(state, union_of_sets(body), scope)
         case ast.Select():
             text, columns, _ = _select(state, body, scope, (), None, False)
             return text, columns

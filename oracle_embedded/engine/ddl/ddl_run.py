@@ -57,6 +57,8 @@ class DdlRun:
         """An existing table that the user may alter or drop."""
         owner = name[0] if len(name) > 1 else self.session.schema
         found = self.session.database.find(self.session, owner, name[-1])
+        if isinstance(found, TableDef) and found.temporary:
+            found = self.session.database.store.catalog.find(owner, name[-1])
         if not isinstance(found, TableDef) or not self.session.database.security.may_select(
             self.session.username, found
         ):

@@ -21,7 +21,7 @@ from oracle_embedded.engine.ddl.programs import (
 )
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
-from oracle_embedded.engine.ddl.tables import create_table
+from oracle_embedded.engine.ddl.tables import create_table, virtual_value
 from oracle_embedded.engine.ddl.users import create_user, drop_user, grant
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.constraints import check_unique_rows
@@ -96,8 +96,18 @@ def _create_as_select(session: SessionState, node: nodes.CreateTable, text: str)
         _one(session, replace(node, columns=columns, query=None), text)
     owner = node.name[0] if len(node.name) > 1 else session.schema
     start = node.query.pos
-    session.run(f'INSERT INTO "{owner}"."{node.name[-1]}" {text[start:]}')
+    fill_table(session, owner, node.name[-1], node.view_text or text[start:])
     session.commit()
+
+
+def fill_table(session: SessionState, owner: str, name: str, query: str) -> None:
+    """Insert the rows of a query, into a materialized view as well."""
+    made = session.database.store.catalog.find(owner, name)
+    session.filling = made.object_id if made is not None else 0
+    try:
+        session.run(f'INSERT INTO "{owner}"."{name}" {query}')
+    finally:
+        session.filling = 0
 
 
 # --- statements ------------------------------------------------------------------------------------------------------
@@ -115,12 +125,18 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
     ):
         raise ora(955)
     columns = []
-    for column_name, _ in node.columns:
+    expressions: tuple[str, ...] = ()
+    if node.has_expressions:
+        expressions = tuple(text for text, _ in node.columns)
+        for text in expressions:
+            virtual_value(run, table, text)
+    for column_name, _ in () if expressions else node.columns:
         column = table.by_name.get(column_name)
         if column is None:
             raise ora(904, f'"{column_name}"')
         columns.append(column.internal_id)
-    if any(index.columns == tuple(columns) for index in table.indexes):
+    same = (tuple(columns), expressions)
+    if any((index.columns, index.expressions) == same for index in table.indexes):
         raise OracleError(1408, "such column list already indexed")
     session.database.transactions.check_no_locks(table.object_id, session.transaction)
     if node.unique:
@@ -135,10 +151,13 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
         owner,
         name,
         tuple(columns),
-        tuple(flag for _, flag in node.columns),
+        () if expressions else tuple(flag for _, flag in node.columns),
         node.unique,
+        expressions=expressions,
+        is_bitmap=node.bitmap,
     )
-    session.database.store.create_index(table.object_id, index.object_id, index.columns)
+    if columns:
+        session.database.store.create_index(table.object_id, index.object_id, index.columns)
     run.put(replace(table, indexes=(*table.indexes, index)))
     run.about(owner, name, index.object_id)
 
@@ -185,6 +204,9 @@ def _create_synonym(run: DdlRun, node: nodes.CreateSynonym) -> None:
 def _truncate(run: DdlRun, node: nodes.Truncate) -> None:
     database = run.session.database
     table = run.table(node.name, "DROP ANY TABLE")
+    if table.temporary:
+        run.session.empty_private(table)
+        return
     database.transactions.check_no_locks(table.object_id, run.session.transaction)
     for child in database.store.catalog.tables():
         if child.object_id != table.object_id and any(
@@ -214,7 +236,7 @@ def _drop(run: DdlRun, node: nodes.Drop) -> None:
         return
     session = run.session
     catalog = session.database.store.catalog
-    if node.kind == "TABLE":
+    if node.kind in ("TABLE", "MATERIALIZED VIEW"):
         _drop_table(run, node)
         return
     if node.kind == "INDEX":
@@ -247,7 +269,13 @@ def _drop(run: DdlRun, node: nodes.Drop) -> None:
 def _drop_table(run: DdlRun, node: nodes.Drop) -> None:
     database = run.session.database
     catalog = database.store.catalog
-    table = run.table(node.name, "DROP ANY TABLE")
+    table = run.table(node.name, f"DROP ANY {node.kind}")
+    if table.query is not None and node.kind == "TABLE":
+        raise OracleError(
+            12083, f'must use DROP MATERIALIZED VIEW to drop "{table.owner}"."{table.name}"'
+        )
+    if table.query is None and node.kind != "TABLE":
+        raise OracleError(12003, f'materialized view "{table.owner}"."{table.name}" does not exist')
     database.transactions.check_no_locks(table.object_id, run.session.transaction)
     for child in list(catalog.tables()):
         keys = [

@@ -75,6 +75,8 @@ def _set(session: SessionState, name: str, value: str) -> None:
         zone = {"LOCAL": "+00:00", "DBTIMEZONE": "+00:00"}.get(value.upper(), value)
         temporal.zone_offset(zone, temporal.now())
         session.time_zone = zone
+    elif name == "ISOLATION_LEVEL":
+        session.is_serializable = value.upper() == "SERIALIZABLE"
     elif name == "CURRENT_SCHEMA":
         session.set_schema(value)
     elif name == "CONTAINER":

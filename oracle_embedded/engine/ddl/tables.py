@@ -32,9 +32,14 @@ _COLUMNS_MAX = 1000
 
 
 def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
-    """CREATE TABLE."""
+    """CREATE TABLE, and what CREATE MATERIALIZED VIEW makes."""
     database = run.session.database
-    owner, name = run.own_name(node.name, "CREATE TABLE", "CREATE ANY TABLE")
+    word = "TABLE" if node.view_text is None else "MATERIALIZED VIEW"
+    owner, name = run.own_name(node.name, f"CREATE {word}", f"CREATE ANY {word}")
+    if node.temporary and any(spec.kind == "R" for spec in _all_specs(node)):
+        raise OracleError(
+            14455, "attempt to create referential integrity constraint on temporary table"
+        )
     run.must_be_new(owner, name)
     names = [column.name for column in node.columns]
     if len(set(names)) != len(names):
@@ -45,7 +50,7 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
     table = TableDef(
         identifier, identifier, 1, owner, name, (), created=run.now, changed=run.now,
         structure_scn=run.scn, scn_from=run.scn, is_index_organized=node.is_index_organized,
-        has_row_movement=node.has_row_movement,
+        has_row_movement=node.has_row_movement, temporary=node.temporary, keeps_rows=node.keeps_rows, query=node.view_text,
     )  # fmt: skip
     for column in node.columns:
         table = with_column(run, table, column)
@@ -65,6 +70,11 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
         raise OracleError(25175, "no PRIMARY KEY constraint found")
     run.put(table)
     run.about(owner, name, identifier)
+
+
+def _all_specs(node: nodes.CreateTable) -> list[nodes.ConstraintSpec]:
+    own = [spec for column in node.columns for spec in column.constraints]
+    return [*own, *node.constraints]
 
 
 def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:

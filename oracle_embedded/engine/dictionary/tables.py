@@ -13,6 +13,7 @@ from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql.queries import parse_query
 from oracle_embedded.engine.storage.catalog import (
     ColumnDef,
+    IndexDef,
     SequenceDef,
     TableDef,
     ViewDef,
@@ -56,7 +57,9 @@ def _tables_view(view: View) -> Iterator[Row]:
         yield {
             "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE if has_segment else None, "STATUS": "VALID",
             "PCT_FREE": 10, "LOGGING": "YES", "PARTITIONED": "YES" if table.partitioning else "NO",
-            "IOT_TYPE": "IOT" if table.is_index_organized else None, "TEMPORARY": "N", "SECONDARY": "N", "NESTED": "NO",
+            "IOT_TYPE": "IOT" if table.is_index_organized else None, "TEMPORARY": "Y" if table.temporary else "N",
+            "DURATION": ("SYS$SESSION" if table.keeps_rows else "SYS$TRANSACTION") if table.temporary else None,
+            "SECONDARY": "N", "NESTED": "NO",
             "ROW_MOVEMENT": "ENABLED" if table.has_row_movement else "DISABLED",
             "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": "DISABLED", "DROPPED": "NO", "READ_ONLY": "NO",
             "SEGMENT_CREATED": "YES", "EXTERNAL": "NO", "HYBRID": "NO", "DEFAULT_COLLATION": "USING_NLS_COMP",
@@ -291,7 +294,7 @@ def _indexes(view: View) -> Iterator[Row]:
         used = {item.index_name for item in table.constraints}
         for index in table.indexes:
             yield {
-                "OWNER": index.owner, "INDEX_NAME": index.name, "INDEX_TYPE": "IOT - TOP" if index == table.top_index else "NORMAL",
+                "OWNER": index.owner, "INDEX_NAME": index.name, "INDEX_TYPE": _index_type(table, index),
                 "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
                 "TABLE_TYPE": "TABLE", "UNIQUENESS": "UNIQUE" if index.unique else "NONUNIQUE", "COMPRESSION": "DISABLED",
                 "TABLESPACE_NAME": _TABLESPACE, "STATUS": "VALID", "PARTITIONED": "NO", "TEMPORARY": "N",
@@ -324,11 +327,26 @@ def _none(_view: View) -> Iterator[Row]:
     return iter(())
 
 
-VIEWS.family(
+def _index_type(table: TableDef, index: IndexDef) -> str:
+    if index == table.top_index:
+        return "IOT - TOP"
+    kind = "BITMAP" if index.is_bitmap else "NORMAL"
+    return f"FUNCTION-BASED {kind}" if index.expressions else kind
+
+
+@VIEWS.family(
     "IND_EXPRESSIONS",
     "INDEX_OWNER:v128 INDEX_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 COLUMN_EXPRESSION:v4000 COLUMN_POSITION:n",
     owner="INDEX_OWNER",
-)(_none)
+)
+def _index_expressions(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        for index in table.indexes:
+            for position, text in enumerate(index.expressions, 1):
+                yield {
+                    "INDEX_OWNER": index.owner, "INDEX_NAME": index.name, "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
+                    "COLUMN_EXPRESSION": text, "COLUMN_POSITION": position,
+                }  # fmt: skip
 
 
 def _partitioned(view: View) -> Iterator[tuple[TableDef, Partitioning]]:
@@ -398,10 +416,20 @@ def _part_key_columns(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-VIEWS.family(
+@VIEWS.family(
     "MVIEWS",
     "OWNER:v128 MVIEW_NAME:v128 CONTAINER_NAME:v128 QUERY:v4000 QUERY_LEN:n UPDATABLE:v1 REWRITE_ENABLED:v1 REFRESH_MODE:v9 REFRESH_METHOD:v8 BUILD_MODE:v9 LAST_REFRESH_DATE:d",
-)(_none)
+)
+def _materialized_views(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        if table.query is not None:
+            yield {
+                "OWNER": table.owner, "MVIEW_NAME": table.name, "CONTAINER_NAME": table.name, "QUERY": table.query[:4000],
+                "QUERY_LEN": len(table.query), "UPDATABLE": "N", "REWRITE_ENABLED": "N", "REFRESH_MODE": "DEMAND",
+                "REFRESH_METHOD": "COMPLETE", "BUILD_MODE": "IMMEDIATE", "LAST_REFRESH_DATE": table.changed,
+            }  # fmt: skip
+
+
 VIEWS.family(
     "TYPES",
     "OWNER:v128 TYPE_NAME:v128 TYPE_OID:v32 TYPECODE:v128 ATTRIBUTES:n METHODS:n PREDEFINED:v3 INCOMPLETE:v3",

@@ -12,6 +12,7 @@ from oracle_embedded.engine.plsql.composites import TableType, listed
 from oracle_embedded.engine.plsql.state import Frame
 from oracle_embedded.engine.plsql.values import assign, evaluate, integer
 from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.storage.catalog import TableDef
 
 _LINES = TableType("CHARARR", TEXT, "NUMBER")
 
@@ -73,6 +74,27 @@ def _return_result(frame: Frame, node: ast.Call) -> None:
     frame.session.results.append(value)
 
 
+def _refresh(frame: Frame, node: ast.Call) -> None:
+    """DBMS_MVIEW.REFRESH: all rows are made again, and committed."""
+    if not node.args and not node.named:
+        raise wrong_arguments(frame, node.pos, node.name[-1])
+    value, _ = evaluate(frame, node.args[0] if node.args else node.named[0][1], TEXT)
+    session = frame.session
+    for text in (value.decode() if isinstance(value, bytes) else "").upper().split(","):
+        *owner, name = text.strip().split(".")
+        found = session.database.find(session, owner[0] if owner else session.schema, name)
+        if not isinstance(found, TableDef) or found.query is None:
+            raise OracleError(23401, f'materialized view "{text.strip()}" does not exist')
+        session.commit()
+        session.filling = found.object_id
+        try:
+            session.run(f'DELETE FROM "{found.owner}"."{found.name}"')
+            session.run(f'INSERT INTO "{found.owner}"."{found.name}" {found.query}')
+        finally:
+            session.filling = 0
+        session.commit()
+
+
 SPECIAL: dict[ast.Name, Callable[[Frame, ast.Call], None]] = {
     ("DBMS_OUTPUT", "PUT"): _put,
     ("DBMS_OUTPUT", "PUT_LINE"): _put_line,
@@ -82,5 +104,6 @@ SPECIAL: dict[ast.Name, Callable[[Frame, ast.Call], None]] = {
     ("DBMS_OUTPUT", "GET_LINE"): _get_line,
     ("DBMS_OUTPUT", "GET_LINES"): _get_lines,
     ("DBMS_SQL", "RETURN_RESULT"): _return_result,
+    ("DBMS_MVIEW", "REFRESH"): _refresh,
 }
 """Procedures by name that see the frame of their caller."""

@@ -192,6 +192,10 @@ class SessionState(EngineSession, Protocol):
     attributes: dict[str, str | None]
     transaction: Transaction | None
     read_only_scn: int | None
+    serial_scn: int | None
+    """As of which SCN a serializable transaction sees data."""
+    is_serializable: bool
+    """ALTER SESSION SET ISOLATION_LEVEL = SERIALIZABLE."""
     open_rows: set[ResultRows]
     rights: str
     """The user whose rights count: the owner of the stored program that runs, or the session's own."""
@@ -199,6 +203,8 @@ class SessionState(EngineSession, Protocol):
     packages: dict[int, Any]
     """What the session has of packages, by their numbers."""
     output: Output
+    filling: int
+    """The materialized view whose rows are made just now."""
     results: list[bytes]
     """Handles of queries that DBMS_SQL.RETURN_RESULT gives to the client."""
 
@@ -216,6 +222,12 @@ class SessionState(EngineSession, Protocol):
 
     def need_transaction(self) -> Transaction:
         """The open transaction, begun now if there is none. Under the store's lock."""
+
+    def empty_private(self, table: TableDef) -> None:
+        """Throw away the session's own rows of a temporary table."""
+
+    def snapshot_scn(self) -> int | None:
+        """As of which SCN the transaction sees data; None where each statement has its own. Under the store's lock."""
 
     def drop_empty_transaction(self) -> None:
         """Forget a transaction that changed and locked nothing. Under the store's lock."""

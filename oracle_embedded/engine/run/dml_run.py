@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oracle_embedded.api import OracleError, Value
-from oracle_embedded.engine.compile.dml import DmlPlan, RowPlan
+from oracle_embedded.engine.compile.dml import BranchPlan, DmlPlan, RowPlan
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.constraints import row_checker
@@ -37,6 +37,7 @@ _EVENTS = {
     "UPDATE": ("UPDATE",),
     "DELETE": ("DELETE",),
     "MERGE": ("INSERT", "UPDATE"),
+    "INSERT ALL": (),
 }
 
 
@@ -169,6 +170,8 @@ class ChangeRunner:
         match self.plan.kind:
             case "INSERT":
                 self._insert()
+            case "INSERT ALL":
+                self._insert_all()
             case "UPDATE":
                 self._update()
             case "DELETE":
@@ -221,6 +224,34 @@ class ChangeRunner:
             image = self._fitted(self._fitters, row)
             self._done(self._put(image), image)
 
+    def _insert_all(self) -> None:
+        """A multi-table INSERT: each branch inserts on its own, in the transaction of this statement."""
+        inserts = [ChangeRunner(self.session, branch.insert) for branch in self.plan.branches]
+        transactions = self.session.database.transactions
+        assert self.writer is not None
+        for one in inserts:
+            one.writer = self.writer
+            transactions.lock_table(self.writer.transaction, one.table.object_id, "RX")
+            one._fire(BEFORE)
+        for number, row in enumerate(self._query(self.plan.query)):
+            self._check_interrupt(number)
+            taken: set[int] = set()
+            for branch, one in zip(self.plan.branches, inserts, strict=True):
+                if self._takes(branch, row, taken):
+                    taken.add(branch.first)
+                    cells = row[branch.values_at : branch.values_at + len(one._fitters)]
+                    one._put(self._fitted(one._fitters, cells))
+                    self._change.count += 1
+        for one in inserts:
+            one._fire(AFTER)
+
+    def _takes(self, branch: BranchPlan, row: Sequence[Any], taken: set[int]) -> bool:
+        if branch.otherwise:
+            return not taken or taken == {branch.first}
+        if self.plan.is_first and taken and branch.first not in taken:
+            return False
+        return branch.condition_at is None or bool(row[branch.condition_at])
+
     @staticmethod
     def _fitted(fitters: list[tuple[int, Fitter]], row: Sequence[Value]) -> Image:
         return {
@@ -269,9 +300,11 @@ class ChangeRunner:
 
     def _claim(self, rows: list[tuple[Any, ...]]) -> None:
         session = self.session
-        session.database.transactions.claim(
-            session.transaction, self.table, [row[0] for row in rows]
-        )
+        transactions = session.database.transactions
+        rids = [row[0] for row in rows]
+        transactions.claim(session.transaction, self.table, rids)
+        if session.serial_scn is not None:
+            transactions.check_unchanged(session.transaction, self.table, rids, session.serial_scn)
 
     def _merge(self) -> None:
         assert self.writer is not None

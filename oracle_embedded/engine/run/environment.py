@@ -34,5 +34,6 @@ def _environment(session: SessionState) -> Environment:
         may_change=partial(security.may_change, user),
         constants=database.constants,
         parse_view=parse_query,
+        filling=session.filling,
         routine=partial(database.stored_function, session),
     )

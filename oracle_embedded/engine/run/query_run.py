@@ -107,7 +107,7 @@ class Snapshot:
     def __init__(self, session: SessionState) -> None:
         self.session = session
         self.store = session.database.store
-        self.scn = session.read_only_scn or self.store.clock.value
+        self.scn = session.snapshot_scn() or self.store.clock.value
         self.own = session.transaction.mark if session.transaction is not None else 0
 
     def text(self, plan: Plan, params: Parameters, connection: Connection) -> tuple[str, int]:

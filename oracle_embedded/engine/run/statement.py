@@ -32,7 +32,8 @@ def prepare(session: SessionState, sql: str) -> PreparedStatement:
         OracleError: What is wrong with it.
     """
     catalog = session.database.store.catalog.version
-    key = (sql, session.rights, session.schema, session.container)
+    own = f"/{session.session_id}" if session.database.store.catalog.has_temporary else ""
+    key = (sql, session.rights, session.schema + own, session.container)
     kept = session.database.prepared.get(key)
     if kept is not None and kept[0] == catalog:
         return kept[1]

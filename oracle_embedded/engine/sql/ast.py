@@ -345,6 +345,8 @@ class Select:
     having: Expr | None
     connect_by: Expr | None
     pos: int = field(default=0, compare=False)
+    grouping_sets: tuple[tuple[Expr, ...], ...] | None = None
+    """What ROLLUP, CUBE and GROUPING SETS come to: the sets by which rows are grouped; ``group`` has all their expressions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +421,27 @@ class Insert:
     query: Query | None
     returning: Returning | None
     is_record: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One INTO of a multi-table INSERT; ``values`` are None where it takes the columns of the query as they are."""
+
+    condition: Expr | None
+    table: FromTable
+    columns: tuple[str, ...]
+    values: tuple[Expr, ...] | None
+    first: int
+    """The number of its WHEN, of which all but one may have to be false."""
+
+
+@dataclass(frozen=True, slots=True)
+class MultiInsert:
+    """INSERT ALL, or INSERT FIRST, which takes the first WHEN that is true only."""
+
+    is_first: bool
+    branches: tuple[Branch, ...]
+    query: Query
 
 
 @dataclass(frozen=True, slots=True)

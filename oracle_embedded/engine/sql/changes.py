@@ -18,10 +18,11 @@ from oracle_embedded.engine.sql.queries import read_alias, read_from_primary, re
 from oracle_embedded.engine.sql.stream import TokenStream
 
 
-def read_insert(stream: TokenStream) -> ast.Insert:
+def read_insert(stream: TokenStream) -> ast.Insert | ast.MultiInsert:
     """Read INSERT behind its first word."""
-    if stream.is_word("ALL") or stream.is_word("FIRST"):
-        raise unsupported("multi-table INSERT", stream.token.start)
+    which = stream.take_any("ALL", "FIRST")
+    if which is not None:
+        return _read_multi_insert(stream, is_first=which == "FIRST")
     if not stream.take_word("INTO"):
         raise OracleError(925, "missing INTO keyword", stream.token.start)
     table = _read_target(stream)
@@ -44,6 +45,42 @@ def read_insert(stream: TokenStream) -> ast.Insert:
     if stream.is_word("RETURNING") or stream.is_word("RETURN"):
         raise stream.error(933)
     return ast.Insert(table, columns, (), query, None)
+
+
+def _read_multi_insert(stream: TokenStream, *, is_first: bool) -> ast.MultiInsert:
+    branches: list[ast.Branch] = []
+    number = 0
+    if not stream.is_word("WHEN"):
+        if is_first:
+            raise stream.error(905)
+        _read_branches(stream, None, 0, branches)
+    while stream.take_word("WHEN"):
+        number += 1
+        condition = read_condition(stream)
+        stream.need_word("THEN")
+        _read_branches(stream, condition, number, branches)
+    if stream.take_word("ELSE"):
+        _read_branches(stream, None, number + 1, branches)
+    if not branches:
+        raise OracleError(925, "missing INTO keyword", stream.token.start)
+    return ast.MultiInsert(is_first, tuple(branches), read_query(stream))
+
+
+def _read_branches(
+    stream: TokenStream, condition: ast.Expr | None, number: int, found: list[ast.Branch]
+) -> None:
+    while stream.take_word("INTO"):
+        table = _read_target(stream)
+        columns = stream.names() if stream.is_op("(") and not starts_query(stream) else ()
+        values: list[ast.Expr] | None = None
+        if stream.take_word("VALUES"):
+            stream.need_op("(")
+            values = [_read_value(stream)]
+            while stream.take_op(","):
+                values.append(_read_value(stream))
+            stream.need_op(")", code=917)
+        given = None if values is None else tuple(values)
+        found.append(ast.Branch(condition, table, columns, given, number))
 
 
 def _read_target(stream: TokenStream) -> ast.FromTable:
@@ -200,7 +237,8 @@ def _read_merge_columns(stream: TokenStream) -> tuple[str, ...]:
     return tuple(names)
 
 
-CHANGES: Mapping[str, Callable[[TokenStream], ast.Insert | ast.Update | ast.Delete | ast.Merge]] = {
+Change = ast.Insert | ast.MultiInsert | ast.Update | ast.Delete | ast.Merge
+CHANGES: Mapping[str, Callable[[TokenStream], Change]] = {
     "INSERT": read_insert,
     "UPDATE": read_update,
     "DELETE": read_delete,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
@@ -14,6 +16,7 @@ from oracle_embedded.engine.sql.columns import (
     read_sequence_options,
     read_table_constraint,
 )
+from oracle_embedded.engine.sql.expressions import read_expression
 from oracle_embedded.engine.sql.partitions import read_partitioning
 from oracle_embedded.engine.sql.queries import read_query
 from oracle_embedded.engine.sql.stream import TokenStream
@@ -106,16 +109,22 @@ def _skip_words(stream: TokenStream, *words: str) -> None:
 def _read_create(stream: TokenStream) -> object:
     replacing = stream.take_word("OR", "REPLACE")
     _skip_words(stream, "FORCE", "NOFORCE", "EDITIONABLE", "NONEDITIONABLE")
-    temporary = stream.take_word("GLOBAL", "TEMPORARY")
-    if temporary or stream.is_word("PRIVATE"):
-        raise unsupported("temporary tables", stream.token.start)
+    if stream.is_word("PRIVATE"):
+        raise unsupported("private temporary tables", stream.token.start)
+    if stream.take_word("GLOBAL", "TEMPORARY"):
+        stream.need_word("TABLE")
+        return _read_table(stream, temporary=True)
     if stream.take_word("TABLE"):
         return _read_table(stream)
+    if stream.take_word("MATERIALIZED", "VIEW"):
+        return _read_materialized_view(stream)
     if stream.take_word("UNIQUE"):
         stream.need_word("INDEX")
         return _read_index(stream, unique=True)
-    if stream.take_word("INDEX") or stream.take_word("BITMAP", "INDEX"):
+    if stream.take_word("INDEX"):
         return _read_index(stream, unique=False)
+    if stream.take_word("BITMAP", "INDEX"):
+        return replace(_read_index(stream, unique=False), bitmap=True)
     if stream.take_word("VIEW"):
         return _read_view(stream, replacing)
     if stream.take_word("SEQUENCE"):
@@ -154,7 +163,35 @@ def _read_program(stream: TokenStream, replacing: bool) -> nodes.CreateProgram:
     return nodes.CreateProgram(kind, name, stream.sql[start:].rstrip(), replacing)
 
 
-def _read_table(stream: TokenStream) -> nodes.CreateTable:
+_MVIEW_WORDS = (
+    "BUILD", "IMMEDIATE", "DEFERRED", "REFRESH", "FAST", "COMPLETE", "FORCE", "NEVER", "ON", "DEMAND", "COMMIT", "STATEMENT", "WITH",
+    "PRIMARY", "KEY", "ROWID", "ENABLE", "DISABLE", "QUERY", "REWRITE", "USING", "INDEX", "NO", "TRUSTED", "ENFORCED", "CONSTRAINTS",
+    "COMPUTATION", "NEXT", "START",
+)  # fmt: skip
+
+
+def _read_materialized_view(stream: TokenStream) -> nodes.CreateTable:
+    """A materialized view is a table with a query; when it is refreshed means nothing here, but on demand."""
+    if stream.is_word("LOG"):
+        raise unsupported("materialized view logs", stream.token.start)
+    name = stream.name()
+    names = stream.names() if stream.is_op("(") else ()
+    while not stream.take_word("AS"):
+        skip_storage_clauses(stream)
+        if stream.is_word("AS"):
+            continue
+        if stream.is_word("ON", "COMMIT"):
+            raise unsupported(
+                "materialized views that are refreshed at each commit", stream.token.start
+            )
+        if stream.take_any(*_MVIEW_WORDS) is None:
+            raise stream.error(905)
+    start = stream.token.start
+    query = read_query(stream)
+    return nodes.CreateTable(name, (), (), (), query, names, view_text=stream.source_text(start))
+
+
+def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.CreateTable:
     name = stream.name()
     columns: list[nodes.ColumnSpec] = []
     constraints: list[nodes.ConstraintSpec] = []
@@ -167,8 +204,13 @@ def _read_table(stream: TokenStream) -> nodes.CreateTable:
             _read_elements(stream, columns, constraints, groups)
     is_index_organized = has_row_movement = False
     partitioning = None
+    keeps_rows = False
     while True:
         skip_storage_clauses(stream)
+        if temporary and stream.take_word("ON", "COMMIT"):
+            keeps_rows = stream.take_any("PRESERVE", "DELETE") == "PRESERVE"
+            stream.need_word("ROWS")
+            continue
         if stream.take_word("ORGANIZATION", "INDEX"):
             is_index_organized = True
             _skip_index_clauses(stream)
@@ -195,6 +237,8 @@ def _read_table(stream: TokenStream) -> nodes.CreateTable:
         partitioning=partitioning,
         is_index_organized=is_index_organized,
         has_row_movement=has_row_movement,
+        temporary=temporary,
+        keeps_rows=keeps_rows,
     )
 
 
@@ -282,16 +326,22 @@ def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:
     table = stream.name()
     stream.need_op("(")
     columns = []
+    has_expressions = False
     while True:
-        if stream.ahead().text not in (",", ")", "ASC", "DESC"):
-            raise unsupported("indexes on expressions", stream.token.start)
-        column = stream.identifier()
+        start = stream.token.start
+        if stream.ahead().text in (",", ")", "ASC", "DESC"):
+            column = stream.identifier()
+        else:
+            read_expression(stream)
+            column, has_expressions = stream.source_text(start), True
         columns.append((column, stream.take_any("ASC", "DESC") == "DESC"))
         if not stream.take_op(","):
             break
     stream.need_op(")")
     skip_storage_clauses(stream)
-    return nodes.CreateIndex(name, table, tuple(columns), unique)
+    if unique and has_expressions:
+        raise unsupported("unique indexes on expressions", start)
+    return nodes.CreateIndex(name, table, tuple(columns), unique, has_expressions=has_expressions)
 
 
 def _read_view(stream: TokenStream, replacing: bool) -> nodes.CreateView:
@@ -328,6 +378,8 @@ def _read_drop(stream: TokenStream) -> nodes.Drop:
     kind = stream.take_any("TABLE", "VIEW", "INDEX", "SEQUENCE", "SYNONYM", "USER", "ROLE")
     if kind is None:
         kind = stream.take_any("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER")
+        if stream.take_word("MATERIALIZED", "VIEW"):
+            kind = "MATERIALIZED VIEW"
         if kind == "PACKAGE" and stream.take_word("BODY"):
             kind = "PACKAGE BODY"
     if kind is None:

@@ -110,6 +110,10 @@ class CreateTable:
     partitioning: PartitioningSpec | None = None
     is_index_organized: bool = False
     has_row_movement: bool = False
+    keeps_rows: bool = False
+    """A temporary table's ON COMMIT PRESERVE ROWS."""
+    view_text: str | None = None
+    """The query of a materialized view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +126,14 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """CREATE [UNIQUE] INDEX on plain columns."""
+    """CREATE [UNIQUE|BITMAP] INDEX on columns, or on expressions as typed; each perhaps descending."""
 
     name: Name
     table: Name
     columns: tuple[tuple[str, bool], ...]
     unique: bool
+    bitmap: bool = False
+    has_expressions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from oracle_embedded.engine.sql.expressions import (
     read_targets,
     starts_query,
 )
+from oracle_embedded.engine.sql.grouping import read_group
 from oracle_embedded.engine.sql.stream import RESERVED, TokenStream
 
 _SMALLEST_SAMPLE = Decimal("0.000001")
@@ -151,14 +152,15 @@ def _read_block(stream: TokenStream) -> ast.Body:
     where = read_condition(stream) if stream.take_word("WHERE") else None
     connect_by = _read_connect_by(stream)
     group: tuple[ast.Expr, ...] | None = None
+    sets: tuple[tuple[ast.Expr, ...], ...] | None = None
     having = read_condition(stream) if stream.take_word("HAVING") else None
     if stream.take_word("GROUP"):
         stream.need_word("BY", code=924)
-        group = _read_group(stream)
+        group, sets = read_group(stream)
         if stream.take_word("HAVING"):
             having = read_condition(stream)
     return ast.Select(
-        tuple(items), distinct, tuple(sources), where, group, having, connect_by, pos=start
+        tuple(items), distinct, tuple(sources), where, group, having, connect_by, start, sets
     )
 
 
@@ -180,17 +182,6 @@ def _read_connect_by(stream: TokenStream) -> ast.Expr | None:
         return None
     stream.take_word("NOCYCLE")
     return read_condition(stream)
-
-
-def _read_group(stream: TokenStream) -> tuple[ast.Expr, ...]:
-    items: list[ast.Expr] = []
-    while True:
-        if stream.token.text in ("ROLLUP", "CUBE", "GROUPING") and stream.token.kind == "word":
-            raise unsupported(f"GROUP BY {stream.token.text}", stream.token.start)
-        item = read_expression(stream)
-        items.extend(item.items if isinstance(item, ast.Row) else [item])
-        if not stream.take_op(","):
-            return tuple(items)
 
 
 def _read_select_item(stream: TokenStream) -> ast.SelectItem:

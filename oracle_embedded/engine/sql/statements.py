@@ -133,8 +133,8 @@ def _read_set(stream: TokenStream) -> object:
         "ISOLATION", "LEVEL", "READ", "COMMITTED"
     ):
         action = "READ WRITE"
-    elif stream.is_word("ISOLATION", "LEVEL", "SERIALIZABLE"):
-        raise unsupported("serializable transactions", stream.token.start)
+    elif stream.take_word("ISOLATION", "LEVEL", "SERIALIZABLE"):
+        action = "SERIALIZABLE"
     elif stream.is_word("NAME"):
         action = "READ WRITE"
     else:

@@ -110,6 +110,9 @@ class IndexDef:
     descending: tuple[bool, ...]
     unique: bool
     generated: bool = False
+    expressions: tuple[str, ...] = ()
+    """What it is on, as typed, where that is more than columns."""
+    is_bitmap: bool = False
     of_key: bool = False
 
 
@@ -148,6 +151,10 @@ class TableDef:
     scn_from: int = 0
     next_internal_id: int = 1
     temporary: bool = False
+    keeps_rows: bool = False
+    """A temporary table's rows stay until the end of the session, not of the transaction."""
+    query: str | None = None
+    """The query of a materialized view."""
     column_version: int = 1
     partitioning: Partitioning | None = None
     is_index_organized: bool = False
@@ -470,6 +477,9 @@ class Catalog:
         self._users: dict[str, UserDef] = {}
         self._settings: dict[str, str] = {}
         self._triggers: dict[int, list[ProgramDef]] | None = None
+        self._temporary, self._temporary_at = False, -1
+        self.private: dict[int, TableDef] = {}
+        """What sessions have of temporary tables, by numbers of their own."""
         self.version = 0
         self._next_id = _FIRST_ID
         connection.execute(
@@ -598,6 +608,8 @@ class Catalog:
 
     def by_id(self, identifier: int) -> Definition | None:
         """The current definition of an id."""
+        if identifier in self.private:
+            return self.private[identifier]
         history = self._histories.get(identifier)
         if history is None or not history.versions or history.versions[-1][1] != SCN_MAX:
             return None
@@ -633,6 +645,14 @@ class Catalog:
             ) and object_id in table.segment_versions:
                 return table.segment_versions[object_id]
         return None
+
+    @property
+    def has_temporary(self) -> bool:
+        """Is there a temporary table?"""
+        if self._temporary_at != self.version:
+            self._temporary = any(table.temporary for table in self.tables())
+            self._temporary_at = self.version
+        return self._temporary
 
     def tables(self) -> Iterable[TableDef]:
         """All current tables."""

@@ -334,13 +334,30 @@ class Transactions:
         assert image is not None, "a change has an old row or a new one"
         version = table.version_of(image)
         transaction.segments.add(version.object_id)
-        if sink is not None:
+        if sink is not None and not table.temporary:
             rowid = printed(version.data_object_id, rid)
             sink.change(
                 RowChange(scn, transaction.info.xid, op, rollback, version, rowid, before, after)
             )
 
     # --- locks -------------------------------------------------------------------------------------------------------
+
+    def check_unchanged(
+        self, transaction: Transaction | None, table: TableDef, rids: Sequence[int], scn: int
+    ) -> None:
+        """Make sure that nobody else has changed rows since an SCN.
+
+        Raises:
+            OracleError: ORA-08177.
+        """
+        mark = transaction.mark if transaction is not None else 0
+        sqlite = self.store.writer.sqlite
+        for rid in rids:
+            row = sqlite.execute(
+                f"SELECT vf FROM t{table.object_id} WHERE rid = ?", (rid,)
+            ).fetchone()
+            if row is None or (row[0] > scn and row[0] != mark):
+                raise OracleError(8177, "can't serialize access for this transaction")
 
     def claim(self, transaction: Transaction | None, table: TableDef, rids: Sequence[int]) -> None:
         """Make sure that no other transaction has changed or locked these rows.

@@ -101,6 +101,9 @@ class FakeDatabase:
     def segment_version(self, object_id: int) -> TableVersion | None:
         return self.tables.get(object_id)
 
+    def session_statistics(self) -> dict[int, dict[str, int]]:
+        return {}
+
     def open_transactions(self) -> Sequence[TransactionInfo]:
         return list(self.open.values())
 

@@ -78,6 +78,7 @@ class FakeSession:
     def __init__(self, engine: FakeEngine, number: int, user: str, program: str) -> None:
         self.session_id = number
         self.serial = 7
+        self.round_trips = 0
         self.user = user
         self.program = program
         self.engine = engine
