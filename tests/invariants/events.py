@@ -6,21 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.invariants.points import FENCE, LINK, LakeKind, points_of
+from tests.invariants.points import FENCE, LINK, UNFENCED, LakeKind, points_of
 
 WEIGHTS = {
     "load": 22, "tpcc": 12, "shift": 5, "again": 6, "long": 10, "long end": 4, "other instance": 6, "grow": 2, "truncate": 1,
     "switch": 4, "delete logs": 3, "capture": 12, "apply": 12, "side by side": 8, "chunks": 10, "snapshot": 3,
     "snapshot where": 3, "signal": 3, "leave": 2, "come back": 4, "pause": 2, "resume": 3, "kill at a point": 26,
     "kill at random": 22, "replay": 4, "lost connection": 3, "snapshot too old": 2, "kill Oracle": 2, "lose landing": 1,
-    "damage landing": 2, "lose store": 1, "stop": 2, "retire": 2,
+    "damage landing": 2, "lose store": 1, "stop": 3, "retire": 2, "short read": 3, "savepoint": 2, "passing rows": 1,
+    "out of order": 1, "leases": 1, "landed again": 1, "damaged file": 1, "damaged manifest": 1, "yesterday's store": 1, "needed log": 1,
+    "hole": 1, "switch in progress": 1, "lagging database": 1, "resetlogs": 1, "no undo": 1,
 }  # fmt: skip
 SPARK_WEIGHTS = {
     "load": 20, "tpcc": 10, "shift": 4, "again": 4, "long": 6, "long end": 2, "other instance": 3, "grow": 1, "switch": 3,
-    "capture": 6, "apply": 8, "chunks": 4, "snapshot where": 1, "signal": 1, "leave": 1, "come back": 2, "kill at a point": 5,
-    "kill the JVM": 2,
-    "replay": 4,
+    "capture": 6, "apply": 8, "chunks": 4, "snapshot": 2, "snapshot where": 1, "signal": 1, "leave": 1, "come back": 2,
+    "kill at a point": 5, "kill the JVM": 2, "replay": 4, "stop": 2, "savepoint": 1, "lose landing": 1, "damage landing": 1,
+    "out of order": 1,
 }  # fmt: skip
+
+
+STOPS: dict[LakeKind, tuple[str, ...]] = {
+    "kept": (FENCE, LINK, "window landed, not recorded"),
+    "delta": (FENCE, UNFENCED, "change log committed, mirror not"),
+}
+"""Where a worker is stopped past its lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ def plan(seed: int, count: int, lake: LakeKind) -> list[Event]:
     kills = [at for at, kind in enumerate(kinds) if kind == "kill at a point"]
     named = dice.sample(points, len(points)) + dice.choices(points, k=len(kills))
     wanted = dict(zip(kills, named, strict=False))
-    stops = dice.choices((FENCE, LINK, "window landed, not recorded"), k=count)
+    stops = dice.choices(STOPS[lake], k=count)
     return [
         Event(at, kind, wanted.get(at, "") or (stops[at] if kind == "stop" else ""))
         for at, kind in enumerate(kinds)

@@ -85,6 +85,8 @@ class Load:
         self.next_event = 1
         self.only: str | None = None
         """The one table that changes for now."""
+        self.is_undone = False
+        """What is changed now is rolled back to a savepoint, of which LogMiner shows no undo of LOBs outside the row."""
         self._kinds = [
             ("ACCOUNTS", 22, self._insert_account),
             ("ACCOUNTS", 20, self._update_account),
@@ -92,6 +94,7 @@ class Load:
             ("ACCOUNTS", 8, self._rekey_account),
             ("NOTES", 10, self._insert_note),
             ("NOTES", 15, self._update_note),
+            ("NOTES", 4, self._move_new_note),
             ("EVENTS", 5, self._insert_event),
             ("EVENTS", 10, self._delete_event),
         ]
@@ -144,8 +147,10 @@ class Load:
         saved = self._state()
         with self.connection.cursor() as cursor:
             cursor.execute("SAVEPOINT before_more")
+            self.is_undone = True
             for _ in range(self.random.randint(1, 6)):
                 self._change(self.connection)
+            self.is_undone = False
             cursor.execute("ROLLBACK TO SAVEPOINT before_more")
         self._restore(saved)
         for _ in range(self.random.randint(0, 2)):
@@ -275,19 +280,33 @@ class Load:
             ],
         )
 
+    def _move_new_note(self, connection: oracledb.Connection) -> None:
+        """A row with a LOB comes, and its key changes before any window has it; the update does not carry the LOB."""
+        known = set(self.notes)
+        self._insert_note(connection)
+        for key in self.notes - known:
+            self._move_note(connection, key)
+
+    def _move_note(self, connection: oracledb.Connection, key: str) -> None:
+        new = self._note_key(14)
+        self.notes.discard(key)
+        self.notes.add(new)
+        sql = "UPDATE NOTES SET NOTE_ID = :1 WHERE NOTE_ID = :2"
+        self._run(connection, "NOTES", "u", sql, [new, key])
+
+    def _note_key(self, length: int) -> str:
+        return "".join(self.random.choices(string.ascii_letters, k=length))
+
     def _update_note(self, connection: oracledb.Connection) -> None:
         if not self.notes:
             return
         key = self._pick(self.notes)
         if self.random.random() < 0.3:
-            new = "".join(self.random.choices(string.ascii_letters, k=14))
-            self.notes.discard(key)
-            self.notes.add(new)
-            column, value = "NOTE_ID", new
-        else:
-            column, value = self.random.choice(
-                [("TITLE", self._text()), ("BODY", self._body()), ("WEIGHT", None)]
-            )
+            self._move_note(connection, key)
+            return
+        column, value = self.random.choice(
+            [("TITLE", self._text()), ("BODY", self._body()), ("WEIGHT", None)]
+        )
         self._run(
             connection,
             "NOTES",
@@ -325,9 +344,10 @@ class Load:
         )
 
     def _body(self) -> str | None:
-        return self.random.choice(
-            [None, "short body", "it''s " + self._text_or_blank() * 20, "é" * 900]
-        )
+        """In the row, and outside of it: a LOB of more than 3,964 bytes is written by its locator."""
+        bodies = [None, "short body", "it''s " + self._text_or_blank() * 20, "é" * 900]
+        outside = self._text_or_blank().ljust(10, "b") * self.random.randint(500, 900)
+        return self.random.choice([*bodies, *([] if self.is_undone else [outside, outside])])
 
     def _text_or_blank(self) -> str:
         return self._text() or ""

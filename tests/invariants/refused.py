@@ -91,6 +91,7 @@ def damaged_file(life: Life, event: Event) -> bool:
     """A byte of a waiting window's redo has changed."""
     _catch_up(life)
     life.load.step()
+    life.end_logs()
     with _copy(life) as copy:
         copy.ask("capture")
         found = sorted(copy.folder.glob("landing/*/windows/*/redo*.parquet"), key=_age)
@@ -103,6 +104,7 @@ def damaged_manifest(life: Life, event: Event) -> bool:
     """A process ended when its window had landed; before the next one records it, a number of its manifest changes."""
     _catch_up(life)
     life.load.step()
+    life.end_logs()
     with _copy(life) as copy:
         point = "window landed, not recorded"
         worker = copy.worker(POINTS[point].role)
@@ -164,6 +166,8 @@ def hole(life: Life, event: Event) -> bool:
 
 def switch_in_progress(life: Life, event: Event) -> bool:
     """V$LOG lacks the log that is being written, and a planned window ends in it."""
+    if life.completes:
+        return False
     with _copy_with_two_logs(life) as (copy, server):
         low, high = _planned(life, copy, is_new=False)
         server.arm("SWITCH_IN_PROGRESS", times=0)
@@ -281,6 +285,7 @@ def _copy_with_two_logs(life: Life) -> Iterator[tuple[Copy, EmbeddedServer]]:
     life.server.administer("ALTER SYSTEM ARCHIVE LOG CURRENT")
     for _ in range(2):
         life.load.step()
+    life.end_logs()
     with _copy(life, with_oracle=True) as copy:
         assert copy.server is not None
         yield copy, copy.server
@@ -299,6 +304,7 @@ def _planned(life: Life, copy: Copy, *, is_new: bool = True) -> Window:
         for _ in range(2):
             life.load.step()
             life.load.tpcc()
+        life.end_logs()
     found: list[Window] = copy.ask("plan").done
     return found[-1]
 

@@ -36,8 +36,10 @@ WILD_DDL = (
 )
 TPCC = ("WAREHOUSE", "DISTRICT", "ORDERS", "NEW_ORDER", "ORDER_LINE")
 WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE")
-DISTRICTS = [(warehouse, district) for warehouse in (1, 2) for district in (1, 2)]
-FIRST_ROWS = 12
+WAREHOUSES = range(1, 13)
+DISTRICTS = [(warehouse, district) for warehouse in WAREHOUSES for district in (1, 2)]
+FIRST_ROWS = 30
+PASSING_ROWS = 12
 Image = list[dict[str, Any]]
 
 
@@ -64,7 +66,7 @@ class WildLoad(Load):
             self._sql(statement)
         for table in WILD_TABLES[len(TABLES) :]:
             self._sql(f"ALTER TABLE {table} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
-        for warehouse in (1, 2):
+        for warehouse in WAREHOUSES:
             self._one("WAREHOUSE", "c", f"INSERT INTO WAREHOUSE VALUES ({warehouse}, 0)")
         for warehouse, district in DISTRICTS:
             self._one("DISTRICT", "c", f"INSERT INTO DISTRICT VALUES ({warehouse}, {district}, 0, 1)")  # fmt: skip
@@ -146,7 +148,7 @@ class WildLoad(Load):
 
     def passing_rows(self) -> None:
         """Some rows come into PASSING."""
-        for _ in range(5):
+        for _ in range(PASSING_ROWS):
             self._next_row += 1
             self._insert("PASSING", self._next_row)
         self._commit(self.connection, self._pending)

@@ -2,7 +2,7 @@
 
 Each schedule is a throw of dice over transactions that stay open, savepoints, rows that move between partitions, DDL that makes, splits,
 merges and moves partitions, other tables that are dropped, windows that are planned and mined late, and more of that. What the table
-holds in the end is what Oracle says, and no such DDL stops it.
+holds in the end is what Oracle says, and no such DDL stops it. Every other schedule closes its windows at the end of switched logs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import oracledb
 import pytest
 
 from cdc_core.capture.unnamed_rows import KnownSegments
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import Source, source_of
 
 SHORT = range(2)
@@ -71,9 +71,16 @@ class Schedule:
         elif what < 0.9:
             self.drop_another()
         elif what < 0.95:
+            self.end_logs()
             self.source.pipeline.plan_windows()
         else:
+            self.end_logs()
             self.source.windows()
+
+    def end_logs(self) -> None:
+        """Where windows end with switched logs, the logs that are written end here."""
+        if self.source.pipeline.config.capture.close_at == "completed_logs":
+            self.oracle.run("ALTER SYSTEM ARCHIVE LOG CURRENT", user=ADMIN)
 
     def change(self, writer: int) -> None:
         dice, name = self.dice, self.name
@@ -140,6 +147,7 @@ class Schedule:
         for writer in self.writers:
             writer.commit()
             writer.close()
+        self.end_logs()
         self.source.windows()
 
 
@@ -161,7 +169,8 @@ def play(
         f"CREATE TABLE {name} {columns} {CREATE[kind]}",
         *(f"INSERT INTO {name} VALUES ({at}, {at * 7 % KEYS_MAX}, 'first')" for at in range(12)),
     )
-    with source_of(oracle, path / name, name) as source:
+    capture = {"close_at": ("online", "completed_logs")[seed % 2]}
+    with source_of(oracle, path / name, name, capture=capture) as source:
         source.run()
         schedule = Schedule(oracle, source, name, dice, kind)
         for _ in range(STEPS):
