@@ -35,8 +35,7 @@ def add_partitions(
     instance: dg.DagsterInstance, records: Records, config: SourceConfig, names: Translator
 ) -> int:
     """Add every window and chunk of the metadata store that is no partition yet; return how many were added."""
-    windows = [record for record in records.windows() if not record.is_idle]
-    added = _add(instance, _name(names.windows), _after_known(instance, names, windows))
+    added = _add(instance, _name(names.windows), _after_known(instance, records, names))
     for table in config.tables:
         chunks = chunk_partitions(_chunks(records, table.table))
         added += _add(instance, _name(names.chunks(table.table)), list(chunks))
@@ -147,13 +146,11 @@ def _window(key: str) -> ScnWindow | None:
         return None
 
 
-def _after_known(
-    instance: dg.DagsterInstance, names: Translator, windows: list[WindowRecord]
-) -> list[str]:
+def _after_known(instance: dg.DagsterInstance, records: Records, names: Translator) -> list[str]:
     """Keys behind the last partition that is a window; earlier ones that were deleted stay deleted."""
-    known = set(instance.get_dynamic_partitions(_name(names.windows)))
-    last = max((one.window.scn_high for one in windows if one.key in known), default=-1)
-    return [one.key for one in windows if one.window.scn_low >= last]
+    known = filter(None, map(_window, instance.get_dynamic_partitions(_name(names.windows))))
+    last = max((window.scn_high for window in known), default=Scn(0))
+    return [one.key for one in records.windows_after(last) if not one.is_idle]
 
 
 def _add(instance: dg.DagsterInstance, name: str, keys: list[str]) -> int:

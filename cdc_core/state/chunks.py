@@ -48,6 +48,25 @@ class ChunkQueries:
         with self._database.reading() as connection:
             return _chunk(connection, source, table, snapshot_id, number)
 
+    def covered_scn(self, source: str, table: TableId) -> int:
+        """The SCN as of which the newest snapshot of the whole table knows every key, also those that are not there; 0 without one.
+
+        All its chunks are applied, none has a condition, and none is of single keys. Chunks may have been read at different SCNs: the
+        lowest counts.
+        """
+        is_part = CHUNKS.c.condition.is_not(None) | CHUNKS.c.range.like('%"kind":"keys"%')
+        lacks = case((is_part | (CHUNKS.c.state != "applied"), 1), else_=0)
+        whole = (
+            select(func.min(CHUNKS.c.scn).label("scn"))
+            .where(CHUNKS.c.source == source)
+            .where(CHUNKS.c.owner == table.owner, CHUNKS.c.name == table.name)
+            .group_by(CHUNKS.c.snapshot_id)
+            .having(func.sum(lacks) == 0)
+            .subquery()
+        )
+        with self._database.reading() as connection:
+            return int(connection.execute(select(func.max(whole.c.scn))).scalar_one() or 0)
+
     def snapshots(self, source: str) -> dict[tuple[TableId, str], bool]:
         """Every snapshot by table and id, and whether all of its chunks are applied."""
         query = select(CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id, CHUNKS.c.state)

@@ -75,6 +75,10 @@ class Records:
             ended_to=ended_to,
         )
 
+    def windows_after(self, scn: Scn) -> list[WindowRecord]:
+        """Windows that end above an SCN, in SCN order."""
+        return self._store.windows_after(self._source, scn)
+
     def window(self, window: ScnWindow) -> WindowRecord | None:
         """One window; None if none with these bounds was planned."""
         return self._store.window(self._source, window)

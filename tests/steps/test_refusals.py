@@ -15,7 +15,6 @@ from cdc_core.errors import (
     NotYetError,
 )
 from cdc_core.model.chunks import ChunkKey
-from cdc_core.steps.windows.shared import covered_scn
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -123,7 +122,7 @@ def test_a_chunk_without_undo_is_read_as_of_a_newer_scn(oracle: Oracle, source: 
     assert source.record("ONE").consistent_scn == moved
     with pytest.raises(NotYetError, match="newer SCN"):
         source.pipeline.reconcile()
-    assert covered_scn(source.pipeline._ctx, ONE) == planned
+    assert source.pipeline._ctx.store.covered_scn("src", ONE) == planned
     source.windows()
     source.check_current("ONE")
 

@@ -27,7 +27,7 @@ from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
 from cdc_core.steps.windows.capture import verify_files
 from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
-from cdc_core.steps.windows.shared import captured_window, covered_scn, side_by_side, window_report
+from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 
 _LOG = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def _apply_table(
                     )
             result = TableApplied(table=table)
             if str(table) in manifest.tables_committed:
-                covered = covered_scn(ctx, table)
+                covered = ctx.store.covered_scn(ctx.source, table)
                 late_above = late_commits_above(manifest, state, covered)
                 paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
                 result = ctx.lake.apply_window(

@@ -14,7 +14,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.windows.apply import late_commits_above, redo_inputs
 from cdc_core.steps.windows.parts import stream_end, tables_in
-from cdc_core.steps.windows.shared import captured_window, covered_scn, side_by_side, window_report
+from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 
 
 def replay_window(
@@ -59,7 +59,7 @@ def _replay_table(
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
         versions = [ctx.visible(one.schema) for one in ctx.store.schema_versions(ctx.source, table)]
-        latest, covered = versions[-1], covered_scn(ctx, table)
+        latest, covered = versions[-1], ctx.store.covered_scn(ctx.source, table)
         done = ctx.lake.replay_window(
             own,
             table,

@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from cdc_core.errors import NotYetError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import ChunkRecord, WindowRecord
+from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepKind, StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.snapshots.shared import is_of_whole_table
 
 T = TypeVar("T")
 
@@ -33,21 +32,6 @@ def side_by_side(ctx: Context, tables: Sequence[TableId], work: Callable[[TableI
     with ThreadPoolExecutor(max_workers=ctx.config.lake.tables_at_once) as pool:
         futures = [pool.submit(work, table) for table in tables]
     return [future.result() for future in futures]
-
-
-def covered_scn(ctx: Context, table: TableId) -> int:
-    """The SCN as of which the newest complete snapshot of the whole table knows every key, also those that are not there."""
-    snapshots: dict[str, list[ChunkRecord]] = {}
-    for chunk in ctx.store.chunks(ctx.source, table):
-        snapshots.setdefault(chunk.snapshot_id, []).append(chunk)
-    return max(
-        (
-            min(int(chunk.scn) for chunk in chunks)
-            for chunks in snapshots.values()
-            if all(chunk.state == "applied" and is_of_whole_table(chunk) for chunk in chunks)
-        ),
-        default=0,
-    )
 
 
 def window_report(
