@@ -50,8 +50,10 @@ def test_values_and_passwords_stay_out_of_everything_beside_the_rows(
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(40))",
             f"INSERT INTO T VALUES (1, '{MARKED}')",
+            "CREATE TABLE KEYED (K VARCHAR2(40) PRIMARY KEY, AT DATE)",
+            f"INSERT INTO KEYED VALUES ('{MARKED}5', SYSDATE)",
         )
-        config = oracle.config(tmp_path, "T")
+        config = oracle.config(tmp_path, "T", "KEYED")
         config = config.model_copy(
             update={
                 "oracle": config.oracle.model_copy(update={"password": SecretStr(SECRET)}),
@@ -63,9 +65,14 @@ def test_values_and_passwords_stay_out_of_everything_beside_the_rows(
             oracle.run(
                 f"INSERT INTO T VALUES (2, '{MARKED}2')",
                 f"UPDATE T SET NAME = '{MARKED}3' WHERE ID = 1",
+                f"UPDATE KEYED SET K = '{MARKED}6'",
             )
             list(pipeline.run_once())
             said.append(repr(asdict(pipeline.status())))
+            said.append(repr(pipeline.reconcile()))
+            oracle.run(  # a row that cannot be decoded stops its table
+                f"INSERT INTO KEYED VALUES ('{MARKED}7', TO_DATE('-0044-03-15', 'SYYYY-MM-DD'))"
+            )
             oracle.run(f"INSERT INTO T VALUES (3, '{MARKED}4')", "ALTER TABLE T DROP COLUMN NAME")
             oracle.run(
                 "ALTER TABLE T ADD (NAME VARCHAR2(20))"
