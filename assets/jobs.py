@@ -153,7 +153,7 @@ def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
 
     @dg.job(
         name=f"{names.source}_maintain",
-        description="Put small files together, let deletion vectors follow size and work, remove old files.",
+        description="Merge small files, switch deletion vectors on or off by size and workload, remove old files.",
         tags={"cdc/maintain": names.source, **names.options.run_tags},
     )
     def maintain() -> None:

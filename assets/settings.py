@@ -21,10 +21,10 @@ class WindowsSensorConfig(ConfigModel):
     """Pause between two looks at the database, in seconds."""
 
     enabled: bool = False
-    """Switch the sensor on with the code location; by default somebody does so in the UI, once."""
+    """Switch the sensor on with the code location; by default, you switch it on in the UI."""
 
     request_runs: bool = True
-    """Request a run over new windows. Without it windows are added as partitions only, for automation conditions."""
+    """Request a run over new windows. Otherwise the sensor only adds windows as partitions, for automation conditions."""
 
 
 class SnapshotsSensorConfig(ConfigModel):

@@ -111,24 +111,25 @@ class OracleConfig(ConfigModel):
 
 
 class PolicyConfig(ConfigModel):
-    """What becomes of a table that meets what cannot be followed. ``stop``: the table stops with reason and way out, until you bring
-    it back. ``resnapshot``: the table leaves and joins again by itself, with a new snapshot of it alone. ``remove``: the table is
-    taken out quietly; its Delta tables stay. ``ignore``: the table goes on. The other tables go on in any case. Each table may have policies of its own."""
+    """What Redolake does with a table when it meets something that it cannot follow. ``stop`` stops the table and reports the reason and
+    the command that brings it back. ``resnapshot`` rereads that table with a new snapshot, without your help. ``remove`` removes the
+    table without an error, and keeps its Delta tables. ``ignore`` continues with the table. Other tables always continue. Each table
+    can have its own policies."""
 
     on_truncate: Literal["stop", "resnapshot"] = "stop"
-    """The rows went without redo for each: TRUNCATE, or a partition dropped or exchanged."""
+    """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
-    """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until there is a table of that name again: created
-    anew, renamed, or brought back from the recycle bin."""
+    """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created
+    again, renamed, or restored from the recycle bin."""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
-    """Another DDL that cannot be followed, such as a column of another type or another key. The new snapshot begins new Delta tables, and
-    moves the old ones aside, where these cannot hold the new definition."""
+    """Any other DDL that Redolake cannot follow, such as a column of another type or another key. Where the Delta tables cannot hold the
+    new definition, the new snapshot starts new ones and moves the old ones aside."""
 
     on_undecodable: Literal["stop", "resnapshot", "quarantine"] = "stop"
-    """A redo row cannot be turned into a change without guessing. ``quarantine`` keeps the row in a Delta table beside mirror and
-    change log, and the table goes on: the row that it is about is missing, stale or left over in the mirror until
+    """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` keeps the redo row in a Delta table beside mirror and
+    change log, and continues with the table: the row that it changed is missing, stale or left over in the mirror until
     ``redolake table resnapshot`` or ``redolake repair``."""
 
     quarantine_rows_max: Annotated[int, Field(gt=0)] = 1000
@@ -136,12 +137,12 @@ class PolicyConfig(ConfigModel):
 
     on_unlogged: Literal["stop", "resnapshot", "ignore"] = "stop"
     """Something was written without redo into a tablespace of the table (UNRECOVERABLE_CHANGE# of a data file grew). Oracle does not say
-    what it was: a load into a NOLOGGING table, or an index that was rebuilt. ``ignore`` tells it in the log alone, where you know
-    that captured tables are never written so."""
+    what it was: a load into a NOLOGGING table, or an index that was rebuilt. ``ignore`` only writes a warning to the log; choose it
+    if captured tables are never written that way."""
 
     resnapshot_hours_min: Annotated[float, Field(gt=0)] = 12
-    """A table that meets the same trouble again within so many hours after a policy had it read again, or before its new snapshot is
-    complete, stops, so that no table is read for ever."""
+    """If the same problem recurs within this many hours after a policy reread the table, or before its new snapshot is complete,
+    Redolake stops the table instead of rereading it endlessly."""
 
 
 class TableConfig(ConfigModel):
@@ -160,7 +161,7 @@ class TableConfig(ConfigModel):
     columns of types that are not supported are left out by themselves."""
 
     columns_as: dict[str, HeldAs] = Field(default_factory=dict)
-    """What the lake holds columns as, in place of the type mapping, on both paths. A NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or
+    """Types to use for columns instead of the default type mapping, in snapshots and in the log. A NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or
     ``double``, which may round; a NUMBER of up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
     ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An interval: ``iso8601`` or
     ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A value that does not fit is an error. Not for
@@ -171,7 +172,7 @@ class TableConfig(ConfigModel):
     Columns that ``columns_as`` names, and columns of the key, are left to it."""
 
     columns_mask: dict[str, Mask] = Field(default_factory=dict)
-    """What stands in place of columns' values on both paths, before anything lands: ``stars(n)`` for n asterisks, ``truncate(n)`` for the
+    """What replaces the values of columns, in snapshots and in the log, before anything lands: ``stars(n)`` for n asterisks, ``truncate(n)`` for the
     first n characters, ``hash(sha256)`` (or ``sha384``, ``sha512``) for the hexadecimal digest of ``masks.salt`` and the value. For CHAR,
     VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Of a pattern: in every table that has them."""
 
@@ -478,7 +479,7 @@ class MaintenanceConfig(ConfigModel):
     """What `redolake maintain` does to mirrors and change logs."""
 
     deletion_vectors: DeletionVectors = "auto"
-    """Whether MERGE marks rows of a mirror as deleted instead of writing their files anew. ``auto``: in mirrors of 500,000 rows and
+    """Whether MERGE marks rows of a mirror as deleted instead of rewriting their files. ``auto``: in mirrors of 500,000 rows and
     more whose recent MERGEs copied 20 times as many rows as they changed. A mirror that has them needs readers that know
     deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not ``to_pyarrow_table``)."""
 

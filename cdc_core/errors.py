@@ -49,7 +49,7 @@ class CdcError(Exception):
         return (_rebuild, (type(self), self.message, self.hint, self.problems, self.facts))
 
 
-REPORT_HINT = "This is a fault of Redolake. Report it with this text; the runbook says how to go on meanwhile."
+REPORT_HINT = "This is a fault of Redolake. Report it with this text; the runbook says how to continue meanwhile."
 """The hint of errors that no operator can have caused."""
 
 

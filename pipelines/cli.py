@@ -45,15 +45,15 @@ table = typer.Typer(
 metadata = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Recover the metadata store: positions, windows, chunks and fates of tables.",
+    help="Recover the metadata store: positions, windows, chunks and states of tables.",
 )
 definitions = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="How captured tables are defined, and how they came to that.",
+    help="Show table definitions and their history.",
 )
 oracle = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trying things."
+    no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trials and tests."
 )
 
 
@@ -86,20 +86,20 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     host.setup: "Fetch what Spark needs, once.",
     init_source.init: "Write a configuration file from a database.",
     host.doctor: "Show what is missing and how to fix it.",
-    host.demo: "Flights from Oracle into Delta Lake, proved equal.",
+    host.demo: "Carry flights from Oracle into Delta Lake.",
     host.ui: "Open Dagster's web page on a source.",
     data.snapshot: "Read existing rows, all or some tables.",
-    data.capture: "Read redo up to the present.",
-    data.recapture: "Read windows again that landing lost.",
-    data.apply: "Put captured windows into the tables.",
+    data.capture: "Read redo up to the present into landing.",
+    data.recapture: "Reread windows whose landing files are lost.",
+    data.apply: "Apply captured windows to the Delta tables.",
     data.run: "Do all pending work once, or keep running.",
     inspect.status: "Show the status of a source and its tables.",
     listings.windows: "List windows: times, states, changes.",
-    listings.signals: "List signals and what became of them.",
+    listings.signals: "List signals and their outcomes.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
-    data.repair: "Read again what differs from Oracle.",
-    explain.explain: "Say what the redo in an export means.",
-    maintain.maintain: "Keep Delta tables quick: files, vectors, vacuum.",
+    data.repair: "Reread rows that differ from Oracle.",
+    explain.explain: "Explain the redo rows of an export.",
+    maintain.maintain: "Compact and clean up Delta tables.",
     data.replay: "Replay windows that were already applied.",
 }
 for command, short_help in SHORT_HELP.items():
@@ -107,14 +107,14 @@ for command, short_help in SHORT_HELP.items():
 signals.command("execute-snapshot")(data.execute_snapshot)
 signals.callback()(lambda: None)
 table.command("list", short_help="List tables with state and way out.")(tables.list_tables)
-table.command("find", short_help="What the patterns name and leave out.")(tables.find)
+table.command("find", short_help="Show which tables the patterns match.")(tables.find)
 table.command("add", short_help="Add tables, with a snapshot.")(tables.add)
 table.command("remove", short_help="Stop capturing tables.")(tables.remove)
 table.command("pause", short_help="Capture, but do not apply.")(tables.pause)
 table.command("resume", short_help="Continue paused or failed tables.")(tables.resume)
 table.command("resnapshot", short_help="Read tables again.")(tables.resnapshot)
-table.command("rebuild", short_help="Write a lost mirror from its change log.")(tables.rebuild)
-table.command("quarantine", short_help="Say which redo rows could not be decoded, and why.")(
+table.command("rebuild", short_help="Rebuild a lost mirror from its change log.")(tables.rebuild)
+table.command("quarantine", short_help="Show which redo rows could not be decoded, and why.")(
     tables.quarantine
 )
 table.command("events", short_help="The SQL that shows changes as Debezium's events.")(
@@ -134,7 +134,7 @@ oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
 app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
-app.add_typer(definitions, name="schema", short_help="How a table is defined, and was.")
+app.add_typer(definitions, name="schema", short_help="Show a table's definition and its history.")
 app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 

@@ -96,7 +96,7 @@ def python(version: tuple[int, ...]) -> Check:
 def packages(lock: Path) -> Check:
     """Are the packages those of the lock file? Without one (an installed wheel) their own statement counts."""
     if not lock.exists():
-        return Check("Packages", True, "no lock file here; as the package index gave them")
+        return Check("Packages", True, "no lock file; versions come from the package index")
     wrong = []
     pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ \\;]+)", lock.read_text(), re.MULTILINE))
     for name, version in pins.items():

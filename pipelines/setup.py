@@ -124,7 +124,7 @@ def repository_options(home: Path) -> dict[str, str]:
         tree = ElementTree.parse(settings)  # noqa: S314 - the user's own file
     except ElementTree.ParseError as error:
         raise ConfigError(
-            "Maven's settings cannot be read", hint="Mend or remove the file.", file=settings
+            "Maven's settings cannot be read", hint="Fix or remove the file.", file=settings
         ) from error
     urls = []
     for mirror in tree.iterfind(".//{*}mirror"):

@@ -134,7 +134,7 @@ def _refuse_taken_port(port: int) -> None:
         except OSError as error:
             raise PreflightError(
                 "the port of the web page is taken",
-                hint="End what uses it, or name another: redolake ui --port 3001",
+                hint="Stop the program that uses it, or choose another port: `redolake ui --port 3001`.",
                 port=port,
             ) from error
 
@@ -174,7 +174,7 @@ def _await_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
             time.sleep(POLL_SECONDS)
     raise PreflightError(
         "Dagster did not start",
-        hint="Its own words are in the log.",
+        hint="See the log for its error message.",
         log=log,
         exit_code=process.poll(),
     )

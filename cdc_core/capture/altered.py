@@ -237,7 +237,7 @@ def _end(table: TableId, scn: Scn, reason: str) -> StreamEnd:
     return StreamEnd(
         table,
         scn,
-        f"the table was altered without a row in the redo: {reason}",
-        f"`redolake table resnapshot {table.argument}` takes the table in again as it is now.",
+        f"the table was altered without a DDL row in the redo: {reason}",
+        f"`redolake table resnapshot {table.argument}` adds the table back as it is now.",
         "unsupported_ddl",
     )

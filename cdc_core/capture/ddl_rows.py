@@ -150,7 +150,7 @@ def _end(row: DdlRow, trouble: Trouble | None, reason: str) -> StreamEnd:
         row.table,
         _scn(row) - 1,
         f"a DDL of a captured table cannot be followed: {reason} (table={row.table}, scn={_scn(row)}, ddl={ddl})",
-        f"`redolake table resnapshot {row.table.argument}` takes the table in again as it is now.",
+        f"`redolake table resnapshot {row.table.argument}` adds the table back as it is now.",
         trouble,
     )
 

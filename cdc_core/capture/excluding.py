@@ -146,7 +146,7 @@ class ExcludedValues:
                 table.table,
                 scn - 1,
                 f"{reason} (scn={scn}); it did not land",
-                f"`redolake table resnapshot {table.table.argument}` takes the table in again; if it happens again, exclude "
+                f"`redolake table resnapshot {table.table.argument}` adds the table back with a new snapshot; if it happens again, exclude "
                 "the table, and report the statement's form with Oracle's version.",
                 "undecodable",
             )

@@ -286,7 +286,7 @@ class _Window:
         learned, doubtful = self._segments.resolve(session, seen)
         if learned or self._segments.watch(row.text for row, _ in self._ddl):
             raise LogsChangedError(
-                "captured tables got or lost partitions while they were read about",
+                "the partitions of captured tables changed while Redolake read the dictionary",
                 hint="The window is read again with the rows of these.",
             )
         return self._segments.doubtful(session, doubtful, self._record.window)
@@ -547,7 +547,7 @@ def _incomplete_end(table: TableId, one: IncompleteTransaction, window: ScnWindo
         max(window.scn_low, before),
         f"a committed transaction cannot be shown to be whole: {one.reason} "
         f"(xid={one.xid}, commit_scn={one.commit_scn}, start_scn={one.start_scn})",
-        f"`redolake table resnapshot {table.argument}` takes the table in again.",
+        f"`redolake table resnapshot {table.argument}` adds the table back with a new snapshot.",
     )
 
 

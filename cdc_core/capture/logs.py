@@ -171,7 +171,7 @@ def cover(
     if scn_low + 1 < resetlogs_change:
         raise RedoUnavailableError(
             "the window begins before the database was opened with RESETLOGS",
-            hint="Start the source anew with a snapshot of all its tables.",
+            hint="Start the source over with a snapshot of all its tables.",
             scn=scn_low,
             resetlogs_change=resetlogs_change,
         )
@@ -268,7 +268,7 @@ def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLo
     )
 
 
-_NEW_SNAPSHOT = "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or start the source anew with a snapshot of all its tables."
+_NEW_SNAPSHOT = "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or start the source over with a snapshot of all its tables."
 
 
 def _not_ready(thread: RedoThread, sequence: int, scn: int) -> LogsNotReadyError:

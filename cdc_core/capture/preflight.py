@@ -145,8 +145,8 @@ def _check_sessions(session: OracleSession) -> Iterator[Finding]:
         session.fetch_all(f"SELECT 1 FROM {_SESSIONS} WHERE ROWNUM = 0")
     except PreflightError:
         yield Finding(
-            f"the capture user may not read {_SESSIONS}: transactions of killed sessions are never given up, and the windows in which "
-            "they began stay in landing for ever",
+            f"the capture user may not read {_SESSIONS}: Redolake cannot abandon transactions of killed sessions, so it keeps "
+            "their windows in landing indefinitely",
             f"GRANT SELECT ON SYS.GV_$SESSION TO {session.user}",
             is_problem=False,
         )
@@ -218,9 +218,9 @@ def _check_row_ids(tables: Sequence[TableConfig]) -> Iterator[Finding]:
     for config in tables:
         if config.identity == "rowid":
             yield Finding(
-                f"{config.table}: its rows are known by their ROWIDs. ALTER TABLE … MOVE, SHRINK SPACE, FLASHBACK TABLE, and partitions "
-                "that are split, merged, moved or exchanged give them others: the table then leaves the stream",
-                f"`redolake table resnapshot {config.table.argument}` takes it in again after each of them; a key needs nothing of the kind",
+                f"{config.table}: Redolake identifies its rows by ROWID. ALTER TABLE … MOVE, SHRINK SPACE, FLASHBACK TABLE, and partitions "
+                "that are split, merged, moved or exchanged change ROWIDs, and the table leaves the stream",
+                f"`redolake table resnapshot {config.table.argument}` adds it back after each of them; a table with a key is not affected",
                 config.table,
                 is_problem=False,
             )

@@ -48,7 +48,7 @@ def check_incarnation(session: OracleSession, expected: int) -> int:
     if current != expected:
         raise RedoUnavailableError(
             "the database was opened with RESETLOGS since the source was snapshotted",
-            hint="Start the source anew (another name) with a snapshot of all its tables.",
+            hint="Start the source over under another name, with a snapshot of all its tables.",
             expected=expected,
             current=current,
         )

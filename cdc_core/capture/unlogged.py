@@ -89,7 +89,7 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
             scn_low,
             "the pluggable database was opened with RESETLOGS: a flashback or a recovery took its tables back without redo "
             f"(END_RESETLOGS_SCN={facts.reset_scn})",
-            f"`redolake table resnapshot {name.argument}` takes the table in again.",
+            f"`redolake table resnapshot {name.argument}` adds the table back with a new snapshot.",
         )
     if name not in facts.tablespaces:
         return None
@@ -100,7 +100,7 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
             scn_low,
             "rows were written without redo (NOLOGGING) into a tablespace of the table "
             f"(UNRECOVERABLE_CHANGE#={changed})",
-            f"`redolake table resnapshot {name.argument}` takes the table in again. ALTER DATABASE FORCE LOGGING, or ALTER TABLESPACE … "
+            f"`redolake table resnapshot {name.argument}` adds the table back with a new snapshot. ALTER DATABASE FORCE LOGGING, or ALTER TABLESPACE … "
             "FORCE LOGGING, keeps it from happening again; if it was no captured table (an index that was rebuilt), "
             "policies.on_unlogged: ignore keeps the tables in the stream.",
             "unlogged",
@@ -116,7 +116,7 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
             "supplemental logging of the table was dropped"
             if facts.is_supplemental
             else "supplemental logging of the database was dropped",
-            f"ALTER {whose} ADD SUPPLEMENTAL {what}, then `redolake table resnapshot {name.argument}` takes the table in again.",
+            f"ALTER {whose} ADD SUPPLEMENTAL {what}, then `redolake table resnapshot {name.argument}` adds the table back with a new snapshot.",
         )
     return None
 

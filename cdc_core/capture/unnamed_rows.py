@@ -134,9 +134,9 @@ class KnownSegments:
             StreamEnd(
                 one.table,
                 Scn(max(window.scn_low, first - 1)),
-                f"{rows} rows of a segment that is gone may be the table's, and Oracle does not show any more whose it was "
+                f"{rows} rows of a segment that is gone may belong to the table, and Oracle no longer shows whose segment it was "
                 f"(scn={first}, object={min(seen)})",
-                f"`redolake table resnapshot {one.table.argument}` takes the table in again; capture more often than partitions go, and "
+                f"`redolake table resnapshot {one.table.argument}` adds the table back with a new snapshot; capture more often than partitions are dropped, and "
                 "GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS, so that it does not happen again.",
                 "unsupported_ddl",
             )

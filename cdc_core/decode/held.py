@@ -239,7 +239,7 @@ def _refuse(wrong: pa.Array, column: Column, what: str) -> None:
 
 def _refused(row: int, column: Column, what: str) -> DecodeError:
     return DecodeError(
-        f"columns_as or types_as holds a column as {column.held_as}, which a value is not: {what}",
+        f"a value cannot be stored as {column.held_as}, the form that columns_as or types_as sets: {what}",
         hint="Take the column out there, or name another form; `redolake table resnapshot` with --fresh begins new Delta tables.",
         row=row,
         column=column.name,

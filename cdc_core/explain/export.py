@@ -68,10 +68,10 @@ _CODES = {
     **{one.name: one for one in Operation},
 }
 _WITHOUT = {
-    "ROLLBACK": "what a transaction took back itself cannot be told from what it kept",
+    "ROLLBACK": "what a transaction took back cannot be distinguished from what it kept",
     "CSF": "statements that Oracle split over several rows cannot be joined",
-    "STATUS": "rows that LogMiner could not translate cannot be told",
-    "ROW_ID": "what a transaction took back itself cannot be told in tables with LOBs",
+    "STATUS": "rows that LogMiner could not translate cannot be recognized",
+    "ROW_ID": "what a transaction took back cannot be recognized in tables with LOBs",
 }
 _ROUNDED = re.compile(r"[\d.,]+E[+-]?\d+", re.IGNORECASE | re.ASCII)
 _XID_HEX = re.compile(r"(?:0x)?([0-9a-f]{16})", re.IGNORECASE | re.ASCII)
@@ -162,7 +162,7 @@ class Export:
         first, last = pieces[0][0], pieces[-1][0]
         self.report(
             Finding(
-                "a statement goes on in another row (CSF), and that row is not in the export; its pieces are left out",
+                "a statement continues in another row (CSF) that the export lacks; its pieces are left out",
                 row=first,
                 last_row=last,
                 hint="Export all rows in the order of the view, without ORDER BY.",

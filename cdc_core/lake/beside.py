@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import CommitConflictError, LakeError
+from cdc_core.errors import DEBUG_HINT, CommitConflictError, LakeError
 from cdc_core.lake.appending import create_table
 from cdc_core.lake.history import read_log
 from cdc_core.stage.definitions import SCHEMA_CHANGES
@@ -141,7 +141,7 @@ class BesideTable:
         except (DeltaError, OSError) as error:
             raise LakeError(
                 f"{self._doing}: delta-rs refused",
-                hint="The chained exception has its own words.",
+                hint=DEBUG_HINT,
                 **self._facts,
             ) from error
 

@@ -5,7 +5,7 @@ The column stays, and is NULL everywhere. Delta keeps the old files until VACUUM
 
 from __future__ import annotations
 
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ANY_TABLE, ConfigError
 from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.tables import delta, quote_name
@@ -21,8 +21,8 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
     """
     if column in key:
         raise ConfigError(
-            "a column of the key cannot be purged: it names the rows",
-            hint="Name another key and `--fresh` tables, then delete the old ones.",
+            "a column of the key cannot be purged: it identifies the rows",
+            hint=f"Name other columns under the table's key, run `redolake table resnapshot --fresh {ANY_TABLE}`, then delete the old Delta tables.",
             **work.facts(column=column),
         )
     mirror = work.require_mirror()

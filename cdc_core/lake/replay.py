@@ -67,7 +67,7 @@ def replay_window(
             work,
             frame,
             schema,
-            doing="mending the mirror",
+            doing="repairing the mirror",
             metadata=work.metadata("replay", position, window=manifest.window.key),
             absent=different.absent,
             force=True,
@@ -111,7 +111,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     if (log := read_log(work.changelog)) is None:
         raise LakeError(
             "there is no change log to rebuild from",
-            hint="`redolake table resnapshot OWNER.TABLE --fresh` reads the table anew.",
+            hint="`redolake table resnapshot OWNER.TABLE --fresh` reads the table again from Oracle.",
             **work.facts(path=work.changelog),
         )
     version, session = log.version, work.session_for()
@@ -139,14 +139,14 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
         )
     if counts["missing"]:
         raise LakeError(
-            "the change log does not hold the beginning of all rows",
-            hint="`redolake table resnapshot OWNER.TABLE` reads the table anew.",
+            "the change log lacks the first change of some rows",
+            hint="`redolake table resnapshot OWNER.TABLE` reads the table again from Oracle.",
             **work.facts(rows=counts["missing"]),
         )
     said = (commit.metadata.get("scn_high", 0) for commit in read_commits(work.changelog))
     scn = position or max(said, default=0)
     work.fence()
-    with translated("writing the mirror anew", **work.facts()):
+    with translated("rewriting the mirror", **work.facts()):
         writer = rows.write.format("delta").mode("overwrite")
         writer = writer.option(
             "userMetadata", work.metadata("rebuild", scn, changelog_version=version)

@@ -122,8 +122,8 @@ class Sent:
         took_rows = self.surely <= written <= self.rows
         if not (took_rows and self.surely_gone <= deleted <= self.gone):
             raise RowCountError(
-                "MERGE did not do what it was told: its own counts are not those of the rows that were sent",
-                hint="`redolake table rebuild OWNER.TABLE` writes the mirror anew from its change log. " + REPORT_HINT,
+                "MERGE reported other row counts than Redolake sent",
+                hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
                 **self._facts,
                 rows=self.rows,
                 surely=self.surely,

@@ -280,7 +280,7 @@ def _check_store(where: Mapping[str, object], position: int | None, scn_high: in
     if position is not None and position >= scn_high:
         raise LakeError(
             "the metadata store says that the mirror has this window, and the mirror's own log does not",
-            hint="`redolake table rebuild OWNER.TABLE` writes the mirror from its change log; `redolake table resnapshot OWNER.TABLE` reads the table anew.",
+            hint="`redolake table rebuild OWNER.TABLE` writes the mirror from its change log; `redolake table resnapshot OWNER.TABLE` reads the table again from Oracle.",
             **where,
             position=position,
         )

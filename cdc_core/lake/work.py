@@ -135,7 +135,7 @@ class TableWork:
             )
             if found > self.generation:
                 raise LakeError(
-                    "the Delta table was begun anew by a later snapshot",
+                    "a later snapshot has replaced this Delta table",
                     hint="Another process serves this source from a newer metadata store; run this one with that store.",
                     **self.facts(path=path, generation=self.generation, found=found),
                 )

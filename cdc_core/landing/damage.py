@@ -26,6 +26,6 @@ def landed_already(folder: str) -> LandingDamagedError:
     """The error for writing into a folder that has landed."""
     return LandingDamagedError(
         "this folder has landed already and is immutable",
-        hint="Another attempt finished first; run the step again and it will take that result.",
+        hint="Another attempt finished first. Run the step again to use its result.",
         folder=folder,
     )

@@ -190,7 +190,7 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     ),
     "ORA-01292": (
         PreflightError,
-        "LogMiner was told no log, and finds none by itself here",
+        "LogMiner received no log files and cannot find any in this container",
         "LogMiner finds the logs of a range inside a pluggable database, from 19.10 on; elsewhere set capture.logs to files.",
     ),
     "ORA-65040": (
@@ -246,8 +246,8 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
     if code in _UNREADABLE:
         return RedoUnreadableError(
             "LogMiner cannot open a redo log that the control file names",
-            hint="Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, `redolake table resnapshot` takes the "
-            "tables in again.",
+            hint="Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, `redolake table resnapshot` adds each "
+            "table back with a new snapshot.",
             ora=code,
             **_file_named(text),
         )
@@ -258,7 +258,7 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
             ora=code,
         )
     if code in _AGAIN or (code == "ORA-00600" and _INTERNAL.search(text)):
-        return TransientError("Oracle failed in a way that passes", hint=_RETRY, ora=code)
+        return TransientError("Oracle reported a temporary failure", hint=_RETRY, ora=code)
     if code in _KNOWN:
         kind, message, hint = _KNOWN[code]
         return kind(message, hint=hint.format(user=user), ora=code)

@@ -470,7 +470,7 @@ def _refuse_unknown(
         near = difflib.get_close_matches(unknown[0].upper(), known, n=3, cutoff=0.5)
         raise ConfigError(
             f"{field} names columns that the table does not have",
-            hint=f"Near names: {', '.join(near)}."
+            hint=f"Similar names: {', '.join(near)}."
             if near
             else "Write names as the dictionary has them.",
             table=config.table,

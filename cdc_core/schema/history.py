@@ -34,7 +34,7 @@ class SchemaHistory:
         if known and known[-1].scn_from > version.scn_from:
             raise SchemaMismatchError(
                 "a newer definition of the table is known already",
-                hint="Definitions are met in the order of the redo; capture the window again.",
+                hint="Capture the window again: definitions are read in the order of the redo.",
                 table=version.table,
                 scn=version.scn_from,
                 newest=known[-1].scn_from,

@@ -189,7 +189,7 @@ def _numbers(text: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
         return text.cast(kind)
     except pa.ArrowInvalid:
         raise DecodeError(
-            f"a number does not fit into what columns_as holds its column as, {column.held_as}",
+            f"a number does not fit the type {column.held_as} that columns_as sets for its column",
             hint="Name a larger decimal, text or double there; `redolake table resnapshot` with --fresh begins new Delta tables.",
             column=column.name,
         ) from None

@@ -82,7 +82,7 @@ def parse_signal(kind: str, data: dict[str, Any]) -> ExecuteSnapshot:
     """
     if kind != EXECUTE_SNAPSHOT:
         raise ConfigError(
-            "this type of signal is not known", hint=f"Known: {EXECUTE_SNAPSHOT}.", type=kind[:80]
+            "unknown type of signal", hint=f"Known: {EXECUTE_SNAPSHOT}.", type=kind[:80]
         )
     try:
         request = ExecuteSnapshot.model_validate(data)

@@ -171,7 +171,7 @@ class Sieve:
         if self._open > self._room:
             raise DecodeError(
                 "more rows cannot be decoded than the quarantine may hold",
-                hint="Find out what the rows have in common (`redolake table quarantine` counts them by reason), or raise "
+                hint="`redolake table quarantine OWNER.TABLE` counts the rows by reason. Fix what they have in common, or raise "
                 "policies.quarantine_rows_max.",
                 table=self._decoder.schema.table,
             )

@@ -192,7 +192,7 @@ def _known(
     record = _chunk(connection, source, table, snapshot_id, number)
     if record is None:
         raise NotYetError(
-            "this chunk is not planned; its table may have joined anew since, with a snapshot of its own",
+            "this chunk is no longer planned: the table may have started a new snapshot",
             hint="`redolake snapshot` reads and applies the chunks that are planned now.",
             source=source,
             table=table,

@@ -33,8 +33,8 @@ class LeaseQueries:
             row = connection.execute(select(LEASES).where(LEASES.c.name == name)).mappings().first()
             if row and row["holder"] is not None and self._seconds_left(row, now) > 0:
                 raise LeaseHeldError(
-                    "another process works on this",
-                    hint="Wait until it is done; a process that died loses its lease by itself.",
+                    "another process is working on this",
+                    hint="Wait until it has finished. A process that died loses its lease automatically.",
                     lease=name,
                     holder=row["holder"],
                     seconds_left=round(self._seconds_left(row, now), 1),
@@ -65,7 +65,7 @@ class LeaseQueries:
             if done.rowcount != 1:
                 raise FencedError(
                     "this process lost its lease to another one",
-                    hint="Nothing was damaged: the other process carries on with the work.",
+                    hint="Nothing was damaged: the other process continues the work.",
                     lease=lease.name,
                     token=lease.token,
                 )

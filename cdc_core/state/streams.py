@@ -258,8 +258,8 @@ def _captured(connection: Connection, source: str, table: TableId, wanted: str) 
     if record is None or not record.is_captured:
         state = "not captured" if record is None else record.state
         raise ConfigError(
-            f"a table whose stream has ended cannot be {wanted}",
-            hint=f"Take it in again with a snapshot: `redolake table resnapshot {table.argument}`.",
+            f"a table that has left the stream cannot be {wanted}",
+            hint=f"Bring it back with a new snapshot: `redolake table resnapshot {table.argument}`.",
             table=table,
             state=state,
         )

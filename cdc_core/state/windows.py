@@ -431,7 +431,7 @@ def _known_window(connection: Connection, source: str, window: ScnWindow) -> Win
     record = _window(connection, source, window)
     if record is None:
         raise ConfigError(
-            "no such window was planned for this source",
+            "this source has no such window",
             hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
             source=source,
             window=window.key,

@@ -116,7 +116,7 @@ class Context:
             self._config = with_matches(self._written, found)
         if not self._config.tables:
             raise ConfigError(
-                "the patterns name no table that can be captured",
+                "no captured table matches the patterns",
                 hint="Check owner and case of the patterns, and what the capture user may SELECT; "
                 "`redolake table find` shows what they name.",
                 source=self.source,
@@ -271,7 +271,7 @@ class Context:
         record = self.store.window(self.source, window)
         if record is None:
             raise ConfigError(
-                "no such window was planned for this source",
+                "this source has no such window",
                 hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
                 window=window.key,
                 source=self.source,

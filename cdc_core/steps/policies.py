@@ -122,9 +122,9 @@ def _reason(record: TableRecord) -> ReadAgain:
 
 
 def _answered(record: TableRecord, answer: Answer) -> TableRecord:
-    by_hand = f"`redolake table resnapshot {record.table.argument}` takes the table in again."
+    by_hand = f"`redolake table resnapshot {record.table.argument}` adds the table back with a new snapshot."
     if answer == "remove":
-        way_out = f"Its Delta tables stay. `redolake table add {record.table.argument}` takes it in again."
+        way_out = f"Its Delta tables stay. `redolake table add {record.table.argument}` adds it back with a new snapshot."
         return replace(record, state="removed", asked_by="policy", way_out=way_out, trouble=None)
     if answer == "resnapshot":
         when = (

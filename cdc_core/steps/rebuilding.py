@@ -81,7 +81,7 @@ def rebuild_from_landing(ctx: Context, table: TableId) -> StepReport:
         ctx.store.retake_stream(record, chunks)
         ctx.lake.set_aside(table, generation=record.generation + 1, fence=lease.check)
     _LOG.info(
-        "table is taken anew from landing table=%s chunks=%d windows=%d",
+        "table is rebuilt from landing table=%s chunks=%d windows=%d",
         table,
         len(chunks),
         len(windows),

@@ -53,7 +53,7 @@ def add_tables(ctx: Context, tables: Sequence[TableId]) -> list[ChunkKey]:
     if captured:
         raise ConfigError(
             "these tables are captured already",
-            hint=f"`redolake table resnapshot {captured[0].argument}` reads one anew.",
+            hint=f"`redolake table resnapshot {captured[0].argument}` reads one again from Oracle.",
             tables=", ".join(map(str, captured)),
         )
     return _join(ctx, wanted, fresh=False)
@@ -284,8 +284,8 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     if again and ctx.store.remark(
         ctx.source,
         config.table,
-        reason=f"the configuration no longer leaves columns out that the lake does not have: {', '.join(again)}",
-        way_out=f"`redolake table resnapshot {config.table.argument}` takes them in with a new snapshot.",
+        reason=f"the configuration now captures columns that the lake lacks: {', '.join(again)}",
+        way_out=f"`redolake table resnapshot {config.table.argument}` adds them with a new snapshot.",
     ):
         _LOG.warning("columns wait table=%s columns=%s", config.table, ", ".join(again))
     fresh = [name for name in config.columns_exclude if name in latest.column_names]
@@ -295,7 +295,7 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     scn = _scn_of_next_version(ctx, latest)
     ctx.store.exclude_columns(
         SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=scn)),
-        reason=f"columns left out since SCN {scn}: {', '.join(fresh)}; values from before are in the lake still",
+        reason=f"columns excluded since SCN {scn}: {', '.join(fresh)}; the lake still holds older values",
         way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
     )
     _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
@@ -327,8 +327,8 @@ def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> Non
     scn = _scn_of_next_version(ctx, latest)
     ctx.store.exclude_columns(
         SchemaVersion(ctx.source, replace(latest, masked=masked, scn_from=scn)),
-        reason=f"columns are masked otherwise since SCN {scn}: {', '.join(changed)}; values from before are in the lake still",
-        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` begins new Delta tables; the old ones, and landing, keep the "
+        reason=f"columns masked differently since SCN {scn}: {', '.join(changed)}; the lake still holds older values",
+        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` starts new Delta tables. The old ones, and landing, keep the "
         "values until you remove them.",
     )
     _LOG.warning("masks changed table=%s columns=%s", config.table, ", ".join(changed))
@@ -380,7 +380,7 @@ def _refuse_renamed(ctx: Context, session: OracleSession, tables: Sequence[Table
     for number, table in captured.items():
         if names.get(number, table) != table and names[number] in tables:
             raise NotYetError(
-                "the table is captured under the name that it had until it was renamed",
+                "Redolake still captures the table under its old name",
                 hint="`redolake capture` reads the redo up to the rename; then run the command again.",
                 table=names[number],
                 captured_as=table,
@@ -391,11 +391,11 @@ def _removal(ctx: Context, table: TableId, asked_by: AskedBy) -> StreamEnd:
     last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
     scn = last[0].window.scn_high if last else ctx.source_record().snapshot_scn
     if asked_by == "configuration":
-        reason = "the table was taken out of the configuration"
-        way_out = "Name it there again to take it in with a snapshot."
+        reason = "the table was removed from the configuration"
+        way_out = "Add it to the configuration again: it joins with a new snapshot."
     else:
         reason = "removed by an operator"
-        way_out = f"`redolake table add {table.argument}` takes it in again with a snapshot."
+        way_out = f"`redolake table add {table.argument}` adds it back with a new snapshot."
     return StreamEnd(table, scn, reason, way_out)
 
 

@@ -71,7 +71,7 @@ def main() -> int:
         say(f"Set-up stopped: {error}")
         return 1
     except KeyboardInterrupt:
-        say("Set-up was interrupted; the same command goes on from here.")
+        say("Set-up was interrupted; run the same command again to continue.")
         return 130
     return 0
 
@@ -176,7 +176,7 @@ def make_venv(environment: Mapping[str, str]) -> None:
     RUNNING.write_text("packages are being installed")
     if broken:
         if VENV.exists():
-            say("      an unfinished or unusable .venv is made anew")
+            say("      replacing an unfinished or unusable .venv")
         uv(environment, ("venv", "--no-project", "--clear", "--python", sys.executable, str(VENV)))
     uv(
         environment,
@@ -264,8 +264,8 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> None:
     if ended.returncode:
         what = " ".join([Path(command[0]).name, *command[1:3]])
         raise SetUpError(
-            f"'{what} …' failed with exit code {ended.returncode}; its own words are above. "
-            "When the cause is mended (network, proxy, certificates, disk), the same make command goes on from here."
+            f"'{what} …' failed with exit code {ended.returncode}; its error message is above. "
+            "Fix the cause (network, proxy, certificates, disk), then run the same make command again: it continues from here."
         )
 
 

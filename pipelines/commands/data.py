@@ -81,24 +81,24 @@ def recapture(
         bool, typer.Option("--dry-run", help="Only show which windows would be read.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also windows that no table needs any more.")
+        bool, typer.Option("--all", help="Include windows that no table needs any more.")
     ] = False,
     first: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="WINDOW",
-            help="Read this window and all later ones, though they are there.",
+            help="Reread this window and all later ones, even if they have landed.",
         ),
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Read windows again whose landing is lost or damaged, as long as Oracle has their redo.
+    """Reread windows whose landing files are lost or damaged, as long as Oracle has their redo.
 
-    Every later window is read again too, since the rows of open transactions are found by their numbers. Tables that have a window
-    already do not take it twice. --all also reads windows again that every table has: for replays, and so that the metadata store
-    can be rebuilt. --from reads a window again that some table has not taken, for example because it landed under a wrong definition;
-    what has landed stays until Oracle has given the window's redo once more.
+    Redolake also rereads every later window, because it finds the rows of open transactions by number. No table applies a window
+    twice. --all includes windows that every table has applied, so that you can replay them and rebuild the metadata store.
+    --from rereads a window that some table has not applied, for example because it landed under a wrong definition.
+    Redolake keeps the landed files until it has read the window's redo again.
     """
     window = ScnWindow.parse(first) if first else None
     with opened(config, oracle=not dry_run) as pipeline:
@@ -107,7 +107,7 @@ def recapture(
             needed = "needed" if record in found.again else "every table has it: harmless"
             out().print(f"{record.key} is lost; {needed}", soft_wrap=True)
         if not found.again:
-            out().print("No window has to be read again.")
+            out().print("No window needs to be read again.")
         elif dry_run:
             out().print(
                 f"{len(found.again)} windows would be read again, from {found.again[0].key} on."
@@ -118,7 +118,7 @@ def recapture(
 
 
 def apply(config: ConfigOption = None) -> None:
-    """Put captured windows into change logs and mirrors, in order. Needs no Oracle."""
+    """Apply captured windows to change logs and mirrors, in order. Needs no Oracle."""
     with opened(config, oracle=False) as pipeline:
         planned = set(_windows(pipeline, "planned"))
         windows = [window for window in pipeline.pending_windows() if window not in planned]
@@ -136,9 +136,9 @@ def run(
 ) -> None:
     """Do all pending work: first snapshot, waiting signals, windows up to the present.
 
-    With --loop it stays in one process with one Spark session, and waits out what goes away by itself (a database that is
-    down, redo that is not archived yet). A table that fails stops alone, and the others continue; without --loop the exit code
-    is then 1, as long as a table is failed.
+    With --loop, Redolake keeps one process and one Spark session, and retries after temporary failures (a database that is
+    down, redo that is not archived yet). If a table fails, the others continue. Without --loop, the command exits with code 1
+    while any table is in state `failed`.
     """
     with opened(config) as pipeline:
         failures = 0
@@ -196,11 +196,11 @@ def replay(
 
 
 def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
-    """Compare mirrors with Oracle, and read again what differs. Exit code 1 if something differs still.
+    """Compare mirrors with Oracle, and reread rows that differ. Exits with code 1 if something still differs.
 
-    Rows that differ, are missing or are double are read from Oracle by their keys, as of the SCN that was compared, and
-    take the place of what the mirror has of these keys; keys that Oracle does not have go. If more than 10,000 keys of a table differ,
-    it is read again as a whole. The rows go through change log and mirror, as in every ad hoc snapshot.
+    Redolake reads rows that differ, are missing or are duplicated from Oracle by their keys, as of the SCN that it compared. They
+    replace the mirror's rows for those keys. Redolake deletes keys that Oracle does not have. If more than 10,000 keys of a table
+    differ, it rereads the whole table. The rows go through change log and mirror, as in every ad hoc snapshot.
     """
     with opened(config) as pipeline:
         tables = tables_of(table)
@@ -220,7 +220,7 @@ def execute_snapshot(
     condition: ConditionOption = None,
     signal_id: Annotated[
         str | None,
-        typer.Option("--id", help="The signal's own id; the same id is never taken twice."),
+        typer.Option("--id", help="The signal's id; Redolake takes each id once."),
     ] = None,
     config: ConfigOption = None,
 ) -> None:

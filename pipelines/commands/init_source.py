@@ -60,7 +60,7 @@ def init(
     password = os.environ.get(password_env)
     if password is None:
         raise ConfigError(
-            "the environment variable with the password is not set",
+            "the environment variable for the password is not set",
             hint=f"export {password_env}=… first.",
             variable=password_env,
         )

@@ -27,18 +27,23 @@ EXIT_DIFFERENT = 1
 
 
 def status(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Show the status of a source and its tables: state, position, lag, open transactions, last window, and what stops it.
+    """Show the status of a source and its tables: state, position, lag, open transactions, last window, and what stops them.
 
     --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
     windows_planned, windows_captured, windows_applied, windows_inexact, open_transactions, oldest_open_scn, signals_pending, and tables, a
     list of {table, state, position, consistent_from, lag_scns, lag_seconds, snapshot_id, chunks_applied, chunks_planned,
     last_window, position_time, reason, way_out, since, stopped_scn, asked_by, read_again, rest_waits, in_quarantine}, and last_error of the window
-    that the tables wait for. The position is the SCN of which a mirror is an exact image; reason, way_out and since say why a
-    table is stopped, stopped_scn where its stream ended, asked_by who wanted that (command, configuration, policy), read_again what
-    policies had the table read again for, a list of
-    {policy, at, reason}, rest_waits why a table that has left does not take what belongs to it still, in_quarantine how many redo
-    rows could not be decoded, so that rows of the mirror are missing, stale or left over. transactions_released is a
-    list of transactions that were given up ({xid, tables, start_scn, absent_scn, …}): Oracle no longer knows them.
+    that the tables wait for.
+
+    position: the mirror is an exact image of the table as of this SCN.
+    reason, way_out, since: why a table has stopped, how it comes back, since when.
+    stopped_scn: where the table's stream ended.
+    asked_by: who stopped the table (command, configuration, policy).
+    read_again: why policies reread the table, a list of {policy, at, reason}.
+    rest_waits: why a table that has left the stream cannot apply its remaining changes.
+    in_quarantine: redo rows that Redolake could not decode; rows of the mirror are missing, stale or left over.
+    transactions_released: transactions that Redolake abandoned because Oracle no longer lists them, a list of
+    {xid, tables, start_scn, absent_scn, …}.
     """
     with opened(config) as pipeline:
         found = pipeline.status()
@@ -70,7 +75,7 @@ def reconcile(
 ) -> None:
     """Compare every mirror with Oracle AS OF one SCN: all rows, all columns. Exit code 1 on a difference.
 
-    Each side is counted, digested and searched for double keys by itself, then keys are compared where the digests differ.
+    Redolake counts, digests and searches each side for duplicate keys separately, then compares keys where the digests differ.
     Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size needs little memory and disk.
     `redolake repair` fixes what differs.
 
@@ -119,14 +124,14 @@ def show_status(found: SourceStatus, console: Console) -> None:
     console.print(table)
     for orphan in found.transactions_released:
         console.print(
-            f"[yellow]given up[/]: transaction {orphan.xid} of {', '.join(orphan.tables) or 'no captured table'}, which Oracle no "
-            "longer knows; no end of it was mined. If it commits after all, its tables leave the stream.",
+            f"[yellow]abandoned[/]: transaction {orphan.xid} of {', '.join(orphan.tables) or 'no captured table'}. Oracle no longer lists "
+            "it, and its redo shows neither COMMIT nor ROLLBACK. If a COMMIT appears later, its tables leave the stream.",
             soft_wrap=True,
         )
     if found.windows_inexact:
         console.print(
-            f"[yellow]inexact[/]: {found.windows_inexact} windows lacked commits that came to light with a later window, which "
-            "brought them; `redolake windows` names both.",
+            f"[yellow]inexact[/]: {found.windows_inexact} windows were missing commits that a later window delivered. "
+            "`redolake windows` lists them.",
             soft_wrap=True,
         )
     if found.last_error:
@@ -139,13 +144,13 @@ def show_status(found: SourceStatus, console: Console) -> None:
             console.print(f"  {escape(one.way_out or '')}")
         if one.rest_waits:
             console.print(
-                f"[red]{one.table}[/] does not take the rest that belongs to it: {escape(one.rest_waits)}"
+                f"[red]{one.table}[/] cannot apply its remaining changes: {escape(one.rest_waits)}"
             )
             console.print(f"  `redolake table resume {shlex.quote(one.table)}` tries again.")
         if one.in_quarantine:
             console.print(
                 f"[red]{one.table}[/] has {one.in_quarantine} redo rows in quarantine: rows of its mirror are missing, stale or left "
-                f"over. `redolake table quarantine {shlex.quote(one.table)}` says why, `redolake repair --table {shlex.quote(one.table)}` puts them right.",
+                f"over. `redolake table quarantine {shlex.quote(one.table)}` says why, `redolake repair --table {shlex.quote(one.table)}` corrects them.",
                 soft_wrap=True,
             )
         for answer in one.read_again:

@@ -1,4 +1,4 @@
-"""The command that keeps Delta tables quick."""
+"""The command that compacts and cleans up Delta tables."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 def maintain(
     table: TablesOption = None, config: ConfigOption = None, json: JsonOption = False
 ) -> None:
-    """Keep mirrors and change logs quick. No row changes, and windows of other tables go on.
+    """Compact and clean up mirrors and change logs. Redolake changes no rows, and keeps applying windows to other tables.
 
-    Puts small files together (OPTIMIZE), lets deletion vectors and clustering follow the configuration (`maintenance`), and removes
-    files that only old versions have (VACUUM). Run it each night: by cron, or with the schedule <source>_maintain_nightly in Dagster.
-    Exit code 1 if a table could not be maintained; the others are.
+    The command merges small files (OPTIMIZE), applies the options of `maintenance` for deletion vectors and clustering, and removes
+    files that only old versions use (VACUUM). Run it each night: by cron, or with the schedule <source>_maintain_nightly in Dagster.
+    Exits with code 1 if a table could not be maintained; Redolake still maintains the others.
 
     --json has these keys, which stay as they are: tables, a list of {table, done, left_alone, is_failed}; done is a list of {table,
     layer, files_before, files_after, bytes_before, bytes_after, files_removed, had_vectors, has_vectors, seconds}.

@@ -27,9 +27,9 @@ def show(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show a table's columns and every change of its definition that Redolake has met.
+    """Show a table's columns and every definition change that Redolake has captured.
 
-    "Widest" is the most that a value of the column had so far: digits before and behind the point, or characters (of RAW and BLOB, bytes).
+    "Widest" is the widest value so far: digits before and after the decimal point, or characters (for RAW and BLOB, bytes).
     "Room" says how many more digits the Delta type has, where it is narrower than Oracle's.
 
     --json prints an object with the keys table, as_of, columns (each with name, type, in_key, nullable, digits, fraction, length, room) and
@@ -42,8 +42,8 @@ def show(
         definitions = pipeline.records.definitions(named, at)
     if not definitions:
         raise ConfigError(
-            "no definition of this table is known there",
-            hint="`redolake table list` lists the tables; a table is known from its first snapshot on.",
+            "Redolake knows no definition of this table as of that SCN",
+            hint="`redolake table list` lists the tables. Redolake knows a table from its first snapshot on.",
             table=named,
             as_of=as_of,
         )

@@ -41,9 +41,9 @@ def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
 
 
 def find(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Look the patterns of the configuration up in Oracle: which tables they name, which they leave out, and why.
+    """Look up the configuration's patterns in Oracle: which tables they match, which they leave out, and why.
 
-    Every run does so by itself. Reload Dagster's code location afterwards, so that it shows new tables.
+    Every run does this automatically. Reload Dagster's code location afterwards, so that it shows new tables.
     --json prints a list of objects with the keys table, columns_exclude and left_out.
     """
     with opened(config) as pipeline:
@@ -73,7 +73,7 @@ def find(config: ConfigOption = None, json: JsonOption = False) -> None:
 def add(tables: NamesArgument, config: ConfigOption = None) -> None:
     """Add tables that were removed, or that could not join, and read their rows while change capture continues.
 
-    To capture a new table, add it to the configuration: the next `redolake run` takes it in.
+    To capture a new table, add it to the configuration: the next `redolake run` adds it.
     """
     with opened(config) as pipeline:
         chunks = pipeline.add_tables(_ids(tables))
@@ -180,10 +180,10 @@ def quarantine(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Count the redo rows of a table that could not be decoded, by operation and reason; never their values.
+    """Count the redo rows of a table that could not be decoded, by operation and reason; never show their values.
 
-    The rows are in a Delta table of their own, beside mirror and change log. `redolake repair` or `redolake table resnapshot` reads from
-    Oracle what they changed; they count no more then.
+    Redolake keeps the rows in a separate Delta table beside mirror and change log. `redolake repair` or `redolake table resnapshot` rereads
+    the affected rows from Oracle, after which Redolake no longer counts them.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.quarantine(TableId.parse(table))

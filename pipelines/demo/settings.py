@@ -43,7 +43,7 @@ def prepare(folder: Path, scale: str, *, fresh: bool) -> str | None:
     said = None
     if before and (fresh or before != scale):
         shutil.rmtree(folder)
-        said = f"The demo of a {before} that was here is removed; this one begins anew."
+        said = f"Removed the earlier demo of a {before}; this one starts from the beginning."
     elif before:
         said = "Continuing where the demo stopped (--fresh starts over)."
     folder.mkdir(parents=True, exist_ok=True)

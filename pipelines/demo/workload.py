@@ -328,7 +328,7 @@ class LiveSystem:
         if done != expected:
             raise OracleError(
                 "a flight that must be in the table was not there",
-                hint="Has someone else changed the demo's tables? Begin anew: make demo after removing .redolake/demo.",
+                hint="Has someone else changed the demo's tables? Start over: `redolake demo --fresh`.",
                 kind=kind.name,
                 expected=expected,
                 changed=done,

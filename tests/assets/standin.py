@@ -279,7 +279,7 @@ class StandIn:
         self._begin("capture", window.key)
         record = self.store.window(self.source, window)
         if record is None:
-            raise ConfigError("no such window was planned", hint="Plan it.", window=window.key)
+            raise ConfigError("this source has no such window", hint="Plan it.", window=window.key)
         idle = window.scn_high <= self.idle_below
         manifest = WindowManifest(
             source=self.source,

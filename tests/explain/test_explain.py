@@ -251,7 +251,7 @@ def test_a_statement_whose_end_is_missing(redo: Rows, script: Path, tmp_path: Pa
     found = Found(Rows(redo.columns, rows).write(tmp_path / "gap.csv"), script)
     [finding] = found.findings
     assert finding.row == first
-    assert "goes on in another row (CSF)" in finding.message
+    assert "continues in another row (CSF)" in finding.message
     assert found.at(first).outcome == Outcome.DAMAGED
     assert found.counts[Outcome.CHANGE] == 4
 

@@ -58,7 +58,7 @@ def test_tables_are_merged_side_by_side(
     first.apply(lake, generation=1)
     assert len(changelog(source.schema)) == before
     assert mirror(source.schema) == source.state(first.scn_high)
-    with pytest.raises(LakeError, match="begun anew"):
+    with pytest.raises(LakeError, match="has replaced"):
         first.apply(lake)
 
     # What the store and Delta's log say must fit together.

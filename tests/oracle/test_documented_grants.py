@@ -198,7 +198,7 @@ def test_without_the_sessions_nothing_is_given_up_and_doctor_says_so(
             cursor.execute(f"GRANT SELECT ON SYS.GV_$SESSION TO {setup.user}")
     [notice] = found
     assert not notice.is_problem
-    assert "never given up" in notice.problem
+    assert "cannot abandon" in notice.problem
     assert notice.remedy == f"GRANT SELECT ON SYS.GV_$SESSION TO {setup.user}"
     assert rows[0][1] > 0
     with connect(source.oracle) as session:

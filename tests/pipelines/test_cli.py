@@ -360,7 +360,7 @@ def test_status_shows_each_table(source: StandIn, monkeypatch: pytest.MonkeyPatc
     assert "Oracle is at SCN 2005" in text
     assert "open transactions: 1 (oldest since SCN 1900)" in text
     assert "5 SCNs, 2 s" in text
-    assert "given up: transaction 0100020003000000 of HR.JOBS" in text
+    assert "abandoned: transaction 0100020003000000 of HR.JOBS" in text
 
 
 def test_status_json_has_its_keys(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,8 @@ def problems_of(path: Path, text: str, environ: dict[str, str] | None = None) ->
     path.write_text(text)
     with pytest.raises(ConfigError) as raised:
         load_config(path, environ=ENVIRON if environ is None else environ)
-    lines = str(raised.value).splitlines()[1:]
+    assert raised.value.hint
+    lines = raised.value.what_happened.splitlines()[1:]
     assert all(line.startswith(f"  {path}:") for line in lines)
     return [line.removeprefix(f"  {path}:") for line in lines]
 

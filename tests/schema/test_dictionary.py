@@ -111,7 +111,7 @@ def test_the_key_is_chosen(
         ),
         pytest.param(
             TableConfig(name="hr.emp", columns_exclude=("a",)), ("A",), ConfigError,
-            "Near names: A", id="unknown-exclude",
+            "Similar names: A", id="unknown-exclude",
         ),
         pytest.param(
             TableConfig(name="hr.emp", columns_exclude=("A",)), ("A",), ConfigError,

@@ -44,7 +44,7 @@ def test_a_collection_in_double_quotes_keeps_its_case(text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "data", "message"),
     [
-        pytest.param("stop-snapshot", {}, "not known", id="unknown-type"),
+        pytest.param("stop-snapshot", {}, "unknown type of signal", id="unknown-type"),
         pytest.param("execute-snapshot", {}, "data-collections: Field required", id="no-tables"),
         pytest.param("execute-snapshot", {"data-collections": []}, "at least 1", id="empty-tables"),
         pytest.param("execute-snapshot", {"data-collections": [5]}, "string", id="not-text"),

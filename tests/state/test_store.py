@@ -264,7 +264,7 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
 def test_capture_is_recorded_in_order_and_never_with_another_manifest(planned: Store) -> None:
     with pytest.raises(NotYetError, match="earlier window is still planned"):
         planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
-    with pytest.raises(ConfigError, match="no such window was planned"):
+    with pytest.raises(ConfigError, match="this source has no such window"):
         planned.record_captured("src", manifest_of(window(200, 301), 1), "b" * 64, [])
     planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
     with pytest.raises(LandingDamagedError, match="another manifest"):
@@ -408,7 +408,7 @@ def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
     store.plan_chunks([chunk(1)])
     with pytest.raises(NotYetError, match="not landed yet"):
         store.record_chunk_applied("src", EMP, "s1", 1)
-    with pytest.raises(NotYetError, match="not planned"):
+    with pytest.raises(NotYetError, match="no longer planned"):
         store.record_chunk_landed(chunk_manifest(2), "a" * 64)
 
 

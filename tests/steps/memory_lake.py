@@ -431,7 +431,7 @@ class MemoryLake:
         if self.tables[table].generation < generation:
             self.tables[table] = MemoryTable(generation=generation)
         if self.tables[table].generation > max(generation, 1):
-            raise LakeError("the Delta table was begun anew by a later snapshot", table=table)
+            raise LakeError("a later snapshot has replaced this Delta table", table=table)
         return self.tables[table]
 
     def _enter(self, call: str, table: TableId, what: str, fence: Fence | None) -> None:

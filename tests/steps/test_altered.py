@@ -53,7 +53,7 @@ def test_a_key_whose_index_was_dropped_is_noticed(oracle: Oracle, source: Source
     one = source.record("ONE")
     assert (one.state, one.trouble) == ("failed", "unsupported_ddl")
     assert one.stopped_scn == position
-    assert "without a row in the redo" in (one.reason or "")
+    assert "without a DDL row in the redo" in (one.reason or "")
     assert "no primary key and no unique index" in (one.reason or "")
     source.check_current("TWO")
 

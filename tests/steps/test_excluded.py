@@ -206,7 +206,7 @@ def test_a_column_that_is_captured_again_joins_with_a_snapshot(
     assert source.record("T").state == "ready"
     assert source.lake.image(T)[-1] == (4, None, "d", 7)
     record = source.record("T")
-    assert "no longer leaves columns out" in (record.reason or "")
+    assert "now captures columns that the lake lacks" in (record.reason or "")
     assert "SECRET" in (record.reason or "")
     assert "redolake table resnapshot DEMO.T" in (record.way_out or "")
     source.pipeline.resnapshot_tables([T])

@@ -271,7 +271,7 @@ def test_of_two_runs_of_one_window_at_once_one_is_refused_and_told_what_to_do(
         assert len(refused) == 2
         for error in refused:
             assert error.facts["holder"]
-            assert "Wait until it is done" in str(error.hint)
+            assert "Wait until it has finished" in str(error.hint)
         assert other.capture_window(window).repeated
         other.apply_window(window)
     source.windows()

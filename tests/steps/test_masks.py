@@ -141,7 +141,7 @@ def test_a_mask_that_is_added_later_holds_from_the_next_statement_on(
         assert source.lake.image(T)[3] == row(4, 4)
         assert "'hidden4" not in landed(source)
         record = source.record("T")
-        assert "columns are masked otherwise since SCN" in (record.reason or "")
+        assert "columns masked differently since SCN" in (record.reason or "")
         assert "redolake table resnapshot DEMO.T" in (record.way_out or "")
         source.pipeline.resnapshot_tables([T], fresh=True)
         source.run()

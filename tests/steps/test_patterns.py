@@ -116,7 +116,7 @@ def test_an_entry_of_its_own_wins(oracle: Oracle, source: Source) -> None:
 def test_patterns_that_name_nothing_say_what_they_left_out(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path) as opened:
         opened.configure("KEY*")
-        with pytest.raises(ConfigError, match="name no table that can be captured") as raised:
+        with pytest.raises(ConfigError, match="no captured table matches") as raised:
             opened.run()
     assert "DEMO.KEYLESS: the table has no primary key" in str(raised.value)
 

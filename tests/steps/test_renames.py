@@ -73,7 +73,7 @@ def test_a_command_says_that_a_table_is_captured_under_its_old_name(
     oracle.run("INSERT INTO ONE VALUES (2, 'of one')", "INSERT INTO TWO VALUES (3, 'of two')")
     for old, new in (("ONE", "OTHER"), ("TWO", "ONE"), ("OTHER", "TWO")):
         oracle.run(f"ALTER TABLE {old} RENAME TO {new}")
-    with pytest.raises(NotYetError, match="until it was renamed") as raised:
+    with pytest.raises(NotYetError, match="under its old name") as raised:
         source.pipeline.resnapshot_tables([ONE], fresh=True)
     assert raised.value.facts["captured_as"] == TWO
     assert states(source) == {"ONE": "ready", "TWO": "ready"}

@@ -359,7 +359,7 @@ def test_doctor_tells_what_the_identity_means(oracle: Oracle, source: Source) ->
     findings, _ = oracle_findings(source.written())
     own = [one for one in findings if one.table == table_id("LOOSE")]
     assert not [one for one in own if one.is_problem]
-    [means] = [one for one in own if "known by their ROWIDs" in one.problem]
+    [means] = [one for one in own if "identifies its rows by ROWID" in one.problem]
     assert "MOVE" in means.problem
     assert "redolake table resnapshot DEMO.LOOSE" in means.remedy
 

@@ -142,8 +142,8 @@ def _refuse_stopped(ctx: Context, tables: Sequence[TableId]) -> None:
     stopped = [table for table in tables if _state(ctx, table) in {"failed", "removed"}]
     if stopped:
         raise ConfigError(
-            "these tables are stopped",
-            hint=f"`redolake table list` says why; `redolake table resnapshot {stopped[0].argument}` takes one in again.",
+            "these tables have stopped",
+            hint=f"`redolake table list` says why; `redolake table resnapshot {stopped[0].argument}` adds one back with a new snapshot.",
             tables=", ".join(map(str, stopped)),
         )
 

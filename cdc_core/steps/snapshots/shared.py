@@ -15,7 +15,7 @@ def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
     record = ctx.store.chunk(ctx.source, key.table, key.snapshot_id, key.number)
     if record is None:
         raise NotYetError(
-            "this chunk is not planned; its table may have joined anew since, with a snapshot of its own",
+            "this chunk is no longer planned: the table may have started a new snapshot",
             hint="`redolake snapshot` reads and applies the chunks that are planned now.",
             table=key.table,
             chunk=key.key,

@@ -116,7 +116,7 @@ def _put(ctx: Context, image: Image) -> None:
             others = lease.name.startswith(f"{ctx.source}/") and lease.name not in mine
             if others and not is_gone(ctx.store, lease):
                 raise LeaseHeldError(
-                    "another process works on this source",
+                    "another process is working on this source",
                     hint="Stop the loop or the sensors of the source first.",
                     lease=lease.name,
                     holder=lease.holder,
@@ -299,7 +299,7 @@ def _window_record(landed: LandedWindow, source: SourceRecord) -> WindowRecord:
     window, planned = manifest.window, manifest.planned
     if planned is None:
         raise LandingDamagedError(
-            "the window was captured by a version that did not keep what a metadata store is made of",
+            "an older version of Redolake captured this window, without the facts that a metadata store is rebuilt from",
             hint="Restore the metadata store from backup.",
             window=window.key,
         )
@@ -349,7 +349,7 @@ def _failed(record: TableRecord, lost: str) -> TableRecord:
     return replace(
         record,
         state="failed",
-        reason=f"the metadata store was made anew, and {lost}",
+        reason=f"the metadata store was rebuilt, and {lost}",
         way_out=f"`redolake table resnapshot {record.table.argument}` reads its rows again.",
         stopped_scn=record.stopped_scn or record.mirror_scn or record.snapshot_scn,
         asked_by=None,

@@ -147,7 +147,7 @@ def _schema(ctx: Context, table: TableRecord, record: WindowRecord) -> TableSche
     if schema is None:
         raise ConfigError(
             "the schema history has no version of this table for the window",
-            hint=f"`redolake table resnapshot {table.table.argument}` takes the table in again.",
+            hint=f"`redolake table resnapshot {table.table.argument}` adds the table back with a new snapshot.",
             table=table.table,
             window=record.window.key,
         )

@@ -63,7 +63,7 @@ def proved(source: str, landed: Sequence[LandedWindow], retired: Retired) -> lis
     if problems:
         raise LandingDamagedError(
             "landing does not hold all windows of the source",
-            hint="Restore the folders from backup. Without them, the tables must be read anew under another name of the source: "
+            hint="Restore the folders from backup. Without them, start the source over under another name: "
             "docs/how-to/restore.md, section 'Start a source over'.",
             source=source,
         ).listing(problems)

@@ -68,7 +68,7 @@ def plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
     if not any(_wants(table, first) for table in tables):
         raise ConfigError(
             "every table has taken this window, so nothing would read it",
-            hint="`redolake table resnapshot OWNER.TABLE` reads a table anew.",
+            hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
             window=first.window.key,
         )
     records = ctx.store.windows(ctx.source, states=("captured", "applied"))

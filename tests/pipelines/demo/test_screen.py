@@ -104,7 +104,7 @@ def test_another_scale_begins_anew_and_the_same_goes_on(tmp_path: Path) -> None:
     assert "demo of a day" in str(settings.prepare(folder, "month", fresh=False))
     assert not (folder / "state.db").exists()
     (folder / "state.db").write_text("kept")
-    assert "begins anew" in str(settings.prepare(folder, "month", fresh=True))
+    assert "starts from the beginning" in str(settings.prepare(folder, "month", fresh=True))
     assert not (folder / "state.db").exists()
 
 
