@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from oracle_embedded.api import OracleError, VirtualTable
@@ -15,6 +17,7 @@ from oracle_embedded.engine.compile.plan import (
     Sql,
     TableUse,
     VirtualUse,
+    quoted,
 )
 from oracle_embedded.engine.compile.scopes import (
     CteSource,
@@ -52,8 +55,49 @@ def compile_from_item(state: Compilation, item: ast.FromItem, scope: Scope) -> s
             source, text = _derived(state, item, scope)
             scope.sources.append(source)
             return text
+        case ast.FromJson():
+            source, text = _json_table(state, item, scope)
+            scope.sources.append(source)
+            return text
         case ast.Join():
             return _join(state, item, scope)
+
+
+def _json_table(state: Compilation, item: ast.FromJson, scope: Scope) -> tuple[Source, str]:
+    """JSON_TABLE: its document may be a column of the items before it."""
+    alias = state.new_alias()
+    operand = state.value(item.operand, scope)
+    document = operand.text if operand.family in ("raw", "blob") else convert(operand, "text").text
+    columns: dict[str, SourceColumn] = {}
+    for number, column in enumerate(_flat(item.columns)):
+        cell = Sql(f"json_extract({alias}.value, '$[{number}]')", types.TEXT)
+        kind = types.NUMBER if column.how in ("number", "exists") else column.type or types.TEXT
+        if kind.family == "number":
+            cell = convert(cell, "number")
+        elif kind.family not in ("text", "clob"):
+            cell = convert(cell, kind.family)
+        columns[column.name] = SourceColumn(column.name, cell.text, kind)
+    spec = quoted(json.dumps([item.path, _spec(item.columns)]))
+    source = Source(alias, item.alias, None, columns)
+    return source, f"json_each(o_json_rows({document}, {spec})) {alias}"
+
+
+def _flat(columns: tuple[ast.JsonColumn, ...]) -> Iterator[ast.JsonColumn]:
+    for column in columns:
+        if column.how == "nested":
+            yield from _flat(column.columns)
+        else:
+            yield column
+
+
+def _spec(columns: tuple[ast.JsonColumn, ...]) -> list[list[object]]:
+    """What the function that makes the rows is told of them."""
+    return [
+        [column.how, column.path, _spec(column.columns)]
+        if column.how == "nested"
+        else [column.how, column.path]
+        for column in columns
+    ]
 
 
 def _derived(state: Compilation, item: ast.FromQuery, scope: Scope) -> tuple[Source, str]:

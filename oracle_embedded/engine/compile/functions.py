@@ -375,3 +375,28 @@ def _dbms_lob_compare(node: ast.Call, args: list[Sql]) -> Sql:
 
 def _varying(kind: SqlType) -> SqlType:
     return types.varchar(kind.length, kind.char_length, kind.form or 1) if kind.is_char else kind
+
+
+@function("JSON_IS")
+def _json_is(_node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_is_json({_document(args[0])})", types.NUMBER)
+
+
+@function("JSON_VALUE")
+def _json_value(_node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_json_value({_document(args[0])}, {args[1].text})", types.TEXT)
+
+
+@function("JSON_QUERY")
+def _json_query(_node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_json_query({_document(args[0])}, {args[1].text})", types.TEXT)
+
+
+@function("JSON_EXISTS")
+def _json_exists(_node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_json_exists({_document(args[0])}, {args[1].text})", types.NUMBER)
+
+
+def _document(value: Sql) -> str:
+    """A document as text or bytes."""
+    return value.text if value.family in ("raw", "blob") else convert(value, "text").text

@@ -71,7 +71,9 @@ def check_rows(session: SessionState, table: TableDef, constraint: Constraint) -
         if _any(store, f"SELECT 1 FROM {rows} WHERE {columns[0]} IS NULL"):
             raise OracleError(2296, f"cannot enable ({full}) - null values found")
     elif constraint.kind == "R":
-        parent = store.catalog.by_id(constraint.referenced)
+        # A table that refers to itself may get its key by the same statement.
+        own = constraint.referenced == table.object_id
+        parent = table if own else store.catalog.by_id(constraint.referenced)
         assert isinstance(parent, TableDef)
         key = next(
             item for item in parent.constraints if item.name == constraint.referenced_constraint

@@ -320,7 +320,29 @@ class Join:
     natural: bool = False
 
 
-FromItem = FromTable | FromQuery | Join
+@dataclass(frozen=True, slots=True)
+class JsonColumn:
+    """A column of JSON_TABLE; ``how`` is value, query, exists, number (FOR ORDINALITY) or nested, with columns of its own."""
+
+    name: str
+    how: str
+    path: str
+    type: SqlType | None
+    columns: tuple[JsonColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FromJson:
+    """JSON_TABLE: a row per item that a path finds in a document of the items before it in FROM."""
+
+    operand: Expr
+    path: str
+    columns: tuple[JsonColumn, ...]
+    alias: str | None
+    pos: int = field(default=0, compare=False)
+
+
+FromItem = FromTable | FromQuery | FromJson | Join
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,6 +289,10 @@ def skip_storage_clauses(stream: TokenStream) -> None:
             _skip_parentheses(stream)
         elif stream.token.kind in ("word", "quoted", "number") and stream.token.text not in (
             "AS",
+            "PARTITION",
+            "LOCAL",
+            "BUILD",
+            "REFRESH",
             *_STORAGE_WORDS,
         ):
             stream.next()
@@ -339,6 +343,8 @@ def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:
             break
     stream.need_op(")")
     skip_storage_clauses(stream)
+    if stream.take_word("LOCAL"):
+        skip_storage_clauses(stream)
     if unique and has_expressions:
         raise unsupported("unique indexes on expressions", start)
     return nodes.CreateIndex(name, table, tuple(columns), unique, has_expressions=has_expressions)

@@ -6,6 +6,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.ast import Expr, Query
+from oracle_embedded.engine.sql.documents import read_is_json, read_json_call
 from oracle_embedded.engine.sql.stream import RESERVED, TokenStream
 from oracle_embedded.engine.sql.types import read_datatype
 
@@ -65,6 +66,8 @@ def _read_predicate(stream: TokenStream) -> Expr:
         return _read_comparison(stream, _COMPARISONS[token.text], left, start)
     if stream.take_word("IS"):
         negated = stream.take_word("NOT")
+        if stream.take_word("JSON"):
+            return read_is_json(stream, left, negated=negated)
         if not stream.take_word("NULL"):
             raise OracleError(908, "missing NULL keyword", stream.token.start)
         return ast.IsNull(left, negated, pos=start)
@@ -269,6 +272,8 @@ def _read_word(stream: TokenStream, word: str, start: int) -> Expr:
             return _read_cast(stream, start)
         case "XMLSERIALIZE" if following.text == "(":
             return _read_serialized(stream, start)
+        case "JSON_VALUE" | "JSON_QUERY" | "JSON_EXISTS" if following.text == "(":
+            return read_json_call(stream, read_expression)
         case "EXTRACT" if following.text == "(":
             return _read_extract(stream, start)
         case "TRIM" if following.text == "(":

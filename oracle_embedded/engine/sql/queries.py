@@ -7,6 +7,7 @@ from decimal import Decimal
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.sql.documents import read_json_table
 from oracle_embedded.engine.sql.expressions import (
     read_condition,
     read_expression,
@@ -304,6 +305,8 @@ def read_from_primary(stream: TokenStream) -> ast.FromItem:
         item = _read_from_item(stream)
         stream.need_op(")")
         return item
+    if stream.is_word("JSON_TABLE") and stream.ahead().text == "(":
+        return read_json_table(stream, read_expression, read_alias)
     if stream.is_word("LATERAL") or stream.is_word("TABLE") or stream.is_word("XMLTABLE"):
         raise unsupported(f"{stream.token.text} in FROM", start)
     return read_table_reference(stream)

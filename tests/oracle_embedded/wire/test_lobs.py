@@ -101,7 +101,7 @@ def test_temporary_lobs_are_written_and_bound(
     blob = connection.createlob(oracledb.DB_TYPE_BLOB)
     clob.write(_TEXT, 7)
     blob.open()
-    assert blob.isopen() is False
+    assert blob.isopen() is True
     blob.write(_BYTES)
     blob.write(b"end", 5)
     blob.trim(100)

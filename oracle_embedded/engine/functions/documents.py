@@ -1,0 +1,178 @@
+"""Which functions of JSON are registered: paths over documents, values as text?
+
+Paths are lax: a step into an object goes into each object of an array, and ``[0]`` of something that is no array is the thing itself.
+Source: SQL Language Reference 19c, "SQL/JSON Path Expressions".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.datatypes import numbers
+from oracle_embedded.engine.functions.registry import Entries, register
+
+_STEP = re.compile(r"""\.\s*(?:"([^"]*)"|([\w$]+)|(\*))|\[\s*(\*|\d+(?:\s+to\s+\d+)?)\s*\]""")
+
+
+class _Number(str):
+    """A number as it was written."""
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_int=_Number, parse_float=_Number)
+
+
+def _document(value: str | bytes) -> Any:
+    """A document, None if the text is none."""
+    try:
+        text = value.decode() if isinstance(value, bytes) else value
+        return _parsed(text)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _steps(path: str) -> tuple[tuple[str, str], ...]:
+    """The steps of a path.
+
+    Raises:
+        OracleError: ORA-40597 for what is no path.
+    """
+    text = path.strip().removeprefix("lax ").strip()
+    found: list[tuple[str, str]] = []
+    if not text.startswith("$"):
+        raise OracleError(40597, "JSON path expression syntax error")
+    at = 1
+    while at < len(text):
+        match = _STEP.match(text, at)
+        if match is None:
+            raise OracleError(40597, "JSON path expression syntax error")
+        quoted, name, star, index = match.groups()
+        if index is not None:
+            found.append(("[", index))
+        else:
+            found.append(("*", "") if star else (".", name if quoted is None else quoted))
+        at = match.end()
+    return tuple(found)
+
+
+def _select(items: list[Any], path: str) -> list[Any]:
+    for kind, name in _steps(path):
+        items = [one for item in items for one in _step(item, kind, name)]
+    return items
+
+
+def _step(item: Any, kind: str, name: str) -> list[Any]:
+    if kind == "[":
+        values = item if isinstance(item, list) else [item]
+        if name == "*":
+            return values
+        first, _, last = name.partition(" to ")
+        return values[int(first) : int(last or first) + 1]
+    objects = item if isinstance(item, list) else [item]
+    found = []
+    for one in objects:
+        if isinstance(one, dict):
+            found += list(one.values()) if kind == "*" else [one[name]] if name in one else []
+    return found
+
+
+def _scalar(value: Any) -> str | None:
+    """A scalar as text, None for what is none."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str) else None
+
+
+def _printed(value: Any) -> str:
+    """A value as JSON without blanks."""
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_printed(item)}" for key, item in value.items()) + "}"  # fmt: skip
+    if isinstance(value, list):
+        return "[" + ",".join(map(_printed, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_json(value: str | bytes) -> bytes:
+    return numbers.encode(1 if isinstance(_document(value), dict | list) else 0)
+
+
+def _value(value: str | bytes, path: str) -> str | None:
+    found = _select([_document(value)], path)
+    return (_scalar(found[0]) or None) if len(found) == 1 else None
+
+
+def _query(value: str | bytes, path: str) -> str | None:
+    found = _select([_document(value)], path)
+    return _printed(found[0]) if len(found) == 1 and isinstance(found[0], dict | list) else None
+
+
+def _exists(value: str | bytes, path: str) -> bytes:
+    return numbers.encode(1 if _select([_document(value)], path) else 0)
+
+
+def _rows(value: str | bytes, spec: str) -> str:
+    """The rows of JSON_TABLE as a JSON array of arrays; ``spec`` is [path, columns], a column [kind, path or nested columns]."""
+    path, columns = json.loads(spec)
+    document = _document(value)
+    items = [] if document is None else _select([document], path)
+    rows: list[list[str | None]] = []
+    for number, item in enumerate(items, 1):
+        rows += _nested_rows(item, number, columns)
+    return json.dumps(rows)
+
+
+def _nested_rows(item: Any, number: int, columns: list[Any]) -> list[list[str | None]]:
+    """The rows that one item gives: one per row of what is nested, or one with nothing there."""
+    plain: list[Any] = []
+    nests: list[tuple[int, list[list[str | None]], int]] = []
+    for kind, what, *rest in columns:
+        match kind:
+            case "number":
+                plain.append(str(number))
+            case "exists":
+                plain.append("1" if _select([item], what) else "0")
+            case "query":
+                found = _select([item], what)
+                plain.append(_printed(found[0]) if len(found) == 1 else None)
+            case "nested":
+                width = _width(rest[0])
+                inner = [
+                    row
+                    for count, one in enumerate(_select([item], what), 1)
+                    for row in _nested_rows(one, count, rest[0])
+                ]
+                nests.append((len(plain), inner, width))
+                plain += [None] * width
+            case _:
+                found = _select([item], what)
+                plain.append(_scalar(found[0]) if len(found) == 1 else None)
+    rows = []
+    for at, inner, width in nests:
+        for row in inner:
+            made = list(plain)
+            made[at : at + width] = row
+            rows.append(made)
+    return rows or [plain]
+
+
+def _width(columns: list[Any]) -> int:
+    return sum(_width(item[2]) if item[0] == "nested" else 1 for item in columns)
+
+
+_ENTRIES: Entries = (
+    ("o_is_json", _is_json, 1),
+    ("o_json_value", _value, 2),
+    ("o_json_query", _query, 2),
+    ("o_json_exists", _exists, 2),
+    ("o_json_rows", _rows, 2),
+)
+for _name, _run, _arguments in _ENTRIES:
+    register(_name, _run, _arguments)

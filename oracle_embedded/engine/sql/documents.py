@@ -1,0 +1,131 @@
+"""How are conditions and functions of JSON written?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.engine.datatypes.types import SqlType, varchar
+from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.sql.stream import TokenStream
+from oracle_embedded.engine.sql.types import read_datatype
+
+ReadExpression = Callable[[TokenStream], ast.Expr]
+
+
+def read_is_json(stream: TokenStream, operand: ast.Expr, *, negated: bool) -> ast.Expr:
+    """Read what stands behind ``IS [NOT] JSON``."""
+    _skip_format(stream)
+    if stream.take_op("("):
+        stream.take_any("STRICT", "LAX")
+        stream.need_op(")")
+    stream.take_any("STRICT", "LAX")
+    if stream.take_any("WITH", "WITHOUT"):
+        stream.take_word("UNIQUE")
+        stream.take_word("KEYS")
+    call = ast.Call(("JSON_IS",), (operand,), pos=operand.pos)
+    return ast.Compare("=", call, ast.Number("0" if negated else "1"), pos=operand.pos)
+
+
+def _skip_format(stream: TokenStream) -> None:
+    if stream.take_word("FORMAT"):
+        stream.need_word("JSON")
+
+
+def read_json_call(stream: TokenStream, read: ReadExpression) -> ast.Expr:
+    """Read ``JSON_VALUE(e, path [RETURNING type] [… ON ERROR])`` and its kin."""
+    token = stream.next()
+    operand, path = _read_operand(stream, read)
+    kind = None
+    if stream.take_word("RETURNING"):
+        kind = _returned(stream)
+    _skip_handling(stream)
+    stream.need_op(")")
+    call: ast.Expr = ast.Call((token.text,), (operand, ast.String(path)), pos=token.start)
+    if token.text == "JSON_EXISTS":
+        return ast.Compare("=", call, ast.Number("1"), pos=token.start)
+    return call if kind is None else ast.Cast(call, kind, pos=token.start)
+
+
+def _read_operand(stream: TokenStream, read: ReadExpression) -> tuple[ast.Expr, str]:
+    stream.need_op("(")
+    operand = read(stream)
+    _skip_format(stream)
+    path = "$"
+    if stream.take_op(","):
+        path = stream.text()
+    return operand, path
+
+
+def _returned(stream: TokenStream) -> SqlType:
+    if stream.is_word("VARCHAR2") and stream.ahead().text != "(":
+        stream.next()
+        return varchar(4000)
+    return read_datatype(stream)
+
+
+def _skip_handling(stream: TokenStream) -> None:
+    """Step over wrappers, and NULL ON ERROR and ON EMPTY, which is what happens.
+
+    Raises:
+        OracleError: ORA-03001 for another way of handling errors.
+    """
+    while word := stream.take_any("NULL", "ERROR", "DEFAULT", "PRETTY", "ASCII", "WITH", "WITHOUT", "FALSE", "TRUE"):  # fmt: skip
+        if word in ("WITH", "WITHOUT"):
+            stream.take_any("CONDITIONAL", "UNCONDITIONAL")
+            stream.take_word("ARRAY")
+            if word == "WITH":
+                raise OracleError(3001, "unimplemented feature: WITH WRAPPER", stream.token.start)
+            stream.need_word("WRAPPER")
+        elif word in ("NULL", "FALSE"):
+            stream.need_word("ON")
+            stream.take_any("ERROR", "EMPTY", "MISMATCH")
+        elif word not in ("PRETTY", "ASCII"):
+            raise OracleError(3001, f"unimplemented feature: {word} ON ERROR", stream.token.start)
+
+
+def read_json_table(
+    stream: TokenStream, read: ReadExpression, read_alias: Callable[[TokenStream], str | None]
+) -> ast.FromJson:
+    """Read JSON_TABLE in FROM."""
+    start = stream.next().start
+    operand, path = _read_operand(stream, read)
+    _skip_handling(stream)
+    columns = _read_columns(stream)
+    stream.need_op(")")
+    return ast.FromJson(operand, path, columns, read_alias(stream), pos=start)
+
+
+def _read_columns(stream: TokenStream) -> tuple[ast.JsonColumn, ...]:
+    stream.need_word("COLUMNS")
+    bracketed = stream.take_op("(")
+    found = [_read_column(stream)]
+    while stream.take_op(","):
+        found.append(_read_column(stream))
+    if bracketed:
+        stream.need_op(")")
+    return tuple(found)
+
+
+def _read_column(stream: TokenStream) -> ast.JsonColumn:
+    if stream.take_word("NESTED"):
+        stream.take_word("PATH")
+        path = stream.text()
+        return ast.JsonColumn("", "nested", path, None, _read_columns(stream))
+    token = stream.token
+    name = stream.identifier()
+    written = stream.sql[token.start : token.stop].strip('"')
+    if stream.take_word("FOR", "ORDINALITY"):
+        return ast.JsonColumn(name, "number", "", None)
+    has_type = stream.token.kind == "word" and stream.token.text not in ("PATH", "EXISTS", "FORMAT")
+    kind = _returned(stream) if has_type and not stream.is_op(",") else None
+    stream.take_word("TRUNCATE")
+    how = "value"
+    if stream.take_word("EXISTS"):
+        how = "exists"
+    elif stream.is_word("FORMAT"):
+        _skip_format(stream)
+        how = "query"
+    path = f'$."{written}"' if not stream.take_word("PATH") else stream.text()
+    _skip_handling(stream)
+    return ast.JsonColumn(name, how, path, kind)
