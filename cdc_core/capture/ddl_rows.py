@@ -18,15 +18,10 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.ddl_reading import moves_rows, removes_rows, removes_table
 from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
-from cdc_core.schema.evolution import (
-    judge,
-    knowing_rename,
-    moves_rows,
-    removes_rows,
-    removes_table,
-)
+from cdc_core.schema.evolution import judge, knowing_rename
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema

@@ -66,7 +66,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.evolution import moves_rows
+from cdc_core.schema.ddl_reading import moves_rows
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.segments import knowing
 from cdc_core.source import WindowWork

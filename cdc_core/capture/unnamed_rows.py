@@ -31,7 +31,7 @@ from cdc_core.errors import OracleError, PreflightError, SchemaMismatchError, Sn
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
-from cdc_core.schema.evolution import concerns_partitions
+from cdc_core.schema.ddl_reading import concerns_partitions
 from cdc_core.schema.segments import (
     Queries,
     ask_objects,

@@ -1,36 +1,20 @@
 """What has become of a table between two versions of its definition, and can it be followed?
 
 The one judge of schema changes. Capture asks it when a DDL passes, the lake when it meets a version that its tables do not
-have yet; both follow what it says. The dictionary before and after decides. The DDL's text is asked only for what the
-dictionary cannot say: whether rows went without redo.
+have yet; both follow what it says. The dictionary before and after decides. The DDL's text (``schema.ddl_reading``) is asked only for what
+the dictionary cannot say.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cdc_core.model.streams import Trouble
+from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
-
-_NO_CODE = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
-_ROWS_LOST = re.compile(
-    r"^\s*TRUNCATE\b|\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE
-)
-_NO_TEXT = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'", re.DOTALL)
-_NAME = r'(?:"([^"]+)"|([^\W\d][\w$#]*))'
-_RENAMED = re.compile(rf"\bRENAME\s+COLUMN\s+{_NAME}\s+TO\s+{_NAME}", re.IGNORECASE)
-_PARTITIONS = re.compile(r"\b(?:SUB)?PARTITIONS?\b", re.IGNORECASE)
-_ROWS_MOVED = re.compile(
-    r"^\s*FLASHBACK\s+TABLE\b|^\s*ALTER\s+TABLE\s+(?:[\w$#]+\s*)?(?:\.\s*[\w$#]*\s*)?\bMOVE\b|\bSHRINK\s+SPACE\b"
-    r"|\b(?:MOVE|SPLIT|MERGE|COALESCE)\s+(?:SUB)?PARTITIONS?\b|\bMODIFY\s+PARTITION\s+BY\b"
-    r"|\bADD\s+(?:SUB)?PARTITION\b(?!.*\bVALUES\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-_TABLE_LOST = re.compile(r"^\s*(?:DROP\s+TABLE|RENAME)\b|\bRENAME\s+TO\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,37 +175,10 @@ def _layout(schema: TableSchema) -> tuple[object, ...]:
 
 def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:
     """The version that a DDL made of ``old``, with what only its text says: which column it gave another name."""
-    found = _RENAMED.search(_NO_TEXT.sub(" ", ddl))
-    if found is None:
+    renamed = read_ddl(ddl).renamed
+    if renamed is None:
         return new
-    quoted, plain, quoted_now, plain_now = found.groups()
-    before, now = quoted or plain.upper(), quoted_now or plain_now.upper()
+    before, now = renamed
     if before in old.excluded:
         return new.without([now])
     return replace(new, renamed=((before, now),)) if before in old.column_names else new
-
-
-def removes_rows(ddl: str) -> bool:
-    """Does the statement remove or replace rows without redo for each: TRUNCATE, or a partition dropped or exchanged?
-
-    The dictionary cannot tell, so here the text must: comments, strings and quoted names are left out.
-    """
-    return bool(_ROWS_LOST.search(_NO_CODE.sub(" ", ddl)))
-
-
-def moves_rows(ddl: str) -> bool:
-    """May the statement give rows other ROWIDs: MOVE, SHRINK SPACE, FLASHBACK TABLE, or other partitions for rows that are there?
-
-    A partition without VALUES is one of a table by hash, into which rows of another one go.
-    """
-    return bool(_ROWS_MOVED.search(_NO_CODE.sub(" ", ddl)))
-
-
-def concerns_partitions(ddl: str) -> bool:
-    """May the statement make partitions, or make them go?"""
-    return _PARTITIONS.search(_NO_CODE.sub(" ", ddl)) is not None
-
-
-def removes_table(ddl: str) -> bool:
-    """Does the statement drop or rename a table? A table that the dictionary does not show may also have lost its grants."""
-    return bool(_TABLE_LOST.search(_NO_CODE.sub(" ", ddl)))

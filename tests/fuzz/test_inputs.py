@@ -27,7 +27,7 @@ from cdc_core.landing.manifest import (
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.evolution import moves_rows, removes_rows, removes_table
+from cdc_core.schema.ddl_reading import moves_rows, removes_rows, removes_table
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.signals import parse_signal
 from tests.stage.landed import orders_schema

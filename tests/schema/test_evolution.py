@@ -13,13 +13,9 @@ from cdc_core.schema.evolution import (
     DropColumn,
     RedefineColumn,
     RenameColumn,
-    concerns_partitions,
     held_by,
     judge,
     knowing_rename,
-    moves_rows,
-    removes_rows,
-    removes_table,
 )
 from cdc_core.schema.table import Column, TableSchema
 
@@ -198,87 +194,6 @@ def test_everything_else_is_refused_with_its_reason(new: TableSchema, reason: st
     assert not evolution.steps
     assert reason in (evolution.refusal or "")
     assert evolution.trouble == ("drop" if new.object_id == 8 else "unsupported_ddl")
-
-
-@pytest.mark.parametrize(
-    ("ddl", "removes"),
-    [
-        ("truncate table emp", True),
-        ("/* c */ TRUNCATE TABLE hr.emp DROP STORAGE", True),
-        ("alter table emp truncate partition p1", True),
-        ("ALTER TABLE emp DROP SUBPARTITION p1", True),
-        ("alter table emp exchange partition p1 with table x", True),
-        ("alter table emp add (truncate_flag number)", False),
-        ("comment on table emp is 'truncate table emp'", False),
-        ('alter table emp add ("DROP PARTITION" number)', False),
-        ("alter table emp drop column c", False),
-        ("create index truncate_i on emp (id) -- truncate", False),
-    ],
-)
-def test_ddl_that_removes_rows_is_known_by_its_text(ddl: str, removes: bool) -> None:
-    assert removes_rows(ddl) is removes
-
-
-@pytest.mark.parametrize(
-    ("ddl", "moves"),
-    [
-        ("alter table emp move", True),
-        ("ALTER TABLE emp MOVE ONLINE", True),
-        ('ALTER TABLE "HR"."EMP" MOVE TABLESPACE users', True),
-        ('alter table hr."EMP"\n move parallel 4', True),
-        ("alter table hr.emp move partition p1 update indexes", True),
-        ("alter table emp shrink space cascade", True),
-        ("alter table emp modify partition p1 shrink space compact", True),
-        ("FLASHBACK TABLE emp TO SCN 5", True),
-        ("ALTER TABLE emp SPLIT PARTITION p1 AT (5) INTO (PARTITION a, PARTITION b)", True),
-        ("alter table emp merge subpartitions a, b into subpartition c", True),
-        ("alter table emp coalesce partition", True),
-        ("alter table emp add partition p9", True),
-        ("alter table emp modify partition p1 add subpartition s9", True),
-        ("alter table emp add partition p9 values less than (90)", False),
-        ("alter table emp modify partition by hash (id) partitions 4 online", True),
-        ("alter table emp add (move number)", False),
-        ("alter table emp add move number", False),
-        ('alter table emp add ("SHRINK SPACE" number)', False),
-        ("alter table emp enable row movement", False),
-        ("alter table emp drop column c", False),
-        ("alter table emp rename partition a to b", False),
-        ("comment on table emp is 'alter table emp move'", False),
-    ],
-)
-def test_ddl_that_gives_rows_other_rowids_is_known_by_its_text(ddl: str, moves: bool) -> None:
-    assert moves_rows(ddl) is moves
-
-
-@pytest.mark.parametrize(
-    ("ddl", "concerns"),
-    [
-        ("ALTER TABLE emp SPLIT PARTITION p1 AT (5) INTO (PARTITION a, PARTITION b)", True),
-        ("alter table emp merge subpartitions a, b", True),
-        ("alter table emp modify partition by hash (id) partitions 4 online", True),
-        ("ALTER TABLE emp ADD (part_no NUMBER)", False),
-        ("COMMENT ON TABLE emp IS 'split partition'", False),
-        ('alter table emp add ("PARTITION" number)', False),
-    ],
-)
-def test_ddl_that_may_make_partitions_is_known_by_its_text(ddl: str, concerns: bool) -> None:
-    assert concerns_partitions(ddl) is concerns
-
-
-@pytest.mark.parametrize(
-    ("ddl", "removes"),
-    [
-        ("drop table emp purge", True),
-        ('ALTER TABLE "HR"."EMP" RENAME TO "BIN$x==$0"', True),
-        ("rename emp to emp2", True),
-        ("alter table emp rename column a to b", False),
-        ("alter table emp drop column rename_to", False),
-        ("REVOKE SELECT ON emp FROM cdc -- drop table", False),
-        ("comment on table emp is 'drop table rename to'", False),
-    ],
-)
-def test_ddl_that_removes_the_table_is_known_by_its_text(ddl: str, removes: bool) -> None:
-    assert removes_table(ddl) is removes
 
 
 def test_delta_tables_keep_what_was_left_out_until_they_begin_anew() -> None:
