@@ -155,7 +155,8 @@ events AS (
 numbered AS (
   SELECT *,
     ROW_NUMBER() OVER (PARTITION BY scn, xid ORDER BY ordinal, part) AS total_order,
-    ROW_NUMBER() OVER (PARTITION BY scn, xid, collection ORDER BY ordinal, part) AS data_collection_order
+    ROW_NUMBER() OVER (PARTITION BY scn, xid, collection ORDER BY ordinal, part) AS data_collection_order,
+    DENSE_RANK() OVER (PARTITION BY scn, xid ORDER BY ordinal) AS change_order
   FROM events
 )
 SELECT
@@ -253,7 +254,7 @@ def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
         "commit_ts_ms": sql.millis(sql.moment(one, "commit_timestamp", zone)),
         "start_scn": f"CAST({_own(one, 'start_scn', 'BIGINT')} AS STRING)",
         "start_ts_ms": sql.millis(sql.moment(one, "start_timestamp", zone)),
-        "txSeq": "n.total_order",
+        "txSeq": "n.change_order",
     }
 
 

@@ -110,8 +110,11 @@ class Records:
         seen = _widths_seen(self._config, schema)
         return [_column_report(column, schema, seen.get(column.name)) for column in schema.columns]
 
-    def events_sql(self, table: TableId, engine: QueryEngine, time_zone: str) -> str:
-        """A query that shows a table's change log as Debezium's events; ``time_zone`` is the one in which the database dates its redo.
+    def events_sql(
+        self, table: TableId, engine: QueryEngine, time_zone: str, database: str | None = None
+    ) -> str:
+        """A query that shows a table's change log as Debezium's events; ``time_zone`` is the one in which the database dates its redo,
+        ``database`` what the events call it (by default the name of the database, not that of the pluggable one).
 
         Raises:
             ConfigError: The table has no change log yet, or nobody knows the time zone.
@@ -131,10 +134,10 @@ class Records:
                 table=table,
             )
         record = self._store.source(self._source)
-        database = record.database_name if record else None
+        known = record.database_name if record else None
         origin = Origin(
             name=self._source,
-            database=database or "",
+            database=database or known or "",
             version=installed_version("redolake"),
             time_zone=time_zone,
         )

@@ -214,6 +214,14 @@ def events(
             help="Time zone of the database's host, in which it dates its redo, for example Europe/Berlin.",
         ),
     ] = "UTC",
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            metavar="NAME",
+            help="What source.db holds. Debezium has the pluggable database's name; default: the name of the database.",
+        ),
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Print the SQL query that shows a table's change log as Debezium's events: before, after, source, transaction, op and ts_ms.
@@ -221,7 +229,7 @@ def events(
     Make a view of it, or filter it by _cdc_commit_scn. docs/reference/change-log.md says what each field holds.
     """
     with opened(config, oracle=False) as pipeline:
-        query = pipeline.records.events_sql(TableId.parse(table), engine, time_zone)
+        query = pipeline.records.events_sql(TableId.parse(table), engine, time_zone, database)
     typer.echo(query, nl=False)
 
 

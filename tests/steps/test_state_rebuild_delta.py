@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
@@ -28,7 +31,7 @@ def test_store_and_mirror_are_lost_together(tmp_path: Path, spark_process: None)
         )
         config = oracle.config(
             tmp_path, "T", "U", snapshot={"chunk_rows": 100},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g", "transactions": True},
         )  # fmt: skip
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
@@ -67,3 +70,22 @@ def test_store_and_mirror_are_lost_together(tmp_path: Path, spark_process: None)
             assert [one.state for one in pipeline.records.tables()] == ["ready", "ready"]
             list(pipeline.run_once())
             assert [one.differences for one in pipeline.reconcile().tables] == [0, 0]
+    beside = tmp_path / "lake" / "src"
+    transactions, logs = (
+        duckdb.from_arrow(pa.concat_tables(DeltaTable(path).to_pyarrow_table(columns=columns) for path in paths))
+        for columns, paths in (
+            (["id", "commit_scn", "event_count"], [beside / "transactions"]),
+            (["_cdc_xid", "_cdc_commit_scn", "_cdc_snapshot"], [beside / "changelog" / f"demo.{name}" for name in "tu"]),
+        )
+    )  # fmt: skip
+    found = logs.filter("_cdc_snapshot IS NULL").aggregate("_cdc_xid, _cdc_commit_scn, count(*)")
+    assert sorted(found.fetchall()) == sorted(transactions.fetchall())
+    assert len(transactions) == 5
+    changes = DeltaTable(beside / "schema_changes").to_pyarrow_table().to_pylist()
+    assert [(one["table_name"], one["type"], one["ddl"]) for one in changes if one["ddl"]] == [
+        ("U", "ALTER", "ALTER TABLE U ADD (MORE NUMBER(5));")
+    ]
+    assert sorted((one["table_name"], one["type"]) for one in changes if not one["ddl"]) == [
+        ("T", "CREATE"),
+        ("U", "CREATE"),
+    ]
