@@ -156,5 +156,5 @@ def print_json(value: Any) -> None:
 
 
 def out() -> Console:
-    """The console for results."""
-    return Console(soft_wrap=False, highlight=False)
+    """The console for results. Into a pipe or a file, a sentence is one line, for what reads it there."""
+    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)

@@ -21,6 +21,7 @@ import oracledb
 from rich.console import Console
 
 from cdc_core.errors import LogsNotReadyError, OracleUnavailableError
+from cdc_core.model.reports import TableComparison
 from cdc_core.steps import Pipeline
 from cdc_core.steps.delta import changes_applied
 from pipelines.demo import settings
@@ -202,9 +203,16 @@ def _position(pipeline: Pipeline) -> int:
 
 
 def _compare(pipeline: Pipeline, screen: Screen) -> tuple[list[FinalRow], int]:
-    screen.bar("Comparing", 0, 1, "all rows, all columns")
-    found = pipeline.reconcile()
-    screen.bar("Comparing", 1, 1, f"at SCN {found.scn}")
+    tables = [table.table for table in pipeline.config.tables]
+    found: list[TableComparison] = []
+    scn: int | None = None
+    for done, table in enumerate(tables):
+        screen.bar("Comparing", done, len(tables), f"{table}, all rows, all columns")
+        compared = pipeline.reconcile([table], scn=scn)
+        found += compared.tables
+        scn = compared.scn
+    assert scn is not None
+    screen.bar("Comparing", len(tables), len(tables), f"at SCN {scn}")
     changes = changes_applied(pipeline.config)
     rows = [
         FinalRow(
@@ -214,9 +222,9 @@ def _compare(pipeline: Pipeline, screen: Screen) -> tuple[list[FinalRow], int]:
             table.differences,
             changes[table.table],
         )
-        for table in found.tables
+        for table in found
     ]
-    return rows, found.scn
+    return rows, scn
 
 
 def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -> None:

@@ -73,7 +73,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]
 
 
 def redolake(*arguments: str) -> Any:
-    return CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(app, list(arguments))
+    return CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, list(arguments))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
