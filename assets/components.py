@@ -23,6 +23,7 @@ from assets.config_file import Render, attributes_json_schema, load_config
 from assets.jobs import EXECUTORS, asset_jobs, maintain_job, snapshot_job, windows_job_name
 from assets.protocols import Opener, SourcePipeline
 from assets.resource import REDOLAKE, RESOURCE_KEY
+from assets.scaffolding import SourceScaffolder
 from assets.sensors import snapshots_sensor, windows_sensor
 from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
@@ -46,6 +47,7 @@ class Attributes(BaseModel):
         return attributes_json_schema()
 
 
+@dg.scaffold_with(SourceScaffolder)
 class OracleCdc(dg.Component, dg.Resolvable):
     """One Oracle database, its captured tables, and everything that Dagster does with them."""
 

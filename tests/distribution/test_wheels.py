@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import sysconfig
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -53,6 +55,8 @@ def test_a_wheel_holds_its_packages_whole_and_no_other(
     ("name", "file"),
     [
         ("redolake", "cdc_core/py.typed"),
+        ("redolake", "assets/py.typed"),
+        ("redolake", "pipelines/py.typed"),
         ("redolake", "cdc_core/state/migrations/script.py.mako"),
         ("redolake", "pipelines/dagster.yaml"),
         ("redolake_oracle_embedded", "oracle_embedded/py.typed"),
@@ -86,3 +90,34 @@ def test_the_wheel_installs_the_command(wheels: dict[str, ZipFile]) -> None:
     [name] = [name for name in wheels["redolake"].namelist() if name.endswith("entry_points.txt")]
     text = wheels["redolake"].read(name).decode()
     assert re.search(r"^redolake = pipelines\.cli:main$", text, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_both_wheels_work_in_an_empty_environment(
+    wheels: dict[str, ZipFile], tmp_path: Path
+) -> None:
+    """Installed elsewhere, without the clone; only what they depend on comes from this environment."""
+    empty = tmp_path / "empty"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
+    python = empty / "bin" / "python"
+    files = [str(wheel.filename) for wheel in wheels.values()]
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--python", str(python)]
+    subprocess.run([*uv, "--quiet", "--offline", "--no-index", "--no-deps", *files], check=True)
+    [packages] = (empty / "lib").glob("python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(*command: str) -> str:
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+        )
+        return ended.stdout
+
+    redolake = str(empty / "bin" / "redolake")
+    assert run(redolake, "--version").split() == [
+        "redolake",
+        _metadata(wheels["redolake"])["Version"],
+    ]
+    assert "--scale" in run(redolake, "demo", "--help")
+    code = "import assets, cdc_core, oracle_embedded, pipelines.definitions as p; print(p.__file__, cdc_core.__file__)"
+    assert all(file.startswith(str(empty)) for file in run(str(python), "-c", code).split())
