@@ -174,6 +174,10 @@ def read_early(
         except BaseException:
             waiting.close()
             raise
+    if read_shown_names(session, work.tables) != shown:
+        # A table was renamed meanwhile; under which name its rows were shown, nobody knows.
+        waiting.close()
+        return None
     return EarlyRows(asked, logs, reading, reader.unnamed, excluded.ends, waiting)
 
 

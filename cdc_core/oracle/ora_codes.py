@@ -128,6 +128,11 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
         "the capture user may not log on",
         "GRANT CREATE SESSION TO {user}; deploy/oracle has all grants.",
     ),
+    "ORA-02391": (
+        PreflightError,
+        "the capture user may not have so many sessions at once",
+        "Lower capture.sessions and dagster's pools, or raise SESSIONS_PER_USER in the user's profile.",
+    ),
     "ORA-01555": (
         SnapshotTooOldError,
         "Oracle no longer has the undo for this SCN",

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import SourceConfig
-from cdc_core.errors import CdcError
+from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
@@ -200,9 +200,19 @@ class Pipeline:
     def capture_window(self, window: ScnWindow) -> StepReport:
         """Redo → landing (:func:`window_capture.capture_window`)."""
         with self._kept():
-            if self._early is None:
+            if (early := self._early) is None:
                 return window_capture.capture_window(self._ctx, window)
-            return window_capture.capture_window(self._ctx, window, self._early.turn)
+            try:
+                return window_capture.capture_window(self._ctx, window, early.turn)
+            except (OracleUnavailableError, PreflightError) as error:
+                if early.is_closed:
+                    raise
+                # The database may allow fewer sessions than are open.
+                _LOG.warning(
+                    "no window is read early any more, since a session was refused: %s", error
+                )
+                early.close()
+                return window_capture.capture_window(self._ctx, window, early.turn)
 
     @contextmanager
     def reading_early(self, windows: Sequence[ScnWindow]) -> Iterator[None]:

@@ -75,6 +75,19 @@ def test_a_log_that_changes_while_it_is_read_early_answers_nothing(landing: Land
         early_of(session, landing)
 
 
+def test_a_table_that_is_renamed_while_it_is_read_early_answers_nothing(
+    landing: LandingStore,
+) -> None:
+    session: Any = session_of("early")
+    session.answers["OBJECT_ID IN"] = lambda _: (
+        [("HR", "OTHER", 501), *NAMES[1:]] if mined(session) else NAMES
+    )
+    assert (
+        read_early(session, work_of(), landing, Event(), masks={}, rows=1000, logs_by="files")
+        is None
+    )
+
+
 def test_an_attempt_that_failed_with_early_rows_is_followed_by_one_that_reads(
     landing: LandingStore,
 ) -> None:

@@ -118,8 +118,9 @@ class Worker:
     def capture_planned(self) -> int:
         """Capture the windows that are planned."""
         planned = self.pipeline._ctx.store.windows(self.source, states=("planned",))
-        for record in planned:
-            self.pipeline.capture_window(record.window)
+        with self.pipeline.reading_early([record.window for record in planned]):
+            for record in planned:
+                self.pipeline.capture_window(record.window)
         return len(planned)
 
     def apply(self) -> int:

@@ -80,6 +80,11 @@ from cdc_core.oracle.session import connect
         ("ORA-01371: complete LogMiner dictionary not found", OracleError, "DBMS_LOGMNR_D"),
         ("ORA-16331: container is not open", OracleUnavailableError, "PLUGGABLE DATABASE"),
         ("ORA-01109: database not open", OracleUnavailableError, "OPEN"),
+        (
+            "ORA-02391: exceeded simultaneous SESSIONS_PER_USER limit",
+            PreflightError,
+            "SESSIONS_PER_USER",
+        ),
         ("ORA-12516: TNS:listener could not find available handler", OracleUnavailableError, "dsn"),
         ("ORA-12528: TNS:listener: all appropriate instances block", OracleUnavailableError, "dsn"),
         ("ORA-04068: existing state of packages discarded", OracleUnavailableError, "lost"),

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -19,9 +20,10 @@ import pytest
 
 from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer
-from cdc_core.errors import CdcError
+from cdc_core.errors import CdcError, PreflightError
 from cdc_core.landing.layout import windows_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
+from cdc_core.oracle import database
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
@@ -262,6 +264,44 @@ def test_a_session_that_fails_early_changes_nothing(
     )
     twin.windows()
     assert all(one.seen >= one.nth for one in oracle.database.faults.armed())
+    check_equal(source, twin)
+    twin.close()
+
+
+@pytest.mark.parametrize(
+    "is_ahead",
+    [
+        pytest.param(False, id="who-captures-is-refused"),
+        pytest.param(True, id="who-reads-ahead-is-refused", marks=pytest.mark.slow),
+    ],
+)
+def test_a_database_that_allows_fewer_sessions_is_read_in_those(
+    oracle: Oracle,
+    source: Source,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_ahead: bool,
+) -> None:
+    work(oracle)
+    windows = source.pipeline.plan_windows()
+    twin = twin_of(source, tmp_path / "four")
+    source.windows()
+    refused: list[int] = []
+    connect = database.connect
+
+    def limited(*arguments: Any, **more: Any) -> Any:
+        reads_ahead = threading.current_thread().name.startswith("read ")
+        if reads_ahead == is_ahead and (is_ahead or not refused):
+            refused.append(1)
+            raise PreflightError("too many sessions", hint="Lower capture.sessions.")
+        return connect(*arguments, **more)
+
+    monkeypatch.setattr(database, "connect", limited)
+    assert list(twin.pipeline.run_windows())
+    assert refused
+    assert {one.state for one in twin.pipeline._ctx.store.windows("src")} == {"applied"}
+    monkeypatch.undo()
+    assert len(windows) == len([one for one in landed(twin) if one.endswith(MANIFEST_NAME)])
     check_equal(source, twin)
     twin.close()
 

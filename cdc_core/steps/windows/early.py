@@ -67,6 +67,11 @@ class EarlyReads:
             if redo is not None:
                 redo.close()
 
+    @property
+    def is_closed(self) -> bool:
+        """Is no window read early any more?"""
+        return self._stop.is_set()
+
     def close(self) -> None:
         """Read no further window, wait until those that are being read have stopped, and give up what waits."""
         self._stop.set()
