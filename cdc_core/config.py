@@ -379,7 +379,10 @@ class LakeConfig(ConfigModel):
     writes at a time, unless ``spark_config`` names a log store with atomic commits (``spark.delta.logStore.s3a.impl``)."""
 
     spark_master: str = "local[2]"
-    """Spark's master URL."""
+    """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as ``spark://host:7077``. A cluster's
+    executors get Delta's jars from the driver and run no Python; landing and lake must be where every executor sees them under the
+    same path. Where they cannot call the driver under the address that Spark finds, name it as ``spark.driver.host`` under
+    ``spark_config``. Spark Connect (``sc://``) is refused."""
 
     spark_config: dict[str, str] = Field(default_factory=dict)
     """Further Spark settings; they win over ours."""
@@ -407,6 +410,21 @@ class LakeConfig(ConfigModel):
 
     schema_changes: bool = True
     """Keep a Delta table of what became of the tables' definitions: ``<path>/<source>/schema_changes``."""
+
+    @field_validator("spark_master")
+    @classmethod
+    def _is_classic(cls, url: str) -> str:
+        if url.startswith("sc:"):
+            raise ValueError(
+                "Spark Connect is not supported: each table's work needs a session of its own, and a Connect client has one; "
+                "name the cluster itself (spark://host:port)"
+            )
+        return url
+
+    @property
+    def is_local(self) -> bool:
+        """Do the executors run in the driver's process?"""
+        return self.spark_master.partition("[")[0] == "local"
 
     @property
     def has_atomic_commits(self) -> bool:

@@ -13,12 +13,11 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import cdc_core
 from cdc_core import errors
 from cdc_core.config import LakeConfig
 from cdc_core.errors import (
@@ -86,13 +85,14 @@ def start_session(
     A JVM that has ended is forgotten, and another one is started in its place.
 
     Raises:
-        PreflightError: Java or a jar is missing or damaged, or the Spark that was given has no Delta Lake.
+        PreflightError: Java or a jar is missing or damaged, or the Spark that was given has no Delta Lake or is Spark Connect's.
         SparkUnavailableError: Spark did not start.
     """
     if spark is None:
         parent = parent_session(config, runtime=runtime)
     else:
         parent = spark(config)
+        _require_classic(parent)
         _require_delta(parent)
     with translated("opening a Spark session"):
         session = parent.newSession()
@@ -114,6 +114,16 @@ def parent_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
             _forget_jvm()
         known = SparkSession.getActiveSession() or SparkSession._instantiatedSession
         return known or _start(config, runtime or default_runtime_folder())
+
+
+def _require_classic(session: Any) -> None:
+    """Delta's transaction identifiers and user metadata are settings of a session, and a client of Spark Connect has one alone
+    (``newSession`` is missing there): two tables' commits would get each other's positions."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise PreflightError(
+            "the Spark session that was given is a client of Spark Connect, which cannot open a session for each table",
+            hint="Give a session of the driver's own process, or name the cluster under lake.spark_master (spark://host:port).",
+        )
 
 
 def _require_delta(session: Any) -> None:
@@ -218,7 +228,7 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
     Raises:
         PreflightError: A jar is missing or damaged.
     """
-    class_path = os.pathsep.join(str(jar) for jar in require_jars(jars_folder(runtime)))
+    jars = [str(jar) for jar in require_jars(jars_folder(runtime))]
     options = [
         "-XX:+UseSerialGC",
         "-Xlog:disable",
@@ -236,18 +246,24 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         "spark.app.name": "redolake",
         "spark.master": config.spark_master,
         "spark.driver.memory": config.driver_memory,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraClassPath": class_path,
+        "spark.driver.extraClassPath": os.pathsep.join(jars),
         "spark.driver.extraJavaOptions": " ".join(options).strip(),
-        "spark.executorEnv.PYTHONPATH": str(Path(cdc_core.__file__).parent.parent),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(Path(config.path) / ".warehouse"),
+        **_reached_by_executors(config, jars),
         **SPARK_WITH_DELTA,
         **SESSION_SETTINGS,
         **users,
     }
+
+
+def _reached_by_executors(config: LakeConfig, jars: Sequence[str]) -> dict[str, str]:
+    """How executors find the driver and Delta's classes. In the driver's process they are there, and nobody else shall call it; those of
+    a cluster call it under its own address, which Spark finds, and get the jars from it. They run no Python."""
+    if config.is_local:
+        return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return {"spark.jars": ",".join(jars)}
 
 
 def class_archive(runtime: Path, java: JavaHome) -> Path:
