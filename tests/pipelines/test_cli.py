@@ -16,9 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_core.errors import OracleUnavailableError
+from cdc_core.lake.appending import create_table
+from cdc_core.lake.tables import changelog_path, changelog_properties
 from cdc_core.model.reports import Answered, SourceStatus, StepReport, TableStatus
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.stage.layout import change_schema
 from cdc_core.state.records import SchemaVersion
 from pipelines.cli import app
 from pipelines.commands import data, inspect, listings, maintain, schema, tables
@@ -262,6 +265,28 @@ def test_a_table_s_definition_is_shown_as_of_an_scn_with_its_history(source: Sta
         result = redolake("schema", "show", *arguments)
         assert result.exit_code == 2
         assert "no definition of this table" in result.stderr
+
+
+def test_events_are_a_query_to_run(source: StandIn) -> None:
+    """For the engine that is named; what cannot be shown is refused."""
+    source.snapshotted()
+    refused = redolake("table", "events", "hr.employees")
+    assert refused.exit_code == 2
+    assert "no change log yet" in refused.stderr
+    config = source.config
+    [schema] = [one for one in source.store.newest_schemas("hr").values() if one.table.name == "EMPLOYEES"]  # fmt: skip
+    path = changelog_path(config.lake.path, "hr", schema.table)
+    properties = changelog_properties("hr", schema, 0)
+    create_table(path, change_schema(schema), properties, doing="creating", facts={})
+    for engine, relation in (("spark", f"delta.`{path}`"), ("duckdb", f"delta_scan('{path}')")):
+        told = redolake("table", "events", "hr.employees", "--engine", engine, "--database", "it's")
+        assert told.exit_code == 0
+        assert told.stdout.count(relation) == 2
+        assert "total_order" in told.stdout
+    for wrong in ("Europe/Berlin'", "UTC; --", ""):
+        refused = redolake("table", "events", "hr.employees", "--time-zone", wrong)
+        assert refused.exit_code == 2
+        assert "name of a time zone" in refused.stderr
 
 
 def test_signals_are_listed_with_what_became_of_them(source: StandIn) -> None:

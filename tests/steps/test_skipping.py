@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from cdc_core.config import EventsConfig
+from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -73,6 +74,9 @@ def test_users_are_skipped_by_name(oracle: Oracle, tmp_path: Path) -> None:
         source.windows()
         assert told(source) == [("c", "user")]
         source.check_exact("T")
+        findings, _ = oracle_findings(source.written())
+        [one] = [one for one in findings if "_cdc_skipped" in one.remedy]
+        assert (one.table, one.is_problem) == (table_id("T"), False)
 
 
 @pytest.mark.parametrize(
