@@ -191,6 +191,12 @@ class EngineSession(Protocol):
         """A session setting in force: ``NLS_DATE_FORMAT``, ``NLS_TIMESTAMP_FORMAT``, ``NLS_TIMESTAMP_TZ_FORMAT``,
         ``NLS_NUMERIC_CHARACTERS``, ``TIME_ZONE`` (as ``+00:00``), ``CONTAINER`` (``CDB$ROOT`` or the PDB's name)."""
 
+    def set_client(self, *, os_user: str, terminal: str) -> None:
+        """Note who works for the client's operating system, and where."""
+
+    def instance_name(self) -> str:
+        """The instance in which the session is."""
+
     def has_privilege(self, privilege: str) -> bool:
         """Does the user hold a system privilege or role (``LOGMINING``, ``EXECUTE_CATALOG_ROLE``, ``DBA`` …)?"""
 

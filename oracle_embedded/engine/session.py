@@ -70,6 +70,7 @@ class Session:
         self.current_values: dict[int, int] = {}
         self.closed = False
         self.round_trips = 0
+        self.os_user, self.terminal = "oracle", "unknown"
         self.parses = 0
         self.killed = False
         self._interrupted = threading.Event()
@@ -304,6 +305,14 @@ class Session:
     def has_privilege(self, privilege: str) -> bool:
         """Does the user hold a system privilege or role?"""
         return self.database.security.has(self.username, privilege)
+
+    def set_client(self, *, os_user: str, terminal: str) -> None:
+        """Note who works for the client's operating system, and where."""
+        self.os_user, self.terminal = os_user, terminal
+
+    def instance_name(self) -> str:
+        """The instance in which the session is."""
+        return self.database.instance_name
 
     def set_attribute(self, name: str, value: str | None) -> None:
         """Set an attribute that clients send beside a call."""

@@ -32,7 +32,7 @@ class WireSettings:
 
     sdu: int = 65535
     login_seconds: float = 60.0
-    instance: str = "FREE"
+    instance: str = ""
 
 
 class WireSession:
@@ -126,6 +126,10 @@ class WireSession:
                 machine=first.parameters.get("AUTH_MACHINE", ""),
                 service=service,
             )
+            session.set_client(
+                os_user=first.parameters.get("AUTH_SID") or "oracle",
+                terminal=first.parameters.get("AUTH_TERMINAL") or "unknown",
+            )
             try:
                 _alter_session(session, second.parameters.get("AUTH_ALTER_SESSION", ""))
             except OracleError:
@@ -135,7 +139,10 @@ class WireSession:
             self._link.send_data(end_message(CallEnd(0, second.call_number, error=error)))
             return None
         pairs = login.session_pairs(
-            session.session_id, session.serial, service, self._settings.instance
+            session.session_id,
+            session.serial,
+            service,
+            self._settings.instance or session.instance_name(),
         )
         self._link.send_data(login.parameters_message([exchange.proof(), *pairs]))
         return session

@@ -149,7 +149,11 @@ class Statements:
             cursor.defines = request.defines
             cursor.encoder = None
         statement = cursor.statement
-        only_fetches = Option.FETCH in request.options and Option.EXECUTE not in request.options
+        wanted = Option.FETCH in request.options
+        if Option.DEFINE in request.options and cursor.rows is not None:
+            # The rows that a define asks for come with its reply: a driver's first data frame consists of them.
+            wanted = wanted or request.rows_wanted > 0
+        only_fetches = wanted and Option.EXECUTE not in request.options
         # A cursor that a block has opened has no statement: whoever names it wants its rows.
         if statement is None or only_fetches:
             self._fetch_more(cursor, request)

@@ -377,6 +377,18 @@ def _varying(kind: SqlType) -> SqlType:
     return types.varchar(kind.length, kind.char_length, kind.form or 1) if kind.is_char else kind
 
 
+@function("DBMS_DEBUG_JDWP.CURRENT_SESSION_ID")
+def _current_session(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 0, 0)
+    return convert(Sql("o_sys_context('USERENV', 'SID')", types.varchar(30)), "number")
+
+
+@function("DBMS_DEBUG_JDWP.CURRENT_SESSION_SERIAL")
+def _current_serial(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 0, 0)
+    return convert(Sql("o_sys_context('USERENV', 'SESSION_SERIAL')", types.varchar(30)), "number")
+
+
 @function("JSON_IS")
 def _json_is(_node: ast.Call, args: list[Sql]) -> Sql:
     return Sql(f"o_is_json({_document(args[0])})", types.NUMBER)

@@ -106,7 +106,7 @@ def _sessions(view: View) -> Iterator[Row]:
         yield {
             "SID": session.session_id, "SERIAL#": session.serial, "AUDSID": session.session_id * 1000, "USER#": user.object_id if user else None,
             "USERNAME": session.username, "COMMAND": 0, "STATUS": "ACTIVE" if session is view.session else "INACTIVE", "SERVER": "DEDICATED",
-            "SCHEMANAME": session.schema, "OSUSER": "oracle", "MACHINE": session.machine, "PROGRAM": session.program, "TYPE": "USER",
+            "SCHEMANAME": session.schema, "OSUSER": session.os_user, "TERMINAL": session.terminal, "MACHINE": session.machine, "PROGRAM": session.program, "TYPE": "USER",
             "MODULE": session.attributes.get("MODULE") or session.program, "ACTION": session.attributes.get("ACTION"),
             "CLIENT_INFO": session.attributes.get("CLIENT_INFO"), "CLIENT_IDENTIFIER": session.attributes.get("CLIENT_IDENTIFIER"),
             "LOGON_TIME": session.logon_time, "BLOCKING_SESSION_STATUS": "VALID" if holder else "NO HOLDER",

@@ -117,12 +117,16 @@ def run_block(
     for _, handler in block.handlers:
         _collect_targets(handler, targets)
     outs: dict[int, OutBind] = {}
-    for row in binds or [()]:
+    for number, row in enumerate(binds or [()]):
         if len(row) < count:
             raise ora(1008)
         cells = [_bind_cell(value, meta) for value, meta in zip(row, declared, strict=False)]
         frame = new_frame(session, sql, cells)
-        _run_as_statement(frame, block)
+        try:
+            _run_as_statement(frame, block)
+        except OracleError as error:
+            error.row_count = number
+            raise
         for position in sorted(targets | frame.assigned_binds):
             out = outs.setdefault(
                 position,

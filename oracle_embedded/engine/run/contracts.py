@@ -186,6 +186,8 @@ class SessionState(EngineSession, Protocol):
     container: str
     program: str
     machine: str
+    os_user: str
+    terminal: str
     logon_time: float
     nls: dict[str, str]
     time_zone: str

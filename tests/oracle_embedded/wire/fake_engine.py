@@ -88,6 +88,12 @@ class FakeSession:
         self.interrupted = threading.Event()
         self.closed = threading.Event()
 
+    def set_client(self, *, os_user: str, terminal: str) -> None:
+        self.client = (os_user, terminal)
+
+    def instance_name(self) -> str:
+        return "FREE"
+
     def parse(self, sql: str) -> FakeStatement:
         key = max((k for k in self.engine.scripts if sql.startswith(k)), key=len, default=None)
         if key is None:
