@@ -224,6 +224,13 @@ class EngineSession(Protocol):
             OracleError: As Oracle would; a failed statement leaves no trace of itself, the transaction goes on.
         """
 
+    def ping(self) -> None:
+        """Do nothing.
+
+        Raises:
+            OracleError: ORA-00028 and the like where the session can do nothing more.
+        """
+
     def commit(self) -> None:
         """Commit the transaction, if one is open."""
 

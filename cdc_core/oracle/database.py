@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -16,11 +18,16 @@ from cdc_core.oracle.session import OracleSession, connect
 T = TypeVar("T")
 
 SESSION_ATTEMPTS = 3
+KEPT_SECONDS = 30
+"""How long a session is kept that nobody uses: far less than what firewalls and profiles allow an idle one."""
 _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 
 
 class OracleDatabase:
-    """The database of one source. Holds no session itself, so several threads may use it.
+    """The database of one source. Several threads may use it: no two have a session at once.
+
+    Logging in costs Oracle and us more than most queries of a step do. So a session that was left in good order is kept for the
+    next block, for :data:`KEPT_SECONDS`.
 
     Args:
         config: How it is reached.
@@ -32,16 +39,45 @@ class OracleDatabase:
     ) -> None:
         self._config = config
         self._on_statement = on_statement
+        self._lock = threading.Lock()
+        self._kept: list[tuple[float, OracleSession]] = []
 
     @contextmanager
     def session(self) -> Iterator[OracleSession]:
-        """A session for the block."""
-        with connect(self._config, on_statement=self._on_statement) as session:
+        """A session for the block: for queries of the dictionary, and other short ones. It may have served another block."""
+        session = self._take() or self._connect()
+        try:
             yield session
+        except BaseException:
+            session.close()
+            raise
+        with self._lock:
+            self._kept.append((time.monotonic(), session))
+
+    def close(self) -> None:
+        """Close the sessions that are kept. The next block has a new one."""
+        with self._lock:
+            kept, self._kept = self._kept, []
+        for _, session in kept:
+            session.close()
+
+    def _take(self) -> OracleSession | None:
+        """A kept session that is alive; None if there is none."""
+        while True:
+            with self._lock:
+                if not self._kept:
+                    return None
+                since, session = self._kept.pop()
+            if time.monotonic() - since < KEPT_SECONDS and session.is_alive():
+                return session
+            session.close()
+
+    def _connect(self) -> OracleSession:
+        return connect(self._config, on_statement=self._on_statement)
 
     def read(self, work: Callable[[OracleSession], T]) -> T:
-        """Do work that reads from the database and lands nothing before its end; once more in a new session where the session
-        is lost on the way.
+        """Do work that reads much from the database and lands nothing before its end, in a new session; once more in another one
+        where that is lost on the way.
 
         Raises:
             OracleUnavailableError: It was lost at every attempt.
@@ -53,7 +89,7 @@ class OracleDatabase:
             reraise=True,
         )
         for attempt in attempts:
-            with attempt, self.session() as session:
+            with attempt, self._connect() as session:
                 return work(session)
         raise AssertionError("every attempt returns or raises")
 

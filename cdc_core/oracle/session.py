@@ -225,6 +225,14 @@ class OracleSession:
         finally:
             self._set_container(self.container)
 
+    def is_alive(self) -> bool:
+        """Does the database still answer in this session?"""
+        try:
+            self._connection.ping()
+        except DRIVER_ERRORS:
+            return False
+        return True
+
     def close(self) -> None:
         """Close the session. May be called twice; never raises."""
         connection, self._connection = self._connection, None

@@ -152,6 +152,7 @@ class Context:
         with self._lock:
             self._writer = None
             self._leases.close()
+            self.database.close()
             if self._lake is not None:
                 self._lake.close()
             if self._store is not None:

@@ -6,6 +6,7 @@ Each question connects by itself, so that one failure hides nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import EventsConfig, OracleConfig, SourceConfig
@@ -56,7 +57,8 @@ def oracle_findings(
         if not tables.tables:
             problem = Finding("no table can be captured", "Name other tables or patterns.")
             return [*findings, problem], 0
-        of_redo = open_source(tables, OracleDatabase(config.oracle)).check(tables.tables)
+        with closing(OracleDatabase(config.oracle)) as database:
+            of_redo = open_source(tables, database).check(tables.tables)
         of_tables = check_tables(session, tables.tables)
         found_all = [*findings, *of_redo, *of_tables, *_skipping(tables)]
         return list(dict.fromkeys(found_all)), len(tables.tables)

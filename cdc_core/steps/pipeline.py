@@ -107,6 +107,10 @@ class Pipeline:
         """Close what was opened. May be called twice."""
         self._ctx.close()
 
+    def rest(self) -> None:
+        """Let go of what is only needed while there is something to do: sessions of the database. May be called at any time."""
+        self._ctx.database.close()
+
     @property
     def config(self) -> SourceConfig:
         """The configuration, with the tables that were found in the place of patterns."""

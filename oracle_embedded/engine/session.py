@@ -122,6 +122,10 @@ class Session:
         """Parse and execute a statement once."""
         return self.execute(self.parse(sql), [binds] if binds else (), bind_metas=bind_metas)
 
+    def ping(self) -> None:
+        """Do nothing, in a session that could do something."""
+        self._check_open()
+
     def kill(self) -> None:
         """Roll back what the session did and let it do nothing more; from another session's thread."""
         self.killed = True

@@ -75,7 +75,7 @@ class Calls:
             Function.COMMIT: lambda: self._end_transaction(self._commit),
             Function.ROLLBACK: lambda: self._end_transaction(self._rollback),
             Function.VERSION: self._version,
-            Function.PING: lambda: self._end_transaction(lambda: None),
+            Function.PING: lambda: self._end_transaction(self._session.ping),
         }
 
     def serve(self) -> None:

@@ -157,6 +157,7 @@ def run(
             if not loop:
                 exit_if_tables_failed(pipeline)
                 return
+            pipeline.rest()
             time.sleep(min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX)))
 
 

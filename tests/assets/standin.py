@@ -115,6 +115,9 @@ class StandIn:
     def records(self) -> Records:
         return Records(self.store, self.config)
 
+    def rest(self) -> None:
+        self.calls.append(("rest", ""))
+
     def holders(self, work: str) -> list[Holder]:
         return holders(self.store, self.source, work)
 

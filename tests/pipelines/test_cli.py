@@ -193,6 +193,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
     assert result.exit_code == 130
     assert "Run the same command to continue" in result.stderr
     assert pauses == [10.0, 5.0], "longer after an error"
+    assert source.calls == 2 * [("rest", "")], "no session is kept over a pause"
     assert len(rounds) == 3
 
 

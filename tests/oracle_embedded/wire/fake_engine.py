@@ -124,6 +124,9 @@ class FakeSession:
         key = max((k for k in self.engine.scripts if statement.sql.startswith(k)), key=len)
         return self.engine.scripts[key].run(call)
 
+    def ping(self) -> None:
+        """It always could do something."""
+
     def commit(self) -> None:
         self.log.append("COMMIT")
         self.open_transaction = False
