@@ -65,6 +65,18 @@ class HeldLease:
                 _LOG.warning("the lease could not be renewed, trying again: %s", error)
 
 
+def _take_from_dead(store: Store, name: str) -> bool:
+    """Give back a lease whose holder is dead."""
+    dead = [
+        lease
+        for lease in store.leases()
+        if lease.name == name and store.machine.is_dead(lease.holder)
+    ]
+    for lease in dead:
+        store.release_lease(lease)
+    return bool(dead)
+
+
 @contextmanager
 def held(
     store: Store, name: str, *, seconds: float, wait_seconds: float = 0
@@ -76,13 +88,12 @@ def held(
     """
     deadline = time.monotonic() + wait_seconds
     while True:
-        for lease in store.leases():
-            if lease.name == name and store.machine.is_dead(lease.holder):
-                store.release_lease(lease)
         try:
             lease = store.acquire_lease(name, this_process(store.machine), seconds)
             break
         except LeaseHeldError:
+            if _take_from_dead(store, name):
+                continue
             if time.monotonic() >= deadline:
                 raise
             time.sleep(POLL_SECONDS)

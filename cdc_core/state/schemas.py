@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -15,6 +16,22 @@ from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.tables import SCHEMA_VERSIONS as VERSIONS
 from cdc_core.state.tables import TABLES
+
+
+@cache
+def _newest_versions() -> Any:
+    newest = (
+        select(VERSIONS.c.owner, VERSIONS.c.name, func.max(VERSIONS.c.scn_from).label("scn_from"))
+        .where(VERSIONS.c.source == bindparam("of"))
+        .group_by(VERSIONS.c.owner, VERSIONS.c.name)
+        .subquery()
+    )
+    same = and_(
+        VERSIONS.c.owner == newest.c.owner,
+        VERSIONS.c.name == newest.c.name,
+        VERSIONS.c.scn_from == newest.c.scn_from,
+    )
+    return select(VERSIONS).join(newest, same).where(VERSIONS.c.source == bindparam("of"))
 
 
 class SchemaQueries:
@@ -30,22 +47,9 @@ class SchemaQueries:
 
     def newest_schemas(self, source: str) -> dict[TableId, TableSchema]:
         """Every table's newest version."""
-        newest = (
-            select(
-                VERSIONS.c.owner, VERSIONS.c.name, func.max(VERSIONS.c.scn_from).label("scn_from")
-            )
-            .where(VERSIONS.c.source == source)
-            .group_by(VERSIONS.c.owner, VERSIONS.c.name)
-            .subquery()
-        )
-        same = and_(
-            VERSIONS.c.owner == newest.c.owner,
-            VERSIONS.c.name == newest.c.name,
-            VERSIONS.c.scn_from == newest.c.scn_from,
-        )
-        query = select(VERSIONS).join(newest, same).where(VERSIONS.c.source == source)
         with self._database.reading() as connection:
-            found = [_version_from_row(row).schema for row in connection.execute(query).mappings()]
+            rows = connection.execute(_newest_versions(), {"of": source}).mappings()
+            found = [_version_from_row(row).schema for row in rows]
         return {schema.table: schema for schema in found}
 
     def schema_at(self, source: str, table: TableId, scn: Scn) -> TableSchema | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord
@@ -14,6 +14,12 @@ from cdc_core.model.streams import ReadAgain
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.tables import CHUNKS, SOURCES, TABLES, WINDOWS
+
+_SOURCE = select(SOURCES).where(SOURCES.c.name == bindparam("of"))
+_TABLES = (
+    select(TABLES).where(TABLES.c.source == bindparam("of")).order_by(TABLES.c.owner, TABLES.c.name)
+)
+"""Every step asks for these several times, and building a query takes longer than SQLite takes to answer it."""
 
 
 class SourceQueries:
@@ -35,9 +41,8 @@ class SourceQueries:
 
     def tables(self, source: str) -> list[TableRecord]:
         """The source's tables in the order of their names."""
-        query = select(TABLES).where(TABLES.c.source == source)
         with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(TABLES.c.owner, TABLES.c.name)).mappings()
+            rows = connection.execute(_TABLES, {"of": source}).mappings()
             return [_table_from_row(row) for row in rows]
 
     def table(self, source: str, table: TableId) -> TableRecord | None:
@@ -89,7 +94,7 @@ class SourceQueries:
 
 
 def source_row(connection: Connection, name: str) -> SourceRecord | None:
-    row = connection.execute(select(SOURCES).where(SOURCES.c.name == name)).mappings().first()
+    row = connection.execute(_SOURCE, {"of": name}).mappings().first()
     return SourceRecord(**row) if row else None
 
 

@@ -102,6 +102,8 @@ def take_policies(ctx: Context) -> list[ChunkKey]:
 
 def _waiting(ctx: Context, again: list[TableId]) -> list[TableRecord]:
     """Those that have taken what belongs to their old stream."""
+    if not again:
+        return []
     return [
         record
         for record in ctx.store.tables(ctx.source)

@@ -231,15 +231,18 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
         return []
     named = {config.table for config in ctx.config.tables}
     records = ctx.store.tables(ctx.source)
-    for record in records:
-        if (
-            record.table in named
-            and record.state == "removed"
-            and record.asked_by == "configuration"
-        ):
-            _LOG.info("table is configured again table=%s", record.table)
-            ctx.store.readmit_table(ctx.source, record.table)
-    captured = {one.table for one in ctx.store.tables(ctx.source) if one.is_captured}
+    named_again = [
+        record.table
+        for record in records
+        if record.table in named
+        and record.state == "removed"
+        and record.asked_by == "configuration"
+    ]
+    for table in named_again:
+        _LOG.info("table is configured again table=%s", table)
+        ctx.store.readmit_table(ctx.source, table)
+    present = ctx.store.tables(ctx.source) if named_again else records
+    captured = {one.table for one in present if one.is_captured}
     newest = ctx.store.newest_schemas(ctx.source)
     for config in ctx.config.tables:
         if config.table in captured and config.table in newest:

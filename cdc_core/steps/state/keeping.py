@@ -49,10 +49,10 @@ class Keeper:
             changes = self._ctx.store.changes
             if changes == self._changes:
                 return
-            source = self._ctx.store.source(self._ctx.source)
-            if source is None:
-                return
             if not self._is_loaded:
+                source = self._ctx.store.source(self._ctx.source)
+                if source is None:
+                    return
                 keep_source(self._ctx.landing, source)
                 self._load()
             records = {record.table: record for record in self._ctx.store.tables(self._ctx.source)}
