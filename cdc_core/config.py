@@ -186,6 +186,10 @@ class TableConfig(ConfigModel):
     that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables
     with LOBs, and for a pattern."""
 
+    paused: bool = False
+    """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the
+    windows that it has missed. ``redolake table pause`` and ``resume`` do the same without the file."""
+
     on_truncate: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
 

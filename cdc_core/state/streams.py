@@ -96,7 +96,15 @@ class StreamQueries:
         with self._database.writing() as connection:
             self._stop(connection, record, reason, way_out, scn, "failed", None)
 
-    def pause_table(self, source: str, table: TableId, *, reason: str, way_out: str) -> TableRecord:
+    def pause_table(
+        self,
+        source: str,
+        table: TableId,
+        *,
+        reason: str,
+        way_out: str,
+        asked_by: AskedBy = "command",
+    ) -> TableRecord:
         """Keep a table's mirror as it is while its redo goes on being captured.
 
         Raises:
@@ -105,7 +113,7 @@ class StreamQueries:
         with self._database.writing() as connection:
             record = _captured(connection, source, table, "paused")
             paused = replace(
-                record, state="paused", reason=reason, way_out=way_out, asked_by="command",
+                record, state="paused", reason=reason, way_out=way_out, asked_by=asked_by,
                 since=moment(self._database.now()), trouble=None,
             )  # fmt: skip
             put_table(connection, paused)

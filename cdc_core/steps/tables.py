@@ -108,8 +108,17 @@ def resume_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
     """Let paused tables, and tables that failed in the lake, go on where they stand.
 
     Raises:
-        ConfigError: A table is not captured, or its stream has ended.
+        ConfigError: A table is not captured, its stream has ended, or the configuration pauses it.
     """
+    paused = [
+        table for table in tables if any(c.table == table and c.paused for c in ctx.config.tables)
+    ]
+    if paused:
+        raise ConfigError(
+            "the configuration pauses the table",
+            hint="Remove `paused` from the table's entry; the next run then resumes it.",
+            table=paused[0],
+        )
     resumed = []
     for table in _known(ctx, tables):
         ctx.store.resume_table(ctx.source, table)
@@ -247,12 +256,34 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     for config in ctx.config.tables:
         if config.table in captured and config.table in newest:
             _follow_columns(ctx, config, newest[config.table])
+    _follow_pauses(ctx)
     gone = [record.table for record in records if record.table not in named]
     ended = {record.table for record in records if record.state == "removed"}
     leaving = [table for table in gone if table not in ended]
     for table in leaving:
         _LOG.warning("table was taken out of the configuration table=%s", table)
     return remove_tables(ctx, leaving, asked_by="configuration") if leaving else []
+
+
+def _follow_pauses(ctx: Context) -> None:
+    """Pause the tables that the configuration pauses, and resume those that it has paused and pauses no more."""
+    records = {one.table: one for one in ctx.store.tables(ctx.source) if one.is_captured}
+    for config in ctx.config.tables:
+        record = records.get(config.table)
+        if record is None:
+            continue
+        if config.paused and record.state in ("ready", "snapshotting"):
+            _LOG.info("table is paused by the configuration table=%s", config.table)
+            ctx.store.pause_table(
+                ctx.source,
+                config.table,
+                reason="paused by the configuration",
+                way_out="Remove `paused` from the table's entry; the next run applies the windows that were captured meanwhile.",
+                asked_by="configuration",
+            )
+        elif not config.paused and record.state == "paused" and record.asked_by == "configuration":
+            _LOG.info("table is resumed by the configuration table=%s", config.table)
+            resume_tables(ctx, [config.table])
 
 
 def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> None:
