@@ -206,7 +206,7 @@ def _check_logging(session: OracleSession, tables: Sequence[TableConfig]) -> Ite
             + (
                 ""
                 if is_needed
-                else ": its change log has of an update the changed columns alone; its mirror is whole all the same"
+                else ": updates in its change log hold only the changed columns; its mirror is complete nevertheless"
             ),
             f"ALTER TABLE {table.sql} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
             table,
