@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from cdc_core.capture.gone import gone_ends
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError, SnapshotTooOldError, UnsupportedTypeError
 from cdc_core.model.identifiers import TableId
@@ -87,7 +88,8 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What a window finds: tables that leave at its lower end, and the data objects that are known after it."""
+    """What a window finds: tables that leave at its lower end, or at its upper one if they are gone, and the data objects that are known
+    after it."""
 
     ends: list[StreamEnd]
     data_objects: dict[TableId, frozenset[int]]
@@ -129,7 +131,8 @@ def read_altered(
         if reason is not None:
             reasons[config.table] = reason
     ends = [_end(table, window.scn_low, reason) for table, reason in sorted(reasons.items())]
-    return Altered(ends, kept)
+    unseen = [one for one in known.values() if one.table not in settled and one.object_id]
+    return Altered([*ends, *gone_ends(session, unseen, window)], kept)
 
 
 def judged_data_objects(

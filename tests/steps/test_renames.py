@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from cdc_core.errors import NotYetError
+from cdc_core.model.identifiers import TableId
+from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -136,3 +138,35 @@ def test_a_table_that_is_there_again_is_read_again(
     oracle.run("DELETE FROM ONE WHERE ID = 9", "INSERT INTO TWO VALUES (10, 'on')")
     source.run()
     source.check_current("ONE", "TWO")
+
+
+@pytest.mark.parametrize("policy", ["stop", "remove"])
+def test_a_table_that_goes_with_its_owner_is_noticed(
+    oracle: Oracle, tmp_path: Path, policy: str
+) -> None:
+    """DROP USER … CASCADE: the redo names the user alone. What committed before is applied; the others go on."""
+    oracle.run(
+        "CREATE USER SHOP IDENTIFIED BY pw",
+        "CREATE TABLE SHOP.GOES (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))",
+        "INSERT INTO SHOP.GOES VALUES (1, 'first')",
+        user=ADMIN,
+    )
+    goes = TableId("SHOP", "GOES")
+    with source_of(oracle, tmp_path, "ONE", policies={"on_drop": policy}) as source:
+        source.tables.append({"name": "SHOP.GOES"})
+        source.run()
+        oracle.run("INSERT INTO SHOP.GOES VALUES (2, 'last')", user=ADMIN)
+        [*_, window] = source.pipeline.plan_windows()
+        oracle.run("DROP USER SHOP CASCADE", user=ADMIN)
+        source.pipeline.capture_window(window)
+        found = source.pipeline._ctx.store.table("src", goes)
+        assert found is not None
+        assert found.is_captured, "it was there as of the window's end"
+        oracle.run("INSERT INTO ONE VALUES (2, 'on')")
+        source.windows()
+        found = source.pipeline._ctx.store.table("src", goes)
+        assert found is not None
+        assert found.state == ("removed" if policy == "remove" else "failed")
+        assert "no DDL of it is in the redo" in (found.reason or "")
+        assert source.lake.image(goes) == [(1, "first"), (2, "last")]
+        source.check_current("ONE")
