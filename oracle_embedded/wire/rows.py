@@ -153,7 +153,7 @@ def _lob_framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> 
             else b"\x00"
         )
     end = _LONG_END if define.type in _LONG_TYPES else b""
-    if column.charset_form == _NATIONAL:
+    if (define.charset_form or column.charset_form) == _NATIONAL:
         return lambda handle: clr_bytes(_national(handle and lobs.text_of(handle))) + end
     return lambda handle: clr_bytes(lobs.text_of(handle) if handle else b"") + end
 
@@ -184,12 +184,13 @@ def changed_defines(before: Sequence[ColumnMeta], now: Sequence[ColumnMeta]) -> 
     found = []
     is_any = False
     for old, new in zip(before, now, strict=True):
-        kind = int(new.type)
+        kind, form = int(new.type), new.charset_form
         if new.type == OraType.CLOB and old.type in (OraType.VARCHAR, OraType.CHAR, OraType.LONG):
-            kind, is_any = int(OraType.LONG), True
+            # The client reads it in the character set of what it had before.
+            kind, form, is_any = int(OraType.LONG), old.charset_form, True
         elif new.type == OraType.BLOB and old.type in (OraType.RAW, OraType.LONG_RAW):
             kind, is_any = int(OraType.LONG_RAW), True
         elif new.type in _LOB_TYPES:
             return []
-        found.append(WireBind(kind, False, new.size, new.charset_form))
+        found.append(WireBind(kind, False, new.size, form))
     return found if is_any else []

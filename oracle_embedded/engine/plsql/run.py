@@ -141,9 +141,9 @@ def run_block(
 def _bind_cell(value: Value, meta: BindMeta) -> Cell:
     kind: PlType = bind_type(meta)
     if not meta.is_array:
-        return Cell(kind, value, is_bind=True)
+        return Cell(kind, value)
     values = cast("Sequence[Value]", value or ())
-    return Cell(TableType("", kind, "NUMBER"), listed(values), is_bind=True)
+    return Cell(TableType("", kind, "NUMBER"), listed(values))
 
 
 def _bind_value(cell: Cell) -> Value:

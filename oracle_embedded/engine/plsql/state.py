@@ -23,7 +23,6 @@ class Cell:
     type: PlType
     value: PlValue = None
     constant: bool = False
-    is_bind: bool = False
 
 
 @dataclass(slots=True)
