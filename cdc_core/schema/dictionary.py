@@ -79,6 +79,16 @@ SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn)
    AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) - :slack / 86400"""
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
+_NO_KEY = (
+    "Name unique NOT NULL columns under the table's key; or set identity: rowid in an entry of the table's own: its rows are "
+    "then known by their ROWIDs, and what gives them others (ALTER TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) "
+    "takes the table out of the stream until a new snapshot."
+)
+_NO_KEY_WITH_LOBS = (
+    "Name unique NOT NULL columns under the table's key, or leave the table out. Its rows cannot be known by their ROWIDs, since LogMiner "
+    "does not show those of inserted rows of tables with LOBs: {lobs}."
+)
+
 
 AlteredAfter = Callable[[TableId, Scn], bool]
 """Was a table altered within seconds after an SCN? Asked where the times of SCN and DDL cannot tell, after the present definition was
@@ -192,7 +202,7 @@ def schema_from_rows(
         captured = (ROW_ID_COLUMN, *captured)
     else:
         virtual = {row[0] for row in columns if row[9] == "YES"}
-        key = _key(config, captured, primary_key, unique_indexes, virtual)
+        key = _key(config, captured, primary_key, unique_indexes, virtual, _lobs(columns))
     _refuse_held_keys(config, key)
     if refusal := mask_refusal(config, captured, key):
         raise ConfigError(
@@ -412,6 +422,7 @@ def _key(
     primary_key: Sequence[str],
     unique_indexes: Sequence[Sequence[str]],
     virtual: Set[str],
+    lobs: Sequence[str],
 ) -> tuple[str, ...]:
     """The configured key, else the primary key, else the shortest unique index whose columns are all NOT NULL."""
     certain = {column.name for column in captured if not column.nullable}
@@ -446,9 +457,7 @@ def _key(
         )
     raise PreflightError(
         "the table has no primary key and no unique index over NOT NULL columns",
-        hint="Name unique NOT NULL columns under the table's key; or set identity: rowid in an entry of the table's own: its rows are "
-        "then known by their ROWIDs, and what gives them others (ALTER TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) "
-        "takes the table out of the stream until a new snapshot.",
+        hint=_NO_KEY_WITH_LOBS.format(lobs=", ".join(lobs)) if lobs else _NO_KEY,
         table=config.table,
     )
 

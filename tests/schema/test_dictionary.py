@@ -66,6 +66,17 @@ def test_a_key_with_a_virtual_column_is_refused(config: TableConfig) -> None:
     assert build(EMP, *columns, primary=("ID", "V"), unique=(("ID",),)).key == ("ID",)
 
 
+def test_a_table_without_a_key_that_has_lobs_is_not_told_to_use_rowids() -> None:
+    lob = ("BODY", "CLOB", 4000, 0, None, None, "Y", None, "NO", "NO", 2)
+    with pytest.raises(PreflightError, match="no primary key") as raised:
+        build(EMP, row("ID", "Y"), lob)
+    assert "cannot be known by their ROWIDs" in raised.value.hint
+    assert raised.value.hint.endswith("BODY.")
+    with pytest.raises(PreflightError) as raised:
+        build(EMP, row("ID", "Y"))
+    assert "identity: rowid" in raised.value.hint
+
+
 def test_excluded_columns_are_left_out() -> None:
     config = TableConfig(name="hr.emp", columns_exclude=("B",))
     assert build(config, row("ID"), row("B"), primary=("ID",)).column_names == ("ID",)
