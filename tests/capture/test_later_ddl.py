@@ -75,6 +75,20 @@ def test_of_two_in_one_window_the_first_cannot_be_known(oracle: Oracle, source: 
     assert "within seconds of it" in end.reason
 
 
+def test_a_ddl_of_the_table_itself_right_after_an_scn_is_found(
+    oracle: Oracle, source: Source
+) -> None:
+    session, logs_by = source.session, source.config.capture.logs
+    oracle.clock.ahead += 60
+    oracle.run("INSERT INTO OTHER VALUES (1)")
+    scn = current_scn(session)
+    oracle.clock.ahead += 3
+    oracle.run("ALTER TABLE OTHER ADD (A NUMBER(5))")
+    assert not is_altered_soon_after(session, EMP, scn, logs_by=logs_by)
+    oracle.run(ADD_A, "INSERT INTO OTHER (ID) VALUES (2)")
+    assert is_altered_soon_after(session, EMP, scn, logs_by=logs_by)
+
+
 def test_only_the_seconds_after_the_scn_are_looked_at(oracle: Oracle, source: Source) -> None:
     session, logs_by = source.session, source.config.capture.logs
     scn = current_scn(session)

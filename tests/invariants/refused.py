@@ -172,7 +172,7 @@ def switch_in_progress(life: Life, event: Event) -> bool:
         low, high = _planned(life, copy, is_new=False)
         server.arm("SWITCH_IN_PROGRESS", times=0)
         answer = copy.ask("capture_one", low=low, high=high)
-        _Judge(life, event).refused(answer, "LogsNotReadyError")
+        _Judge(life, event).refused(answer, "LogsNotReadyError", "not registered yet")
     return True
 
 

@@ -46,6 +46,19 @@ def test_transactions_survive_checkpoints(tmp_path: Path) -> None:
     assert [(c.version, c.metadata["scn_high"]) for c in commits] == [(2, 30), (3, 40)]
 
 
+def test_a_checkpoint_of_which_parts_are_missing_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    for version in range(1, 4):
+        _write(path, version)
+    DeltaTable(str(path)).create_checkpoint()
+    log = path / "_delta_log"
+    [whole] = log.glob("*.checkpoint.parquet")
+    whole.rename(log / whole.name.replace("checkpoint", "checkpoint.0000000001.0000000002"))
+    (log / "00000000000000000000.json").unlink()
+    with pytest.raises(LakeError, match="gap"):
+        read_log(str(path))
+
+
 @pytest.mark.parametrize(
     ("scn", "version"),
     [
