@@ -369,14 +369,18 @@ def test_where_the_dictionary_cannot_look_back_the_present_definition_serves(
 
 
 def test_a_later_ddl_is_not_mistaken_for_this_one(landing: LandingStore) -> None:
+    """The present definition confirms what a text says in full; alone it says nothing of then."""
+
     def columns(binds: Any) -> list[Any]:
         if "scn" in binds:
             raise OracleError("no", ora="ORA-01031")
-        raise AssertionError("the present definition must not be used")
+        return [*COLUMNS, *ADDED]
 
-    read = {"LAST_DDL_TIME": [("HR", "EMP", 1)], **dictionary([]), "ALL_TAB_COLS": columns}
-    [end] = capture(FakeSession(answers(**read), ddl_rows("alter … add")), landing)[0].left
+    read = {**dictionary([]), "LAST_DDL_TIME": [("HR", "EMP", 1)], "ALL_TAB_COLS": columns}
+    manifest, _ = capture(FakeSession(answers(**read), ddl_rows("alter … add")), landing)
+    [end] = manifest.left
     assert "altered after this SCN" in end.reason
+    assert manifest.schema_changes == ()
 
 
 def test_a_ddl_that_commits_behind_the_window_is_read_from_the_present_dictionary(
