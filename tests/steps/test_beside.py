@@ -171,6 +171,7 @@ def test_definitions_are_told_from_the_first_one_on(oracle: Oracle, tmp_path: Pa
         assert by_type["ONE", "CREATE"]["scn"] < altered["scn"] < truncated["scn"]
         assert (truncated["ddl"], truncated["is_followed"]) == ("TRUNCATE TABLE TWO;", False)
         assert truncated["columns"] is None
+        assert [one["ddl"] for one in rows if one["type"] == "CREATE"] == [None, None]
 
 
 def test_independent_readers_see_the_same(tmp_path: Path, oracle: Oracle) -> None:
