@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from cdc_core.errors import DuplicateKeyError
+from cdc_core.errors import DuplicateKeyError, FencedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
@@ -210,6 +210,30 @@ def test_rows_that_are_gone_go_whatever_the_keys_type_is(
     assert done.rows_deleted == 3
     window.apply(lake, covered_scn=lowest)
     assert mirror(source.schema) == source.state(window.scn_high)
+
+
+def test_a_fence_that_refuses_stops_a_merge(
+    filled: Lake,
+    source: Source,
+    mirror: Callable[..., list[Row]],
+    changelog: Callable[[TableSchema], list[Row]],
+) -> None:
+    """The lease is lost between the two Delta tables; who has it now brings the chunk into the mirror."""
+    tx = source.begin()
+    tx.update(source.ids[1], {"NAME": "read again"})
+    tx.commit()
+    chunk = source.chunk(snapshot="s9")
+    before = mirror(source.schema, hidden=True)
+
+    def fence() -> None:
+        if any(c["_cdc_snapshot"] == "s9/1" for c in changelog(source.schema)):
+            raise FencedError("this process lost its lease", hint="Nothing was damaged.")
+
+    with pytest.raises(FencedError):
+        chunk.apply(filled, fence=fence)
+    assert mirror(source.schema, hidden=True) == before
+    chunk.apply(filled)
+    assert mirror(source.schema) == source.state(chunk.manifest.scn)
 
 
 def test_keys_that_were_asked_for_and_are_gone_go(
