@@ -32,6 +32,7 @@ Window = list[int]
 
 def out_of_order(life: Life, event: Event) -> bool:
     """Of two windows the second comes first, at each step and at each net behind it; and a position goes back."""
+    life.load.shift()  # it commits, so a mirror has a window
     _catch_up(life)
     judge = _Judge(life, event)
     with _copy(life) as copy:
@@ -89,8 +90,10 @@ def landed_again(life: Life, event: Event) -> bool:
 
 def damaged_file(life: Life, event: Event) -> bool:
     """A byte of a waiting window's redo has changed."""
+    if life.ready(("SHIFTED",)) is None:
+        return False
     _catch_up(life)
-    life.load.step()
+    life.load.shift()  # it commits, so the window is applied to its table
     life.end_logs()
     with _copy(life) as copy:
         copy.ask("capture")
