@@ -91,7 +91,7 @@ def explain(
         ) from None
     left_out: list[Finding] = []
     schemas = read_tables(tables, owner=owner, keys=_keys(key or []), report=left_out.append)
-    console = out()
+    console = out(wraps=True)
     with explained(file, schemas) as outcomes:
         if to is not None:
             count = write_rows(to, outcomes.rows())

@@ -155,6 +155,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-def out() -> Console:
-    """The console for results. Into a pipe or a file, a sentence is one line, for what reads it there."""
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+def out(*, wraps: bool | None = None) -> Console:
+    """The console for results.
+
+    Args:
+        wraps: Break lines at the width, for a report. By default on a terminal only: into a pipe or a file, a sentence is one line, for
+            what reads it there.
+    """
+    return Console(soft_wrap=not (sys.stdout.isatty() if wraps is None else wraps), highlight=False)

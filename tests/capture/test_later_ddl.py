@@ -20,6 +20,8 @@ from tests.oracle.embedded import LOCAL_CAPTURE, Oracle, running_oracle
 EMP = TableId("DEMO", "EMP")
 ADD_A = "ALTER TABLE EMP ADD (A NUMBER(5))"
 ADD_B = "ALTER TABLE EMP ADD (B NUMBER(5))"
+WIDER = "ALTER TABLE EMP MODIFY (ID NUMBER(12))"
+"""Its text alone does not say what the table became."""
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def test_the_ddl_itself_is_no_later_one(oracle: Oracle, source: Source) -> None:
 def test_a_ddl_right_behind_the_window_is_not_mistaken_for_it(
     oracle: Oracle, source: Source
 ) -> None:
-    oracle.run(ADD_A)
+    oracle.run(WIDER)
     [record] = source.store.plan_windows("src", [ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
     oracle.clock.ahead -= 5
     oracle.run(ADD_B)
@@ -70,9 +72,15 @@ def test_a_ddl_right_behind_the_window_is_not_mistaken_for_it(
 
 
 def test_of_two_in_one_window_the_first_cannot_be_known(oracle: Oracle, source: Source) -> None:
-    oracle.run(ADD_A, ADD_B)
+    oracle.run(WIDER, ADD_B)
     [end] = source.window().left
     assert "within seconds of it" in end.reason
+
+
+def test_two_whose_texts_say_all_are_followed(oracle: Oracle, source: Source) -> None:
+    oracle.run(ADD_A, ADD_B)
+    manifest = source.window()
+    assert (columns(manifest), manifest.left) == ([("ID", "A"), ("ID", "A", "B")], ())
 
 
 def test_a_ddl_of_the_table_itself_right_after_an_scn_is_found(

@@ -138,7 +138,7 @@ def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
     tx.update(ghost, {"NAME": "nobody knows me"})
     tx.commit()
     one = source.cut()
-    with pytest.raises(LakeError, match=r"the mirror does not have its row.*new snapshot"):
+    with pytest.raises(LakeError, match=r"the mirror does not have its row.*table resnapshot"):
         one.apply(filled)
     assert mirror(source.schema, hidden=True) == before
     # A chunk that was read later may have seen the row gone; a later window deletes it then.

@@ -326,3 +326,24 @@ def test_the_version_of_an_scn_is_right_after_a_late_chunk(
     ahead.apply(filled, position=windows[-1].scn_high)
     before = filled.mirror_version_at(source.schema.table, windows[-1].scn_high)
     assert before < filled.mirror_version_at(source.schema.table, ahead.manifest.scn)
+
+
+def test_a_row_of_the_lowest_scn_is_gone_and_one_above_is_the_windows(
+    filled: Lake,
+    source: Source,
+    mirror: Callable[..., list[Row]],
+    changelog: Callable[[TableSchema], list[Row]],
+) -> None:
+    """The border to the SCN: of two rows that no chunk has, one changed last at the lowest SCN of the chunks, one right above."""
+    at, above = source.begin(), source.begin()
+    at.update(source.ids[1], {"NAME": "at the SCN"})
+    above.update(source.ids[2], {"NAME": "above it"})
+    lowest = at.commit()
+    assert above.commit() == lowest + 1
+    source.cut().apply(filled)
+    chunk = source.chunk(scn=lowest, snapshot="s2", keep=lambda r: r["ID"] > 2)
+    chunk.apply(filled)
+    assert filled.remove_gone(source.schema.table, "s2", lowest).rows_deleted == 1
+    gone = [c["before"]["ID"] for c in changelog(source.schema) if c["_cdc_snapshot"] == "s2/gone"]
+    assert gone == [1]
+    assert [r["ID"] for r in mirror(source.schema)] == [2, 3, 4, 5, 6]
