@@ -62,11 +62,18 @@ class Translator:
             group_name=self.group(layer),
             kinds=_KINDS[layer],
             description=_DESCRIPTIONS[layer].format(table=table),
-            metadata={"dagster/table_name": str(table), "cdc/source": self.source},
+            metadata={
+                "dagster/table_name": self.table_name(layer, table),
+                "cdc/source": self.source,
+            },
             code_version=None if layer == "oracle" else CODE_VERSION,
             freshness_policy=self._freshness if layer == "mirror" else None,
             **self.common,
         )
+
+    def table_name(self, layer: Layer, table: TableId) -> str:
+        """Which table an asset is: Oracle's, or the Delta table of the layer, by its place below the lake."""
+        return str(table) if layer == "oracle" else f"{self.source}.{layer}.{table.path}"
 
     @property
     def common(self) -> dict[str, Any]:

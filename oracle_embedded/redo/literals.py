@@ -3,7 +3,7 @@
 Everything is bytes in UTF-8: stored text is UTF-8 already, so rendering a row decodes nothing.
 Literals are looked up in dictionaries that fill themselves; only values never seen cost a conversion.
 
-Source: the grammar of logminer.md, sections 3.1 and 3.3; Oracle Database Utilities, "Using LogMiner".
+Source: Oracle Database Utilities, "Using LogMiner"; the statements that LogMiner prints on 19c and 23ai.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def raw_converter(column: StoredColumn) -> Convert:
     These are the stored ones but for national text, which is UTF-16 there, and for a TIMESTAMP without a fraction, which
     has the seven bytes of a DATE.
 
-    Source: logminer.md, section 3.3, "Oracle internal forms".
+    Source: Oracle Call Interface Programmer's Guide, "Data Types", on internal data types.
     """
     if column.charset_form == 2 and column.type in _NATIONAL_TYPES:
         return lambda value: hextoraw(value.decode().encode("utf-16-be"))

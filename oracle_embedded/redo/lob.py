@@ -5,7 +5,7 @@ a VARCHAR2 or NVARCHAR2 of more than 4,000 bytes or a RAW of more than 2,000, wh
 temporary LOB and bound to an UPDATE. A document of an XMLTYPE is always written so: the statement shows a bind in its place, and rows
 of their own the document.
 
-Source: logminer.md, sections 2.7, 3.7, 3.8 and 3.10, for rows of older releases; blocks as on 23ai, where they were measured; the
+Source: rows of older releases as Debezium's parser reads them; blocks as on 23ai, where they were measured; the
 in-line limit is from the SecureFiles and Large Objects guide. Of extended strings the frame is known from Debezium's parser; which call
 appends the data is not, nor how RAW and national text stand there: they have the literals that they have elsewhere.
 """

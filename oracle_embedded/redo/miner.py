@@ -1,6 +1,6 @@
 """What does a session's LogMiner hold, and which calls of DBMS_LOGMNR does it accept?
 
-Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR and DBMS_LOGMNR_D; logminer.md, section 1.8.
+Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR and DBMS_LOGMNR_D.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class LobRows(Enum):
 
 
 class XmlRows(Enum):
-    """How documents of an XMLTYPE are stored, and written in the redo. Source: logminer.md, section 3.9."""
+    """How documents of an XMLTYPE are stored, and written in the redo. Source: the rows that Debezium's parser reads."""
 
     BINARY = "binary"
     """Pieces of bytes, in hex: Oracle's default."""

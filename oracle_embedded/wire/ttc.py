@@ -53,10 +53,6 @@ class TtcReader:
         self._at += 1
         return value
 
-    def skip_u8(self, count: int) -> None:
-        """Pass over single bytes."""
-        self.raw(count)
-
     def raw(self, size: int) -> bytes:
         """Read exactly ``size`` bytes."""
         end = self._at + size
