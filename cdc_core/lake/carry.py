@@ -4,13 +4,13 @@ LogMiner leaves LOBs out of an update's old image, so a change of key can lack t
 the window: the last present value before the change counts, from an earlier change, else from the mirror's row of the key
 that the row had when the window began. Chains of key changes need nothing more, since the ROW_ID stays.
 
-A row that came in this window has no ROW_ID in its insert, if its table has LOBs (reference: LOB statements). Where the last that
-earlier transactions did to the first key was such an insert, the row is that one's: between transactions a key is one row's. Its
-value is then what the insert, or a later change of that key, carries.
+A row that came in this window has no ROW_ID in its insert, if its table has LOBs: the statement that writes them follows, with the
+ROW_ID. Where the last that happened to the first key was such an insert, the row is that one's: at the end of a statement a key is one
+row's. Its value is then what the insert, or a later change of that key, carries. Only where the first thing seen of the row is that it
+leaves the key, in the insert's own transaction, one MERGE may have moved it away and inserted another.
 
 What cannot be proved is left missing, and the MERGE refuses it: a row without a known ROW_ID, changes of one ROW_ID that do
-not join key to key, a first key that an earlier transaction of the window had touched otherwise, and one that a row of unknown
-address touched in the same transaction. (Other rows may touch the key in the same transaction, since Oracle checks unique keys at
+not join key to key, a first key that an earlier transaction of the window had touched otherwise, and that MERGE. (Other rows may touch the key in the same transaction, since Oracle checks unique keys at
 the end of a statement.)
 """
 
@@ -66,14 +66,14 @@ WITH numbered AS (
   SELECT *, COALESCE(LAG(NAMED_STRUCT('k', STRUCT({after_key}))) OVER runs
       <> NAMED_STRUCT('k', STRUCT({before_key})), FALSE) AS torn,
     {earlier}, {first_key}, FIRST(_cdc_op) OVER runs AS first_op,
-    FIRST({_AT}) OVER runs AS first_at, FIRST(_cdc_xid) OVER runs AS first_xid
+    FIRST({_AT}) OVER runs AS first_at, FIRST(_cdc_xid) OVER runs AS first_xid, FIRST({moved_sql(schema)}) OVER runs AS first_moves
   FROM numbered WINDOW runs AS ({run})
 ), followed AS (
   SELECT *, COALESCE(BOOL_OR(torn) OVER (PARTITION BY _cdc_row_id, run), FALSE) AS broken FROM linked
 ), moved AS (
   SELECT * FROM followed WHERE {moved_sql(schema)} AND SIZE(_cdc_absent) > 0 AND NOT broken
 ), filled AS (
-  SELECT f._cdc_commit_scn AS cs, f._cdc_ordinal AS o, {_filled(absent)}
+  SELECT f._cdc_commit_scn AS cs, f._cdc_ordinal AS o, {_filled(schema, absent)}
   FROM moved f
   LEFT JOIN ({touched}) h
     ON {same_key.replace("g.", "h.")} AND h.at < f.first_at AND (h.rid IS NULL OR h.xid <> f.first_xid)
@@ -120,10 +120,13 @@ def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> s
     return f"CASE WHEN _cdc_op = 'd' THEN NULL WHEN NOT {absent} THEN {value} WHEN _cdc_op = 'c' THEN {unlisted} END"
 
 
-def _filled(absent: Sequence[str]) -> str:
+def _filled(schema: TableSchema, absent: Sequence[str]) -> str:
     inserted = "MAX(h.at) FILTER (WHERE h.kind = 'inserted' AND h.rid IS NULL)"
     other = "MAX(h.at) FILTER (WHERE h.kind IN ('left', 'moved in') OR h.rid IS NOT NULL)"
-    is_of_insert = f"COUNT_IF(h.xid = f.first_xid) = 0 AND COALESCE({inserted} > {other}, {inserted} IS NOT NULL)"
+    before = "COUNT_IF(h.xid = f.first_xid) = 0"
+    if not schema.key_is_deferred:
+        before = f"({before} OR NOT BOOL_OR(f.first_moves))"
+    is_of_insert = f"{before} AND COALESCE({inserted} > {other}, {inserted} IS NOT NULL)"
     return ", ".join(
         f"COALESCE(FIRST(f.c{i}), CASE WHEN COUNT(h.at) = 0 THEN MAX_BY(g.o{i}, g.origin_scn) "
         f"WHEN {is_of_insert} THEN MAX_BY(h.v{i}, h.at) FILTER (WHERE h.v{i} IS NOT NULL) END) AS f{i}"

@@ -81,8 +81,18 @@ def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     tx.update(ids[2], {"ID": 202})
     fresh = {
         i: tx.insert(row(i, note=note), shown="A" * 18)
-        for i, note in ((1, "inline"), (2, None), (60, "inline too"), (61, None))
+        for i, note in (
+            (1, "inline"),
+            (2, None),
+            (60, "inline too"),
+            (61, None),
+            (70, "own"),
+            (71, "own too"),
+        )
     }
+    for i in (70, 71):  # the statement that LogMiner shows behind such an insert
+        tx.update(fresh[i], {"NAME": "shown with its address"})
+    tx.update(fresh[70], {"ID": 700})
     tx.commit()
     tx = source.begin()
     tx.update(fresh[60], {"NAME": "of the row"})
@@ -90,7 +100,7 @@ def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     tx.update(ids[2], {"ID": 203})
     tx.commit()
     tx = source.begin()
-    for i in (1, 2, 60, 61):
+    for i in (1, 2, 60, 61, 71):
         tx.update(fresh[i], {"ID": 100 + i})
     tx.commit()
     tx = source.begin()
