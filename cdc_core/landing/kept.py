@@ -108,11 +108,22 @@ def kept_tables(landing: LandingStore, source: str) -> list[KeptTable]:
 
 
 def keep_plan(landing: LandingStore, stream: str | None, chunks: list[ChunkRecord]) -> None:
-    """Keep what the chunks of one snapshot are to be. Does nothing if that is kept already."""
+    """Keep what the chunks of one snapshot are to be. Does nothing if that is kept already, by another process meanwhile too."""
     first = chunks[0]
     folder = _plan_folder(first.source, first.table, first.snapshot_id)
     if landing.exists(folder, MANIFEST_NAME):
         return
+    try:
+        _write_plan(landing, folder, stream, chunks)
+    except LandingDamagedError:
+        if not landing.exists(folder, MANIFEST_NAME):
+            raise
+
+
+def _write_plan(
+    landing: LandingStore, folder: str, stream: str | None, chunks: list[ChunkRecord]
+) -> None:
+    first = chunks[0]
     rows = [
         {"number": one.number, "scn": one.scn, "range": json.dumps(one.range)} for one in chunks
     ]

@@ -363,3 +363,27 @@ def test_a_plan_is_kept_once_with_its_values_in_parquet_alone(store: LandingStor
     [plan] = kept_plans(store, "src", kept_plan_names(store, "src"))
     assert plan.chunks == (chunk,)
     assert b"secret value" not in store.read("src/kept/plans/hr.emp/s5", MANIFEST_NAME)
+
+
+def test_a_plan_that_another_process_keeps_at_the_same_moment_is_kept(
+    store: LandingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers bring landing up to the same store; the second one finds the first one's files when it writes its own."""
+    chunk = ChunkRecord(
+        source="src", table=TableId("HR", "EMP"), snapshot_id="s5", number=0, scn=Scn(5),
+        range={"kind": "key", "low": ["1"], "high": None},
+    )  # fmt: skip
+    answers = iter([False])
+    exists = type(store).exists
+
+    def not_yet(self: LandingStore, folder: str, name: str) -> bool:
+        there = next(answers, None)
+        if there is False:
+            keep_plan(store, "s5", [chunk])
+            return False
+        return exists(store, folder, name)
+
+    monkeypatch.setattr(type(store), "exists", not_yet)
+    keep_plan(store, "s5", [chunk])
+    [plan] = kept_plans(store, "src", kept_plan_names(store, "src"))
+    assert plan.chunks == (chunk,)
