@@ -12,6 +12,7 @@ from oracle_embedded.faults import FaultEvent, FaultRegistry, LostConnectionFaul
 from oracle_embedded.wire import login
 from oracle_embedded.wire.binds import UnreadableRequestError
 from oracle_embedded.wire.connect import Agreement
+from oracle_embedded.wire.direct_path import DirectPath, read_operation, read_prepare, read_stream
 from oracle_embedded.wire.lobs import LobStore, read_lob_request
 from oracle_embedded.wire.packets import BreakReceivedError, ConnectionLostError, Link
 from oracle_embedded.wire.piggybacks import PiggybackActions, read_piggyback
@@ -58,6 +59,7 @@ class Calls:
         self._statements = Statements(
             session, self._link, self._lobs, agreement, faults, self._commit
         )
+        self._direct_path = DirectPath(session)
         self._piggybacks = PiggybackActions(
             self._statements.close_cursor,
             self._statements.cancel_cursor,
@@ -72,6 +74,9 @@ class Calls:
             Function.REEXECUTE_AND_FETCH: lambda: self._reexecute(fetch=True),
             Function.FETCH: self._fetch,
             Function.LOB_OPERATION: self._lob_operation,
+            Function.DIRECT_PATH_PREPARE: self._direct_path_prepare,
+            Function.DIRECT_PATH_STREAM: self._direct_path_stream,
+            Function.DIRECT_PATH_END: self._direct_path_end,
             Function.COMMIT: lambda: self._end_transaction(self._commit),
             Function.ROLLBACK: lambda: self._end_transaction(self._rollback),
             Function.VERSION: self._version,
@@ -180,6 +185,23 @@ class Calls:
         request = read_lob_request(self._reader)
         self._check_piggyback()
         reply = self._lobs.perform(request)
+        self._send_status(reply)
+
+    def _direct_path_prepare(self) -> None:
+        request = read_prepare(self._reader)
+        self._check_piggyback()
+        self._send_status(self._direct_path.prepare(request))
+
+    def _direct_path_stream(self) -> None:
+        cursor_id, pieces = read_stream(self._reader)
+        self._check_piggyback()
+        self._send_status(self._direct_path.load(cursor_id, pieces))
+
+    def _direct_path_end(self) -> None:
+        cursor_id, operation = read_operation(self._reader)
+        self._check_piggyback()
+        reply = self._direct_path.end(cursor_id, operation)
+        self._lobs.forget_contents()
         self._send_status(reply)
 
     def _end_transaction(self, end: Callable[[], None]) -> None:

@@ -42,9 +42,19 @@ def describe(
     if columns:
         parts.append(b"\x00")
     for position, column in enumerate(columns, 1):
-        name = column.name.encode()
-        charset = (0, CHARSET_UTF8, CHARSET_UTF16)[column.charset_form]
-        parts += (
+        parts.append(column_description(column, position, scale_bytes=scale_bytes))
+    parts.append(bytes(6))
+    return b"".join(parts)
+
+
+def column_description(
+    column: ColumnMeta, position: int, *, scale_bytes: Callable[[int], bytes] = sb1_bytes
+) -> bytes:
+    """Encode what is said of one column, at its place from 1."""
+    name = column.name.encode()
+    charset = (0, CHARSET_UTF8, CHARSET_UTF16)[column.charset_form]
+    return b"".join(
+        (
             struct.pack(">BBb", column.type, 0, column.precision),
             (scale_bytes if column.type in SCALED_TYPES else sb1_bytes)(column.scale),
             ub_bytes(max(column.size, 1)),
@@ -59,8 +69,7 @@ def describe(
             ub_bytes(position),
             b"\x00",
         )
-    parts.append(bytes(6))
-    return b"".join(parts)
+    )
 
 
 def cursor_value(description: bytes, cursor_id: int) -> bytes:
