@@ -19,7 +19,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
@@ -83,6 +83,7 @@ class ColumnMeta:
 
     name: str
     type: OraType
+    _: KW_ONLY
     precision: int = 0
     scale: int = 0
     size: int = 22
@@ -310,7 +311,7 @@ class RowOp(IntEnum):
     UPDATE = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredColumn:
     """A column of one version of a table, as the dictionary has it.
 
@@ -334,7 +335,7 @@ class StoredColumn:
     segment_id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
     """One version of a table's definition: valid from ``scn_from`` until the next version.
 

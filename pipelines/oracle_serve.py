@@ -35,7 +35,7 @@ NOTICE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
     """Users of a served database: the owner of the first schema, one with the grants that capture needs, the administrator
     (who may, for one, create users), and the passwords of all schema owners by name."""

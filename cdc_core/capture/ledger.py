@@ -46,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Operation.ROLLBACK)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Entry:
     """A transaction while it is followed. ``tables`` has the captured rows of each table that it touched, None where a version
     that did not count by table saw it first; ``undone_at`` is the ordinal of the ROLLBACK row that set it aside, ``stated_scn`` what
@@ -253,7 +253,7 @@ class TransactionLedger:
         return ended
 
     def _open_entry(self, stream: Stream[Entry], event: Event) -> Entry:
-        entry = Entry(event.xid, None, event.ordinal)
+        entry = Entry(xid=event.xid, start_scn=None, first_ordinal=event.ordinal)
         entry.stated_scn = event.start_scn
         self._open[event.xid] = self._slots[event.slot] = entry
         stream.open(event, entry)
@@ -324,7 +324,7 @@ class TransactionLedger:
             self.rows += rows
             name = self._table_names[table]
             if entry is None or xid == NO_XID:
-                lost = Entry(xid, None, 0, tables={name: rows})
+                lost = Entry(xid=xid, start_scn=None, first_ordinal=0, tables={name: rows})
                 self._doubt(lost, None, "its changes name no transaction")
             else:
                 entry.count(name, rows)

@@ -41,7 +41,7 @@ DATES = _Memo(lambda when: values.date_from_datetime(datetime.fromtimestamp(when
 """DATEs by seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
     """What rows show of their log; ``live`` when it is read from its online file."""
 
@@ -52,7 +52,7 @@ class LogFacts:
     name: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionFacts:
     """What rows show of their transaction, encoded; names are UNKNOWN when its start is not mined."""
 
@@ -78,7 +78,7 @@ class TransactionFacts:
         return replace(self, start_scn=None, start_time=None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectFacts:
     """What rows show of their object, encoded."""
 
@@ -94,59 +94,68 @@ class ObjectFacts:
 
 
 NO_OBJECT = ObjectFacts(
-    None, None, None, NUMBERS[0], NUMBERS[0], NUMBERS[0], NUMBERS[0], None, None
+    owner=None,
+    name=None,
+    segment=None,
+    object_id=NUMBERS[0],
+    version=NUMBERS[0],
+    data_object_id=NUMBERS[0],
+    seg_type=NUMBERS[0],
+    seg_type_name=None,
+    tablespace=None,
 )
 _NO_XID = bytes(8)
+NO_TRANSACTION = TransactionFacts(
+    xid=_NO_XID,
+    usn=NUMBERS[0],
+    slot=NUMBERS[0],
+    sequence=NUMBERS[0],
+    username=b"UNKNOWN",
+    client_id=None,
+    session=NUMBERS[0],
+    serial=NUMBERS[0],
+    session_info=b"UNKNOWN",
+    start_scn=None,
+    start_time=None,
+)
 _NO_SEQUENCE = 0xFFFFFFFF
 
 
 def transaction_facts(transaction: store.Transaction | None, *, resolved: bool) -> TransactionFacts:
     """Facts of a transaction; ``resolved`` when its START lies in the mined range."""
     if transaction is None:
-        return TransactionFacts(
-            _NO_XID,
-            NUMBERS[0],
-            NUMBERS[0],
-            NUMBERS[0],
-            b"UNKNOWN",
-            None,
-            NUMBERS[0],
-            NUMBERS[0],
-            b"UNKNOWN",
-            None,
-            None,
-        )
+        return NO_TRANSACTION
     xid = transaction.xid
     parts = [int.from_bytes(xid[a:b], "little") for a, b in ((0, 2), (2, 4), (4, 8))]
     usn, slot, sequence = (NUMBERS[part] for part in parts)
     if not resolved:
         return TransactionFacts(
-            xid,
-            usn,
-            slot,
-            sequence,
-            b"UNKNOWN",
-            None,
-            NUMBERS[0],
-            NUMBERS[0],
-            b"UNKNOWN",
-            None,
-            None,
+            xid=xid,
+            usn=usn,
+            slot=slot,
+            sequence=sequence,
+            username=b"UNKNOWN",
+            client_id=None,
+            session=NUMBERS[0],
+            serial=NUMBERS[0],
+            session_info=b"UNKNOWN",
+            start_scn=None,
+            start_time=None,
         )
     username = transaction.username.encode()
     return TransactionFacts(
-        xid,
-        usn,
-        slot,
-        sequence,
-        username,
-        transaction.client_id.encode() if transaction.client_id else None,
-        NUMBERS[transaction.session_id],
-        NUMBERS[transaction.serial],
-        b"login_username=%b client_info= OS_username=UNKNOWN Machine_name=UNKNOWN OS_terminal="
+        xid=xid,
+        usn=usn,
+        slot=slot,
+        sequence=sequence,
+        username=username,
+        client_id=transaction.client_id.encode() if transaction.client_id else None,
+        session=NUMBERS[transaction.session_id],
+        serial=NUMBERS[transaction.serial],
+        session_info=b"login_username=%b client_info= OS_username=UNKNOWN Machine_name=UNKNOWN OS_terminal="
         b" OS_process_id= OS_program_name=UNKNOWN" % username,
-        NUMBERS[transaction.start_scn],
-        DATES[transaction.start_time],
+        start_scn=NUMBERS[transaction.start_scn],
+        start_time=DATES[transaction.start_time],
     )
 
 
@@ -157,30 +166,30 @@ def object_facts(resolved: Resolved, row_version: TableVersion) -> ObjectFacts:
     is_partition = known and table.partition is not None
     shown = f"{table.name},{table.partition}" if is_partition else table.name
     return ObjectFacts(
-        table.owner.encode() if known else None,
-        table.name.encode() if known else None,
-        (segment or shown).encode(),
-        NUMBERS[row_version.object_id],
-        NUMBERS[row_version.object_version],
-        NUMBERS[row_version.data_object_id],
-        NUMBERS[0] if not known else NUMBERS[19] if is_partition else NUMBERS[2],
-        None if not known else b"TABLE PARTITION" if is_partition else b"TABLE",
-        b"USERS",
+        owner=table.owner.encode() if known else None,
+        name=table.name.encode() if known else None,
+        segment=(segment or shown).encode(),
+        object_id=NUMBERS[row_version.object_id],
+        version=NUMBERS[row_version.object_version],
+        data_object_id=NUMBERS[row_version.data_object_id],
+        seg_type=NUMBERS[0] if not known else NUMBERS[19] if is_partition else NUMBERS[2],
+        seg_type_name=None if not known else b"TABLE PARTITION" if is_partition else b"TABLE",
+        tablespace=b"USERS",
     )
 
 
 def ddl_facts(owner: str, table: str | None, object_id: int) -> ObjectFacts:
     """Facts of a DDL row."""
     return ObjectFacts(
-        owner.encode() or None,
-        table.encode() if table else None,
-        table.encode() if table else None,
-        NUMBERS[object_id],
-        NUMBERS[0],
-        NUMBERS[0],
-        NUMBERS[2] if table else NUMBERS[0],
-        b"TABLE" if table else None,
-        None,
+        owner=owner.encode() or None,
+        name=table.encode() if table else None,
+        segment=table.encode() if table else None,
+        object_id=NUMBERS[object_id],
+        version=NUMBERS[0],
+        data_object_id=NUMBERS[0],
+        seg_type=NUMBERS[2] if table else NUMBERS[0],
+        seg_type_name=b"TABLE" if table else None,
+        tablespace=None,
     )
 
 
@@ -291,13 +300,13 @@ COLUMN_NAMES = tuple(name for name, _kind, _source in _LAYOUT)
 def column_meta(name: str, kind: str) -> ColumnMeta:
     """A view's column from its short form: ``N`` number, ``D`` date, ``R8`` raw, ``V32`` text."""
     if kind == "N":
-        return ColumnMeta(name, OraType.NUMBER, 0, -127, 22)
+        return ColumnMeta(name, OraType.NUMBER, precision=0, scale=-127, size=22)
     if kind == "D":
-        return ColumnMeta(name, OraType.DATE, 0, 0, 7)
+        return ColumnMeta(name, OraType.DATE, size=7)
     size = int(kind[1:])
     if kind.startswith("R"):
-        return ColumnMeta(name, OraType.RAW, 0, 0, size)
-    return ColumnMeta(name, OraType.VARCHAR, 0, 0, size, size, True, 1)
+        return ColumnMeta(name, OraType.RAW, size=size)
+    return ColumnMeta(name, OraType.VARCHAR, size=size, char_size=size, charset_form=1)
 
 
 COLUMNS = tuple(column_meta(name, kind) for name, kind, _source in _LAYOUT)

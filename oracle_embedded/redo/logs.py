@@ -94,7 +94,9 @@ class LogWriter:
     def newest(self) -> store.Log | None:
         """The thread's log with the highest sequence: the current one while the thread is open."""
         row = self.connection.execute(
-            "SELECT * FROM redo_log WHERE thread = ? ORDER BY log_id DESC LIMIT 1", (self.thread,)
+            f"SELECT {store.LOG_COLUMNS} FROM redo_log WHERE thread = ?"
+            " ORDER BY log_id DESC LIMIT 1",
+            (self.thread,),
         ).fetchone()
         return None if row is None else store.log_from(row)
 
@@ -187,7 +189,7 @@ class LogWriter:
 
     def _archived(self, sequence: int) -> store.Log:
         row = self.connection.execute(
-            "SELECT * FROM redo_log WHERE thread = ? AND sequence = ? AND name IS NOT NULL"
+            f"SELECT {store.LOG_COLUMNS} FROM redo_log WHERE thread = ? AND sequence = ? AND name IS NOT NULL"
             " AND gone = 0 ORDER BY log_id DESC",
             (self.thread, sequence),
         ).fetchone()

@@ -447,7 +447,7 @@ class Reading:
         first = min(added.log.first_id for added in self._mining.logs)
         wanted = self._filter
         transactions = self._connection.execute(
-            "SELECT * FROM redo_transaction WHERE committed = 1 AND first_id >= ? AND start_scn >= ?"
+            f"SELECT {store.TRANSACTION_COLUMNS} FROM redo_transaction WHERE committed = 1 AND first_id >= ? AND start_scn >= ?"
             " AND end_scn BETWEEN ? AND ? ORDER BY last_id",
             (
                 first,
@@ -500,11 +500,11 @@ class Reading:
             return None
         self._contents.check_log(added, self._watch)
         return layout.LogFacts(
-            added.name == added.log.member,
-            added.log.sequence,
-            layout.NUMBERS[added.log.sequence],
-            layout.NUMBERS[added.log.thread],
-            added.name.encode(),
+            live=added.name == added.log.member,
+            sequence=added.log.sequence,
+            sequence_number=layout.NUMBERS[added.log.sequence],
+            thread=layout.NUMBERS[added.log.thread],
+            name=added.name.encode(),
         )
 
     def _transaction(self, tx: int | None) -> layout.TransactionFacts:

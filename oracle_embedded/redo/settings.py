@@ -75,7 +75,7 @@ DEFAULTS: Mapping[Wart, bool] = {
 DEFAULT_WARTS = frozenset(wart for wart, shown in DEFAULTS.items() if shown)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedoSettings:
     """Settings of one database's redo.
 

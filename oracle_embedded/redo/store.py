@@ -65,7 +65,7 @@ STRAND_INSERT = (
 STRAND_QUERY = "SELECT thread, size, scn, time, tx, op, flags, object, row_id, before, after FROM redo_strand ORDER BY seq"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
     """One sequence of one thread. ``member`` is its online file, ``name`` its archived one (None: not archived, or
     deleted). ``first_id`` is the id of the first record that it may hold, ``last_change`` the highest SCN of its records,
@@ -102,7 +102,7 @@ class Log:
         return archived or (self.member == file and self.log_id in online)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
     """A transaction as the redo knows it.
 
@@ -125,6 +125,12 @@ class Transaction:
     ddl: int
     undone: int
     thread: int
+
+
+_LOG_FIELDS = tuple(part.name for part in fields(Log))
+_TRANSACTION_FIELDS = tuple(part.name for part in fields(Transaction))
+LOG_COLUMNS = ", ".join(_LOG_FIELDS)
+TRANSACTION_COLUMNS = ", ".join(_TRANSACTION_FIELDS)
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
@@ -150,21 +156,22 @@ def write_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None
 
 def read_logs(connection: sqlite3.Connection) -> list[Log]:
     """All logs that the control file still knows, oldest first."""
-    return [log_from(row) for row in connection.execute("SELECT * FROM redo_log ORDER BY log_id")]
+    query = f"SELECT {LOG_COLUMNS} FROM redo_log ORDER BY log_id"
+    return [log_from(row) for row in connection.execute(query)]
 
 
 def log_from(row: Sequence[Any]) -> Log:
-    """A row of ``redo_log``."""
+    """A row of ``redo_log`` that was read with :data:`LOG_COLUMNS`."""
     parts: list[Any] = [_text(part) if isinstance(part, bytes) else part for part in row]
-    return Log(*parts)
+    return Log(**dict(zip(_LOG_FIELDS, parts, strict=True)))
 
 
 def transaction_from(row: Sequence[Any]) -> Transaction:
-    """A row of ``redo_transaction``."""
-    parts = list(row)
-    for at in (4, 5):
-        parts[at] = None if row[at] is None else _text(row[at])
-    return Transaction(*parts)
+    """A row of ``redo_transaction`` that was read with :data:`TRANSACTION_COLUMNS`."""
+    parts = dict(zip(_TRANSACTION_FIELDS, row, strict=True))
+    for name in ("username", "client_id"):
+        parts[name] = None if parts[name] is None else _text(parts[name])
+    return Transaction(**parts)
 
 
 def _text(value: str | bytes) -> str:
@@ -183,8 +190,8 @@ def online_logs(logs: list[Log]) -> dict[int, Log]:
 
 def read_transaction(connection: sqlite3.Connection, tx: int) -> Transaction:
     """One transaction by its number."""
-    row = connection.execute("SELECT * FROM redo_transaction WHERE tx = ?", (tx,)).fetchone()
-    return transaction_from(row)
+    query = f"SELECT {TRANSACTION_COLUMNS} FROM redo_transaction WHERE tx = ?"
+    return transaction_from(connection.execute(query, (tx,)).fetchone())
 
 
 def ids_between(connection: sqlite3.Connection, low: int, high: int) -> tuple[int, int | None]:

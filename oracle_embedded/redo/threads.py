@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 PUBLIC, PRIVATE, DISABLED = "PUBLIC", "PRIVATE", "DISABLED"
 FIRST = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """A thread as the control file has it; times are seconds since 1970, SCNs 0 while there is none.
 
@@ -36,13 +36,18 @@ class Thread:
 
 def read_threads(connection: sqlite3.Connection) -> list[Thread]:
     """All threads that were ever enabled."""
-    rows = connection.execute("SELECT * FROM redo_thread ORDER BY thread")
+    rows = connection.execute(f"SELECT {', '.join(_FIELDS)} FROM redo_thread ORDER BY thread")
     return [_thread_from(row) for row in rows]
 
 
+_FIELDS = tuple(part.name for part in fields(Thread))
+
+
 def _thread_from(row: Sequence[Any]) -> Thread:
-    number, enabled, *facts = row
-    return Thread(number, enabled.decode() if isinstance(enabled, bytes) else enabled, *facts)
+    facts = dict(zip(_FIELDS, row, strict=True))
+    enabled = facts["enabled"]
+    facts["enabled"] = enabled.decode() if isinstance(enabled, bytes) else enabled
+    return Thread(**facts)
 
 
 def enable(connection: sqlite3.Connection, thread: int, kind: str, scn: int, now: int) -> None:

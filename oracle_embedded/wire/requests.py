@@ -6,7 +6,7 @@ A request is read to its end before anything is done with it, since only its con
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import IntEnum, IntFlag
 
 from oracle_embedded.api import ColumnMeta, ResultRows, Statement, Value
@@ -94,6 +94,7 @@ class ExecuteRequest:
 
     options: Option
     cursor_id: int
+    _: KW_ONLY
     sql: str | None = None
     rows_wanted: int = 0
     executions: int = 1

@@ -33,7 +33,7 @@ _TAXI_MINUTES = 25
 _MILES_PER_MINUTE = 7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flight:
     """One scheduled flight and what became of it.
 
@@ -92,7 +92,7 @@ class Flight:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WeatherReport:
     """One airport's weather at one hour (UTC: on New York's clock three hours of the year exist twice)."""
 
@@ -153,17 +153,17 @@ def read_weather() -> list[WeatherReport]:
     """All weather reports, by time."""
     reports = [
         WeatherReport(
-            str(row["origin"]),
-            _utc(row["time_hour"]),
-            _decimal(row["temp"]),
-            _decimal(row["dewp"]),
-            _decimal(row["humid"]),
-            _whole(row["wind_dir"]),
-            _decimal(row["wind_speed"]),
-            _decimal(row["wind_gust"]),
-            _decimal(row["precip"]),
-            _decimal(row["pressure"]),
-            _decimal(row["visib"]),
+            origin=str(row["origin"]),
+            observed=_utc(row["time_hour"]),
+            temp=_decimal(row["temp"]),
+            dewpoint=_decimal(row["dewp"]),
+            humidity=_decimal(row["humid"]),
+            wind_direction=_whole(row["wind_dir"]),
+            wind_speed=_decimal(row["wind_speed"]),
+            wind_gust=_decimal(row["wind_gust"]),
+            precipitation=_decimal(row["precip"]),
+            pressure=_decimal(row["pressure"]),
+            visibility=_decimal(row["visib"]),
         )
         for row in read_rows("weather")
     ]

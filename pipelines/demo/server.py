@@ -25,7 +25,7 @@ START_SECONDS = 60
 STOP_SECONDS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """A database that answers: where it is, an ordinary schema owner (``user``), and the user that captures."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from oracle_embedded.api import ColumnMeta, OraType
 from oracle_embedded.engine.compile.plan import OutputColumn, Sql, TableUse, VirtualUse
@@ -34,6 +34,7 @@ class Source:
     name: str | None
     owner: str | None
     columns: dict[str, SourceColumn]
+    _: KW_ONLY
     use: TableUse | None = None
     virtual: VirtualUse | None = None
     rowid: str | None = None

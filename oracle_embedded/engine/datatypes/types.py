@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from oracle_embedded.api import BindMeta, ColumnMeta, OraType
 
@@ -78,6 +78,7 @@ class SqlType:
     """
 
     ora: OraType
+    _: KW_ONLY
     precision: int | None = None
     scale: int | None = None
     length: int = 0
@@ -125,7 +126,12 @@ class SqlType:
             elif self.precision is None:
                 precision = 38
         return ColumnMeta(
-            name, self.ora, precision, scale, size=_WIRE_SIZES[family], nullable=nullable
+            name,
+            self.ora,
+            precision=precision,
+            scale=scale,
+            size=_WIRE_SIZES[family],
+            nullable=nullable,
         )
 
     def data_type(self) -> str:

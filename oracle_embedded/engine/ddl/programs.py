@@ -39,16 +39,16 @@ def create_program(run: DdlRun, node: nodes.CreateProgram) -> None:
             raise OracleError(24344, errors[0][2] if errors else "invalid trigger")
         table, enabled = _table_of(run, owner, unit), unit.enabled
     made = ProgramDef(
-        existing.object_id if existing is not None else catalog.new_id(),
-        owner,
-        name,
-        node.kind,
-        node.text,
-        errors,
-        existing.created if existing is not None else run.now,
-        run.now,
-        table.object_id if table is not None else 0,
-        enabled is not False,
+        object_id=existing.object_id if existing is not None else catalog.new_id(),
+        owner=owner,
+        name=name,
+        kind=node.kind,
+        text=node.text,
+        errors=errors,
+        created=existing.created if existing is not None else run.now,
+        changed=run.now,
+        table=table.object_id if table is not None else 0,
+        enabled=enabled is not False,
     )
     run.put(made)
     run.about(owner, name, made.object_id)

@@ -147,12 +147,12 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
             OracleError(1452, "cannot CREATE UNIQUE INDEX; duplicate keys found"),
         )
     index = IndexDef(
-        session.database.store.catalog.new_id(),
-        owner,
-        name,
-        tuple(columns),
-        () if expressions else tuple(flag for _, flag in node.columns),
-        node.unique,
+        object_id=session.database.store.catalog.new_id(),
+        owner=owner,
+        name=name,
+        columns=tuple(columns),
+        descending=() if expressions else tuple(flag for _, flag in node.columns),
+        unique=node.unique,
         expressions=expressions,
         is_bitmap=node.bitmap,
     )
@@ -180,7 +180,18 @@ def _create_view(run: DdlRun, node: nodes.CreateView) -> None:
         raise OracleError(998, "must name this expression with a column alias")
     object_id = existing.object_id if existing is not None else catalog.new_id()
     created = existing.created if isinstance(existing, ViewDef) else run.now
-    run.put(ViewDef(object_id, owner, name, node.text, names, None, created, run.now))
+    run.put(
+        ViewDef(
+            object_id=object_id,
+            owner=owner,
+            name=name,
+            text=node.text,
+            columns=names,
+            comment=None,
+            created=created,
+            changed=run.now,
+        )
+    )
     run.about(owner, name, object_id)
 
 
@@ -197,7 +208,17 @@ def _create_synonym(run: DdlRun, node: nodes.CreateSynonym) -> None:
         raise ora(955)
     target_owner = node.target[0] if len(node.target) > 1 else run.session.schema
     object_id = existing.object_id if existing is not None else catalog.new_id()
-    run.put(SynonymDef(object_id, owner, name, target_owner, node.target[-1], run.now, run.now))
+    run.put(
+        SynonymDef(
+            object_id=object_id,
+            owner=owner,
+            name=name,
+            target_owner=target_owner,
+            target_name=node.target[-1],
+            created=run.now,
+            changed=run.now,
+        )
+    )
     run.about(owner, name, object_id)
 
 

@@ -67,6 +67,6 @@ def sequence_from(
     if start > maximum:
         raise OracleError(4008, "START WITH cannot be more than MAXVALUE")
     return SequenceDef(
-        identifier, owner, name, start, increment, minimum, maximum, bool(options.get("cycle")),
-        int(options.get("cache", 20)), bool(options.get("order")), now, now,
+        object_id=identifier, owner=owner, name=name, start=start, increment=increment, minimum=minimum, maximum=maximum, cycle=bool(options.get("cycle")),
+        cache=int(options.get("cache", 20)), order=bool(options.get("order")), created=now, changed=now,
     )  # fmt: skip

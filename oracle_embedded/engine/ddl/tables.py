@@ -48,7 +48,7 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
         raise OracleError(1792, "maximum number of columns in a table or view is 1000")
     identifier = database.store.catalog.new_id()
     table = TableDef(
-        identifier, identifier, 1, owner, name, (), created=run.now, changed=run.now,
+        object_id=identifier, data_object_id=identifier, object_version=1, owner=owner, name=name, columns=(), created=run.now, changed=run.now,
         structure_scn=run.scn, scn_from=run.scn, is_index_organized=node.is_index_organized,
         has_row_movement=node.has_row_movement, temporary=node.temporary, keeps_rows=node.keeps_rows, query=node.view_text,
     )  # fmt: skip
@@ -99,13 +99,13 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
         default = _identity(run, table, spec)
         nullable = False
     column = ColumnDef(
-        table.next_internal_id,
-        spec.name,
-        spec.type,
-        nullable,
-        default,
-        None,
-        spec.identity,
+        internal_id=table.next_internal_id,
+        name=spec.name,
+        type=spec.type,
+        nullable=nullable,
+        default_text=default,
+        comment=None,
+        identity=spec.identity,
         is_invisible=spec.is_visible is False,
     )
     return replace(
@@ -124,9 +124,9 @@ def _with_virtual(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Table
     kind = spec.type or (varchar(TEXT_MAX) if value.family == "text" else value.type)
     convert(value, kind.family)
     column = ColumnDef(
-        table.next_internal_id,
-        spec.name,
-        kind,
+        internal_id=table.next_internal_id,
+        name=spec.name,
+        type=kind,
         expression=spec.expression,
         is_invisible=spec.is_visible is False,
     )
@@ -214,11 +214,11 @@ def with_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) ->
         if not spec.not_null:
             columns = check_columns(run.session, table, spec.condition or "")
         made = Constraint(
-            name,
-            "C",
-            columns,
-            spec.condition,
-            spec.not_null,
+            name=name,
+            kind="C",
+            columns=columns,
+            condition=spec.condition,
+            not_null=spec.not_null,
             enabled=spec.enabled,
             generated=generated,
             validated=spec.validated,
@@ -266,9 +266,9 @@ def _with_key(
     if spec.deferrable and existing is not None and existing.unique:
         raise OracleError(1408, "such column list already indexed")
     made = Constraint(
-        name,
-        spec.kind,
-        columns,
+        name=name,
+        kind=spec.kind,
+        columns=columns,
         enabled=spec.enabled,
         generated=generated,
         index_name=name if existing is None else existing.name,
@@ -285,13 +285,13 @@ def with_index(run: DdlRun, table: TableDef, key: Constraint) -> TableDef:
     """The table with the index that holds a key."""
     store = run.session.database.store
     made = IndexDef(
-        store.catalog.new_id(),
-        table.owner,
-        key.index_name or key.name,
-        key.columns,
-        (False,) * len(key.columns),
-        not key.deferrable,
-        key.generated,
+        object_id=store.catalog.new_id(),
+        owner=table.owner,
+        name=key.index_name or key.name,
+        columns=key.columns,
+        descending=(False,) * len(key.columns),
+        unique=not key.deferrable,
+        generated=key.generated,
         of_key=True,
     )
     store.create_index(table.object_id, made.object_id, key.columns)
@@ -336,7 +336,7 @@ def _foreign_key(
         if table.by_id[child_id].type.family != parent.by_id[parent_id].type.family:
             raise OracleError(2267, "column type incompatible with referenced column type")
     return Constraint(
-        name, "R", columns, referenced=parent.object_id, referenced_constraint=key.name,
+        name=name, kind="R", columns=columns, referenced=parent.object_id, referenced_constraint=key.name,
         delete_rule=spec.delete_rule or "NO ACTION", enabled=spec.enabled, generated=generated,
         validated=spec.validated, deferrable=spec.deferrable,
     )  # fmt: skip

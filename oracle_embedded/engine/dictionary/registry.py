@@ -102,7 +102,7 @@ def _meta(spec: str) -> ColumnMeta:
         return ColumnMeta(name, OraType.TIMESTAMP, scale=9, size=11)
     if kind == "c":
         return ColumnMeta(name, OraType.CLOB, size=4000, charset_form=1)
-    return ColumnMeta(name, OraType.NUMBER, 0, -127)
+    return ColumnMeta(name, OraType.NUMBER, precision=0, scale=-127)
 
 
 def _no_rows(

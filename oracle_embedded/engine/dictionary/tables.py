@@ -169,11 +169,12 @@ def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:
         plan = compile_select(state, parse_query(definition.text))
     except OracleError:
         return [
-            ColumnDef(number, name, types.TEXT) for number, name in enumerate(definition.columns, 1)
+            ColumnDef(internal_id=number, name=name, type=types.TEXT)
+            for number, name in enumerate(definition.columns, 1)
         ]
     names = definition.columns or tuple(column.name for column in plan.columns)
     return [
-        ColumnDef(number, name, column.type, column.nullable)
+        ColumnDef(internal_id=number, name=name, type=column.type, nullable=column.nullable)
         for number, (name, column) in enumerate(zip(names, plan.columns, strict=True), 1)
     ]
 

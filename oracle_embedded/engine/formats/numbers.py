@@ -25,7 +25,7 @@ _MODEL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
     fill: bool
     sign: str
@@ -51,14 +51,14 @@ def _layout(model: str) -> _Layout:
     for letter in "$B":
         whole, fraction = whole.replace(letter, ""), fraction.replace(letter, "")
     return _Layout(
-        not match["fm"],
-        sign,
-        currency,
-        whole,
-        fraction,
-        match["point"] or "",
-        bool(match["sci"]),
-        blank,
+        fill=not match["fm"],
+        sign=sign,
+        currency=currency,
+        whole=whole,
+        fraction=fraction,
+        point=match["point"] or "",
+        scientific=bool(match["sci"]),
+        blank_zero=blank,
     )
 
 

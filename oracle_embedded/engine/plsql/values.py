@@ -28,7 +28,7 @@ from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef
 from oracle_embedded.engine.storage.fitting import fitter
 
-_NOWHERE = TableDef(0, 0, 0, "", "", ())
+_NOWHERE = TableDef(object_id=0, data_object_id=0, object_version=0, owner="", name="", columns=())
 _METHODS = frozenset({"COUNT", "FIRST", "LAST", "NEXT", "PRIOR", "EXISTS", "LIMIT"})
 Found = tuple[PlValue, PlType]
 
@@ -360,7 +360,7 @@ def fitted(kind: SqlType, value: bytes) -> Value:
     if kind.family == "raw" and kind.ora == OraType.LONG_RAW:
         return value
     try:
-        return fitter(_NOWHERE, ColumnDef(0, "", kind))(value)
+        return fitter(_NOWHERE, ColumnDef(internal_id=0, name="", type=kind))(value)
     except OracleError as error:
         detail = (
             "number precision too large"

@@ -216,7 +216,9 @@ def _read_inline_constraint(stream: TokenStream, column: str) -> ddl.ConstraintS
         return None
     if stream.take_word("NOT"):
         _need_null(stream)
-        spec = ddl.ConstraintSpec("C", name, (column,), f'"{column}" IS NOT NULL', not_null=True)
+        spec = ddl.ConstraintSpec(
+            "C", name, (column,), condition=f'"{column}" IS NOT NULL', not_null=True
+        )
     elif stream.take_word("PRIMARY"):
         stream.need_word("KEY")
         spec = ddl.ConstraintSpec("P", name, (column,))
@@ -272,7 +274,14 @@ def _read_references(
         else:
             stream.need_word("SET", "NULL")
             rule = "SET NULL"
-    return ddl.ConstraintSpec("R", name, columns, None, False, referenced, referenced_columns, rule)
+    return ddl.ConstraintSpec(
+        "R",
+        name,
+        columns,
+        referenced=referenced,
+        referenced_columns=referenced_columns,
+        delete_rule=rule,
+    )
 
 
 def _read_check(
@@ -284,7 +293,7 @@ def _read_check(
     read_condition(stream)
     text = stream.source_text(start)
     stream.need_op(")")
-    return ddl.ConstraintSpec("C", name, columns, text)
+    return ddl.ConstraintSpec("C", name, columns, condition=text)
 
 
 def read_state(stream: TokenStream) -> tuple[bool, bool] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.sql.ast import Name, Query
@@ -15,6 +15,7 @@ class ConstraintSpec:
     kind: str
     name: str | None
     columns: tuple[str, ...]
+    _: KW_ONLY
     condition: str | None = None
     not_null: bool = False
     referenced: Name = ()

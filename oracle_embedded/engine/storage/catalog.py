@@ -21,7 +21,7 @@ SCN_MAX = 1 << 62
 """Upper end of a range that is still open; also the base of the marks of open transactions."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ColumnDef:
     """A column; ``internal_id`` never changes and names the storage column ``c<internal_id>``.
 
@@ -45,18 +45,18 @@ class ColumnDef:
         """The column as the redo side sees it."""
         kind = self.type
         return StoredColumn(
-            self.internal_id,
-            self.name,
-            kind.data_type(),
-            kind.ora,
-            data_length(kind),
-            kind.char_length if kind.family == "text" else 0,
-            kind.char_used if kind.family == "text" else None,
-            kind.precision,
-            kind.scale,
-            self.nullable,
-            self.default_text,
-            kind.form,
+            internal_id=self.internal_id,
+            name=self.name,
+            data_type=kind.data_type(),
+            type=kind.ora,
+            length=data_length(kind),
+            char_length=kind.char_length if kind.family == "text" else 0,
+            char_used=kind.char_used if kind.family == "text" else None,
+            precision=kind.precision,
+            scale=kind.scale,
+            nullable=self.nullable,
+            default_text=self.default_text,
+            charset_form=kind.form,
         )
 
 
@@ -78,7 +78,7 @@ def data_length(kind: SqlType) -> int:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Constraint:
     """A constraint; ``kind`` is P, U, R or C as in ALL_CONSTRAINTS. ``columns`` are internal ids. One that is ``deferrable`` is checked
     at the end of a statement, or of the transaction where that says so; ``deferred``: where it says nothing, too."""
@@ -99,7 +99,7 @@ class Constraint:
     deferred: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IndexDef:
     """An index on columns (internal ids); ``descending`` runs beside them. One that came with a key (``of_key``) goes with it."""
 
@@ -127,7 +127,7 @@ class LogGroup:
     generated: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableDef:
     """One version of a table; ``column_version`` counts the DDLs that changed its columns.
 
@@ -247,19 +247,21 @@ class TableDef:
         kinds = {group.kind for group in self.log_groups}
         key = self.key
         return TableVersion(
-            self.object_id,
-            self.data_object_id,
-            self.column_version,
-            self.owner,
-            self.name,
-            tuple(
+            object_id=self.object_id,
+            data_object_id=self.data_object_id,
+            object_version=self.column_version,
+            owner=self.owner,
+            name=self.name,
+            columns=tuple(
                 replace(column.stored, segment_id=self.segment_ids[column.internal_id])
                 for column in self.columns
             ),
-            tuple(self.by_id[internal_id].name for internal_id in key.columns) if key else (),
-            "ALL COLUMN LOGGING" in kinds,
-            "PRIMARY KEY LOGGING" in kinds,
-            self.scn_from,
+            key_columns=tuple(self.by_id[internal_id].name for internal_id in key.columns)
+            if key
+            else (),
+            supplemental_all="ALL COLUMN LOGGING" in kinds,
+            supplemental_primary_key="PRIMARY KEY LOGGING" in kinds,
+            scn_from=self.scn_from,
         )
 
     @cached_property
@@ -315,7 +317,7 @@ class TableDef:
         return f"{self.storage}, dobj" if self.partitioning is not None else self.storage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewDef:
     """A view: its query as typed, and its columns' names if they were given."""
 
@@ -329,7 +331,7 @@ class ViewDef:
     changed: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SequenceDef:
     """A sequence; its state lives beside the catalog."""
 
@@ -347,7 +349,7 @@ class SequenceDef:
     changed: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SynonymDef:
     """A synonym of an object; owner PUBLIC for everybody's."""
 
@@ -360,7 +362,7 @@ class SynonymDef:
     changed: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ProgramDef:
     """A stored procedure, function, package, package body or trigger: its text from its kind on.
 

@@ -324,7 +324,18 @@ def column(
 ) -> StoredColumn:
     form = 2 if national else 1 if kind in (OraType.VARCHAR, OraType.CHAR, OraType.CLOB) else 0
     return StoredColumn(
-        at, name, kind.name, kind, 100, 100, None, precision, scale, True, None, form
+        internal_id=at,
+        name=name,
+        data_type=kind.name,
+        type=kind,
+        length=100,
+        char_length=100,
+        char_used=None,
+        precision=precision,
+        scale=scale,
+        nullable=True,
+        default_text=None,
+        charset_form=form,
     )
 
 
@@ -338,16 +349,16 @@ def table(
     supplemental_primary_key: bool = False,
 ) -> TableVersion:
     return TableVersion(
-        object_id,
-        object_id,
-        version,
-        "APP",
-        name,
-        columns,
-        key,
-        supplemental_all,
-        supplemental_primary_key,
-        1,
+        object_id=object_id,
+        data_object_id=object_id,
+        object_version=version,
+        owner="APP",
+        name=name,
+        columns=columns,
+        key_columns=key,
+        supplemental_all=supplemental_all,
+        supplemental_primary_key=supplemental_primary_key,
+        scn_from=1,
     )
 
 

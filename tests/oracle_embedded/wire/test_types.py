@@ -138,7 +138,7 @@ def test_describe_shows_name_type_size_precision_and_nullability(
     connection: oracledb.Connection, engine: FakeEngine
 ) -> None:
     columns = [
-        ColumnMeta("ID", OraType.NUMBER, 10, 2, 22, 0, False),
+        ColumnMeta("ID", OraType.NUMBER, precision=10, scale=2, size=22, nullable=False),
         ColumnMeta("größe", OraType.VARCHAR, size=40, char_size=10, charset_form=1),
         ColumnMeta("TS", OraType.TIMESTAMP, scale=3, size=11),
     ]

@@ -18,7 +18,14 @@ from pipelines.demo import run, settings
 from pipelines.demo.server import Served
 from pipelines.demo.workload import Plan
 
-SERVED = Served("127.0.0.1:1521/FREEPDB1", "NYC", "x", "REDOLAKE", "y", 1521)
+SERVED = Served(
+    dsn="127.0.0.1:1521/FREEPDB1",
+    user="NYC",
+    password="x",
+    capture_user="REDOLAKE",
+    capture_password="y",
+    port=1521,
+)
 
 
 def test_flight_time_passes_at_a_steady_speed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,14 @@ from pipelines.demo.screen import FinalRow, Screen, chunk_line, final_table, win
 from pipelines.demo.server import Served, last_served
 
 FLIGHTS = TableId("NYC", "FLIGHTS")
-SERVED = Served("127.0.0.1:1521/FREEPDB1", "nyc", "tiger-secret", "redolake", "cat-secret", 1521)
+SERVED = Served(
+    dsn="127.0.0.1:1521/FREEPDB1",
+    user="nyc",
+    password="tiger-secret",
+    capture_user="redolake",
+    capture_password="cat-secret",
+    port=1521,
+)
 
 
 def _text(console_width: int = 200) -> tuple[Console, io.StringIO]:
