@@ -18,7 +18,7 @@ from oracle_embedded.api import (
     ResultRows,
     Value,
 )
-from oracle_embedded.engine.datatypes import temporal
+from oracle_embedded.engine.datatypes import rowids, temporal
 from oracle_embedded.engine.dictionary.table_ddl import create_table
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
@@ -28,7 +28,6 @@ from oracle_embedded.engine.run.statement import prepare
 from oracle_embedded.engine.run.userenv import user_environment
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.statements import run_statement
-from oracle_embedded.engine.storage import rowids
 from oracle_embedded.engine.storage.catalog import TableDef, UserDef
 from oracle_embedded.engine.storage.store import Connection
 from oracle_embedded.engine.storage.transactions import Transaction

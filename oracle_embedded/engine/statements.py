@@ -16,6 +16,7 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.engine.compile.dml import DmlPlan
 from oracle_embedded.engine.compile.plan import Plan
+from oracle_embedded.engine.datatypes import rowids
 from oracle_embedded.engine.ddl.run import run_ddl
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.run import run_block
@@ -26,7 +27,6 @@ from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.query_run import ListRows, QueryRows, open_query
 from oracle_embedded.engine.run.statement import compile_plan, metas
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.storage import rowids
 from oracle_embedded.engine.storage.transactions import Busy
 
 _LOCK_BATCH = 1000

@@ -16,9 +16,9 @@ from oracle_embedded.engine.compile.conversions import (
 from oracle_embedded.engine.compile.plan import Sql, blob, quoted
 from oracle_embedded.engine.compile.scopes import Scope, Source, resolve, rowid_source
 from oracle_embedded.engine.datatypes import numbers, types
-from oracle_embedded.engine.datatypes.literals import interval_literal, temporal_literal
 from oracle_embedded.engine.datatypes.types import FAMILY_NAMES, TEMPORAL, SqlType
 from oracle_embedded.engine.errors import ora, unsupported
+from oracle_embedded.engine.formats.literals import interval_literal, temporal_literal
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import SequenceDef
 from oracle_embedded.values import (

@@ -64,19 +64,8 @@ def _check_member(
         if local and text not in groups:
             raise ora(code, offset=node.pos)
         return
-    conditions = (
-        ast.Logical,
-        ast.Compare,
-        ast.Not,
-        ast.IsNull,
-        ast.Like,
-        ast.Between,
-        ast.In,
-        ast.Exists,
-        ast.Quantified,
-        ast.Row,
-    )
-    if groups and not isinstance(node, conditions) and _plain_text(state, node, scope) in groups:
+    is_condition = isinstance(node, (*ast.CONDITIONS, ast.Exists, ast.Row))
+    if groups and not is_condition and _plain_text(state, node, scope) in groups:
         return
     for child in children(node):
         _check_member(state, child, groups, scope, code)

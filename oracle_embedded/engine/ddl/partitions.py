@@ -19,6 +19,7 @@ from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.run.intervals import stored_value
 from oracle_embedded.engine.sql import ddl_nodes as nodes
+from oracle_embedded.engine.storage.blocks import row_bytes
 from oracle_embedded.engine.storage.catalog import TableDef
 from oracle_embedded.engine.storage.partitions import (
     DEFAULT,
@@ -28,7 +29,6 @@ from oracle_embedded.engine.storage.partitions import (
     Partitioning,
     range_place,
 )
-from oracle_embedded.engine.storage.rowids import row_bytes
 
 NO_PARTITION = OracleError(2149, "Specified partition does not exist")
 MOVING = frozenset(

@@ -11,6 +11,7 @@ from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql.queries import parse_query
+from oracle_embedded.engine.storage.blocks import BLOCK_SIZE, DATA_FILE
 from oracle_embedded.engine.storage.catalog import (
     ColumnDef,
     IndexDef,
@@ -20,7 +21,6 @@ from oracle_embedded.engine.storage.catalog import (
     data_length,
 )
 from oracle_embedded.engine.storage.partitions import Partitioning
-from oracle_embedded.engine.storage.rowids import BLOCK_SIZE, DATA_FILE
 
 VIEWS = Views()
 

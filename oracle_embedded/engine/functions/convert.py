@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.datatypes import numbers, temporal
-from oracle_embedded.engine.datatypes.literals import interval_nanos
+from oracle_embedded.engine.datatypes import numbers, rowids, temporal
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.formats.dates_read import read_date
+from oracle_embedded.engine.formats.literals import interval_nanos
 from oracle_embedded.engine.formats.numbers import read_number
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import Implementation, register
-from oracle_embedded.engine.storage import rowids
 from oracle_embedded.values import (
     binary_float_from_float,
     double_from_float,

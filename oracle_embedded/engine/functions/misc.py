@@ -7,12 +7,11 @@ import os
 import zlib
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.datatypes import numbers
+from oracle_embedded.engine.datatypes import numbers, rowids
 from oracle_embedded.engine.datatypes.numbers import whole
+from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import Entries, register
-from oracle_embedded.engine.storage import rowids
-from oracle_embedded.engine.storage.catalog import SCN_MAX
 
 _HASH_MAX = 4294967295
 _CHARSETS = {

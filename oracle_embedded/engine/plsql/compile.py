@@ -19,16 +19,6 @@ from oracle_embedded.engine.plsql.state import Cell, Frame
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ast
 
-_CONDITIONS = (
-    ast.Logical,
-    ast.Compare,
-    ast.Not,
-    ast.IsNull,
-    ast.Like,
-    ast.Between,
-    ast.In,
-    ast.Quantified,
-)
 Look = Callable[[Frame, ast.Expr], tuple[PlValue, PlType] | None]
 """The value of an expression that PL/SQL itself knows: a variable, an element, the result of a function."""
 
@@ -148,7 +138,7 @@ def _truth(frame: Frame, *, wanted: bool) -> str:
 def boolean_value(state: Compilation, node: ast.Expr) -> Sql:
     """An expression, or a condition as BOOLEAN."""
     scope = Scope()
-    is_test = isinstance(node, _CONDITIONS) or (
+    is_test = isinstance(node, ast.CONDITIONS) or (
         isinstance(node, ast.Call) and node.name == ("REGEXP_LIKE",)
     )
     if is_test:

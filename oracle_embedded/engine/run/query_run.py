@@ -12,10 +12,11 @@ from typing import Any
 from oracle_embedded.api import ColumnMeta, OracleError, OraType, Value
 from oracle_embedded.engine.compile.plan import Flashback, Plan, Slot, TableUse, VirtualUse
 from oracle_embedded.engine.datatypes import numbers, temporal
+from oracle_embedded.engine.datatypes.rowids import packed_from_text
+from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.contracts import SessionState
-from oracle_embedded.engine.storage.catalog import SCN_MAX, TableDef
-from oracle_embedded.engine.storage.rowids import packed_from_text
+from oracle_embedded.engine.storage.catalog import TableDef
 from oracle_embedded.engine.storage.store import Connection
 
 _PARAMETER = re.compile(r"\?(\d+)")

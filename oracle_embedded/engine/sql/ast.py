@@ -167,6 +167,10 @@ class Exists(Expr):
     query: Query
 
 
+CONDITIONS = (Logical, Compare, Not, IsNull, Like, Between, In, Quantified)
+"""What is true, false or unknown, in SQL and in PL/SQL; EXISTS is SQL's alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row(Expr):
     """``(a, b, …)`` in a comparison."""

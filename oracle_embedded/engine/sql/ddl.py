@@ -51,6 +51,9 @@ _STORAGE_WORDS = frozenset(
     ]
 )
 
+_UNSUPPORTED_KINDS = frozenset({"TYPE", "MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE"})
+"""Kinds of objects that Oracle has, and this database has not."""
+
 
 def read_ddl(stream: TokenStream) -> object:
     """Read a DDL statement."""
@@ -140,14 +143,7 @@ def _read_create(stream: TokenStream) -> object:
         return nodes.CreateUser(stream.identifier(), None, role=True)
     if stream.token.text in ("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER"):
         return _read_program(stream, replacing)
-    if stream.token.text in (
-        "TYPE",
-        "MATERIALIZED",
-        "DIRECTORY",
-        "TABLESPACE",
-        "BITMAP",
-        "DATABASE",
-    ):
+    if stream.token.kind == "word" and stream.token.text in _UNSUPPORTED_KINDS:
         raise unsupported(f"CREATE {stream.token.text}", stream.token.start)
     raise OracleError(901, "invalid CREATE command", stream.token.start)
 
@@ -389,11 +385,7 @@ def _read_drop(stream: TokenStream) -> nodes.Drop:
         if kind == "PACKAGE" and stream.take_word("BODY"):
             kind = "PACKAGE BODY"
     if kind is None:
-        if stream.token.kind == "word" and stream.token.text in (
-            "TYPE",
-            "MATERIALIZED",
-            "TABLESPACE",
-        ):
+        if stream.token.kind == "word" and stream.token.text in _UNSUPPORTED_KINDS:
             raise unsupported(f"DROP {stream.token.text}", stream.token.start)
         raise OracleError(950, "invalid DROP option", stream.token.start)
     name = stream.name()

@@ -13,12 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from oracle_embedded.api import OraType, StoredColumn, TableVersion, Value
+from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.storage.partitions import Partition, Partitioning
 
 _FIRST_ID = 70_000
-SCN_MAX = 1 << 62
-"""Upper end of a range that is still open; also the base of the marks of open transactions."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import OracleError, Value
-from oracle_embedded.engine.storage.catalog import SCN_MAX, Constraint, TableDef
+from oracle_embedded.engine.datatypes.scns import SCN_MAX
+from oracle_embedded.engine.storage.catalog import Constraint, TableDef
 from oracle_embedded.engine.storage.keys import matching, text_columns
 from oracle_embedded.engine.storage.store import Store
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from oracle_embedded.api import OracleError, RowOp, Value
-from oracle_embedded.engine.storage.catalog import SCN_MAX, Constraint, TableDef
+from oracle_embedded.engine.datatypes.scns import SCN_MAX
+from oracle_embedded.engine.storage.blocks import row_bytes
+from oracle_embedded.engine.storage.catalog import Constraint, TableDef
 from oracle_embedded.engine.storage.deferred import unique_violated
 from oracle_embedded.engine.storage.keys import matching, text_columns
-from oracle_embedded.engine.storage.rowids import row_bytes
 from oracle_embedded.engine.storage.transactions import Busy, Transaction, Transactions
 
 Row = tuple[Value, ...]

@@ -19,8 +19,8 @@ from pathlib import Path
 from oracle_embedded.api import RedoSink
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.install import install
+from oracle_embedded.engine.storage.blocks import FREE_MAX, BlockAllocator, Segment, first_block
 from oracle_embedded.engine.storage.catalog import Catalog, TableDef
-from oracle_embedded.engine.storage.rowids import FREE_MAX, BlockAllocator, Segment, first_block
 from oracle_embedded.engine.storage.scn import ScnClock
 
 _POOL_MAX = 16

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import OracleError, RowChange, RowOp, TransactionInfo, Value
+from oracle_embedded.engine.datatypes.rowids import printed
+from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.storage.catalog import SCN_MAX, TableDef
+from oracle_embedded.engine.storage.blocks import FREE_MAX
+from oracle_embedded.engine.storage.catalog import TableDef
 from oracle_embedded.engine.storage.deferred import Deferral, violation
-from oracle_embedded.engine.storage.rowids import FREE_MAX, printed
 from oracle_embedded.engine.storage.store import Store
 
 _UNDO_SEGMENTS = 10

@@ -1,18 +1,15 @@
-"""Where does a new row go, and what is its ROWID?
+"""Which block and slot does a new row go to?
 
-A row's address inside its table is one integer: relative file, block and slot (10, 22 and 16 bits). The printed ROWID
-adds the data object number. Inside expressions a ROWID is ten bytes: data object (4) and address (6), which sort in
-Oracle's order.
+The address that comes out is a number as :mod:`oracle_embedded.engine.datatypes.rowids` has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from oracle_embedded.api import Value
-from oracle_embedded.values import parts_from_rowid, rowid_from_parts
+from oracle_embedded.engine.datatypes.rowids import address
 
 BLOCK_SIZE = 8192
 _BLOCK_USABLE = 7280
@@ -25,42 +22,6 @@ _SMALL_EXTENTS = 16
 DATA_FILE = 12
 FREE_MAX = 1000
 """So many addresses of deleted rows a segment remembers."""
-
-
-def address(file: int, block: int, slot: int) -> int:
-    """Pack file, block and slot."""
-    return file << 38 | block << 16 | slot
-
-
-def packed(data_object: int, rid: int) -> bytes:
-    """The ten bytes of a ROWID."""
-    return data_object.to_bytes(4, "big") + rid.to_bytes(6, "big")
-
-
-def printed(data_object: int, rid: int) -> str:
-    """The eighteen characters of a ROWID."""
-    return _block_text(data_object, rid >> 16) + _slot_text(rid & 0xFFFF)
-
-
-@lru_cache(maxsize=4096)
-def _block_text(data_object: int, file_and_block: int) -> str:
-    return rowid_from_parts(data_object, file_and_block >> 22, file_and_block & 0x3FFFFF, 0)[:15]
-
-
-@lru_cache(maxsize=1024)
-def _slot_text(slot: int) -> str:
-    return rowid_from_parts(0, 0, 0, slot)[15:]
-
-
-def text_from_packed(value: bytes) -> str:
-    """Print ten bytes."""
-    return printed(int.from_bytes(value[:4], "big"), int.from_bytes(value[4:], "big"))
-
-
-def packed_from_text(text: str) -> bytes:
-    """Read a printed ROWID; ORA-01410 if it is none."""
-    data_object, file, block, slot = parts_from_rowid(text.strip())
-    return packed(data_object, address(file, block, slot))
 
 
 def row_bytes(values: Sequence[Value]) -> int:
