@@ -190,10 +190,25 @@ class EngineSession(Protocol):
 
     def parameter(self, name: str) -> str:
         """A session setting in force: ``NLS_DATE_FORMAT``, ``NLS_TIMESTAMP_FORMAT``, ``NLS_TIMESTAMP_TZ_FORMAT``,
-        ``NLS_NUMERIC_CHARACTERS``, ``TIME_ZONE`` (as ``+00:00``), ``CONTAINER`` (``CDB$ROOT`` or the PDB's name)."""
+        ``NLS_NUMERIC_CHARACTERS``, ``TIME_ZONE`` (as ``+00:00``), ``CONTAINER`` (``CDB$ROOT`` or the PDB's name), ``CURRENT_SCHEMA``, ``EDITION``,
+        ``DB_NAME`` (of the whole database)."""
 
-    def set_client(self, *, os_user: str, terminal: str) -> None:
-        """Note who works for the client's operating system, and where."""
+    def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
+        """Note who works for the client's operating system, and where, and the name of the client's driver."""
+
+    def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
+        """Give attributes of an application context values; none at all clears it.
+
+        Raises:
+            OracleError: ORA-28267 for a context that clients may not set.
+        """
+
+    def set_password(self, password: str) -> None:
+        """Give the session's user another password, whose owner has proved that the old one is known.
+
+        Raises:
+            OracleError: ORA-00988 for one that cannot be.
+        """
 
     def instance_name(self) -> str:
         """The instance in which the session is."""
@@ -288,12 +303,13 @@ class Engine(Protocol):
         """Clear password of a user (name in upper case), None if the service's container has no such user or it is locked."""
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = ""
+        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
     ) -> EngineSession:
-        """Start a session for an authenticated user, in the container that the service leads to.
+        """Start a session for an authenticated user, in the container that the service leads to, or for the user for whom the
+        authenticated ``proxy`` works.
 
         Raises:
-            OracleError: ORA-01045 without CREATE SESSION, and the like.
+            OracleError: ORA-01045 without CREATE SESSION, ORA-28150 for a proxy that may not work for the user, and the like.
         """
 
     def close(self) -> None:

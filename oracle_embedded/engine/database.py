@@ -152,9 +152,13 @@ class Database:
     def _container_of(self, service: str) -> str:
         return ROOT if service == self.database_name else self.container_name
 
-    def open_session(self, user: str, *, program: str, machine: str, service: str = "") -> Session:
+    def open_session(
+        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
+    ) -> Session:
         """Start a session."""
         found = self._user_in(user, service)
+        if proxy and (found is None or proxy not in found.proxies):
+            raise OracleError(28150, "proxy not authorized to connect as client")
         if found is None:
             raise OracleError(1017, "invalid username/password; logon denied")
         if found.locked:
@@ -165,6 +169,7 @@ class Database:
             self, found, next(self._session_numbers), secrets.randbelow(60000) + 1, program, machine
         )
         session.container = self._container_of(service)
+        session.proxy = proxy
         self.sessions[session.session_id] = session
         return session
 

@@ -29,9 +29,12 @@ from oracle_embedded.engine.run.userenv import user_environment
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.statements import run_statement
 from oracle_embedded.engine.storage.catalog import TableDef, UserDef
+from oracle_embedded.engine.storage.editions import DEFAULT_EDITION
 from oracle_embedded.engine.storage.store import Connection
 from oracle_embedded.engine.storage.transactions import Transaction
 
+_CLIENT_CONTEXT = "CLIENTCONTEXT"
+_PASSWORD_BYTES_MAX = 30
 _LOB_BYTES_MAX = 256 * 1024 * 1024
 _ATTRIBUTES = frozenset({"CLIENT_IDENTIFIER", "MODULE", "ACTION", "CLIENT_INFO", "DBOP"})
 
@@ -69,7 +72,10 @@ class Session:
         self.current_values: dict[int, int] = {}
         self.closed = False
         self.round_trips = 0
-        self.os_user, self.terminal = "oracle", "unknown"
+        self.os_user, self.terminal, self.driver = "oracle", "unknown", ""
+        self.proxy = ""
+        self.edition = DEFAULT_EDITION
+        self.contexts: dict[str, dict[str, str]] = {}
         self.parses = 0
         self.killed = False
         self._interrupted = threading.Event()
@@ -303,15 +309,45 @@ class Session:
                 return self.container
             case "CURRENT_SCHEMA":
                 return self.schema
+            case "EDITION":
+                return self.edition
+            case "DB_NAME":
+                return self.database.database_name
         return self.nls[name.upper()]
 
     def has_privilege(self, privilege: str) -> bool:
         """Does the user hold a system privilege or role?"""
         return self.database.security.has(self.username, privilege)
 
-    def set_client(self, *, os_user: str, terminal: str) -> None:
-        """Note who works for the client's operating system, and where."""
-        self.os_user, self.terminal = os_user, terminal
+    def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
+        """Note who works for the client's operating system, and where, and the name of the client's driver."""
+        self.os_user, self.terminal, self.driver = os_user, terminal, driver
+
+    def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
+        """Give attributes of an application context values; none at all clears it.
+
+        Source:
+            Oracle Database Security Guide 19c, Using Client Session-Based Application Contexts: clients set CLIENTCONTEXT alone.
+        """
+        if namespace.upper() != _CLIENT_CONTEXT:
+            raise OracleError(28267, "Invalid NameSpace Value")
+        if values:
+            known = self.contexts.setdefault(_CLIENT_CONTEXT, {})
+            known.update({name.upper(): value for name, value in values.items()})
+        else:
+            self.contexts.pop(_CLIENT_CONTEXT, None)
+
+    def set_password(self, password: str) -> None:
+        """Give the session's user another password. No redo has its text."""
+        if not 0 < len(password.encode()) <= _PASSWORD_BYTES_MAX or '"' in password:
+            raise OracleError(988, "missing or invalid password(s)")
+        database = self.database
+        user = database.store.catalog.user(self.username)
+        assert user is not None
+        with database.changing_catalog():
+            database.store.catalog.put(
+                replace(user, password=password), database.store.clock.next()
+            )
 
     def instance_name(self) -> str:
         """The instance in which the session is."""
@@ -344,6 +380,7 @@ class Session:
         context.schema = self.schema
         context.error = None
         context.userenv = lambda name: user_environment(self, name)
+        context.contexts = self.contexts
         context.next_value = lambda identifier: database.sequences.next_value(
             identifier, self.current_values
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from oracle_embedded.api import BANNER, EngineSession, OracleError
@@ -46,6 +46,7 @@ class Calls:
         link: Link,
         reader: TtcReader,
         agreement: Agreement,
+        exchange: login.Login,
         faults: FaultRegistry,
         running: Callable[[EngineSession | None], None],
     ) -> None:
@@ -53,6 +54,7 @@ class Calls:
         self._link = link
         self._reader = reader
         self._agreement = agreement
+        self._exchange = exchange
         self._running = running
         self._faults = faults
         self._lobs = LobStore(session)
@@ -65,6 +67,7 @@ class Calls:
             self._statements.cancel_cursor,
             self._lobs.free,
             self._set_attribute,
+            self._set_context,
         )
         self._piggyback_error: OracleError | None = None
         self._after_piggyback = False
@@ -74,6 +77,7 @@ class Calls:
             Function.REEXECUTE_AND_FETCH: lambda: self._reexecute(fetch=True),
             Function.FETCH: self._fetch,
             Function.LOB_OPERATION: self._lob_operation,
+            Function.AUTH_PHASE_TWO: self._change_password,
             Function.DIRECT_PATH_PREPARE: self._direct_path_prepare,
             Function.DIRECT_PATH_STREAM: self._direct_path_stream,
             Function.DIRECT_PATH_END: self._direct_path_end,
@@ -160,6 +164,12 @@ class Calls:
         except OracleError as error:
             self._piggyback_error = error
 
+    def _set_context(self, namespace: str, values: Mapping[str, str]) -> None:
+        try:
+            self._session.set_context(namespace, values)
+        except OracleError as error:
+            self._piggyback_error = error
+
     # --- functions ---
 
     def _execute(self) -> None:
@@ -186,6 +196,20 @@ class Calls:
         self._check_piggyback()
         reply = self._lobs.perform(request)
         self._send_status(reply)
+
+    def _change_password(self) -> None:
+        """Another password, asked for inside a session, which proves the old one as the log-in did."""
+        request = login.read_auth(
+            self._reader,
+            lengths_converted=self._agreement.lengths_converted,
+            call_number=self._statements.call_number,
+        )
+        self._check_piggyback()
+        wanted = self._exchange.new_password(request.parameters)
+        if wanted is not None:
+            self._session.set_password(wanted)
+            self._exchange.password = wanted
+        self._send_status(b"\x08\x00")
 
     def _direct_path_prepare(self) -> None:
         request = read_prepare(self._reader)

@@ -29,6 +29,7 @@ _CAPABILITIES = {
     37: 0x20,  # long values in chunks with lengths of up to four bytes
 }
 """Compile-time capabilities that are offered: place and bits."""
+_SDU_AT, _WIDE_SDU_AT = 6, 50
 _BANNER = b"Redolake embedded Oracle 19.3"
 _PROTOCOL_VERSION = 317
 _PROTOCOL_VERSION_MIN = 315
@@ -49,12 +50,14 @@ class Agreement:
 class ConnectRequest:
     """What a client asks the listener for, in upper case and without the server type that may follow a service's name.
 
-    ``service`` or ``sid`` is empty when it was not given.
+    ``service`` or ``sid`` is empty when it was not given. ``sdu`` is the size of the largest packet that the client takes, 0 where it
+    does not say.
     """
 
     version: int
     service: str
     sid: str
+    sdu: int = 0
 
 
 def read_connect(link: Link) -> ConnectRequest:
@@ -73,7 +76,18 @@ def read_connect(link: Link) -> ConnectRequest:
         text += link.next_data()
     descriptor = text.decode("utf-8", "replace")
     service = _parameter(descriptor, "SERVICE_NAME").partition(":")[0]
-    return ConnectRequest(version, service.upper(), _parameter(descriptor, "SID").upper())
+    return ConnectRequest(
+        version, service.upper(), _parameter(descriptor, "SID").upper(), _sdu(body, offset - 8)
+    )
+
+
+def _sdu(body: bytes, text_at: int) -> int:
+    """The narrow size, or the wide one that newer clients send besides."""
+    (narrow,) = struct.unpack_from(">H", body, _SDU_AT)
+    if text_at < _WIDE_SDU_AT + 4:
+        return int(narrow)
+    (wide,) = struct.unpack_from(">I", body, _WIDE_SDU_AT)
+    return int(wide or narrow)
 
 
 def _parameter(descriptor: str, name: str) -> str:

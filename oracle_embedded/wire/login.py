@@ -31,17 +31,22 @@ Pair = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """One phase of the login: the call's number, user as typed, mode bits and parameters by key."""
+    """One phase of the login: the call's number, user as typed, mode bits, parameters by key, and values of application contexts:
+    namespace, attribute, value."""
 
     call_number: int
     user: str
     mode: int
     parameters: dict[str, str]
+    contexts: tuple[tuple[str, str, str], ...] = ()
 
 
-def read_auth(reader: TtcReader, *, lengths_converted: bool) -> AuthRequest:
-    """Read function 118 or 115 from its call number on."""
-    call_number = reader.u8()
+def read_auth(
+    reader: TtcReader, *, lengths_converted: bool, call_number: int | None = None
+) -> AuthRequest:
+    """Read function 118 or 115 from its call number on, or from behind it where that is known."""
+    if call_number is None:
+        call_number = reader.u8()
     has_user = reader.u8()
     user_size = reader.ub()
     mode = reader.ub()
@@ -50,11 +55,17 @@ def read_auth(reader: TtcReader, *, lengths_converted: bool) -> AuthRequest:
     reader.raw(2)
     user = reader.announced_text(user_size, length_again=lengths_converted) if has_user else ""
     parameters = {}
+    contexts: list[str] = []
     for _ in range(count):
-        key = reader.text_twice()
-        parameters[key] = reader.text_twice().rstrip("\x00")
+        key = reader.text_twice().rstrip("\x00")
+        value = reader.text_twice().rstrip("\x00")
         reader.ub()
-    return AuthRequest(call_number, user, mode, parameters)
+        if key.startswith("AUTH_APPCTX_"):
+            contexts.append(value)
+        else:
+            parameters[key] = value
+    triples = tuple(zip(contexts[::3], contexts[1::3], contexts[2::3], strict=False))
+    return AuthRequest(call_number, user, mode, parameters, triples)
 
 
 def user_name(typed: str) -> str:
@@ -92,19 +103,44 @@ class Login:
         """
         try:
             client_cipher = bytes.fromhex(parameters["AUTH_SESSKEY"])[:_KEY_SIZE]
-            password_cipher = bytes.fromhex(parameters["AUTH_PASSWORD"])
             client_key = _decrypt(self._password_key(), client_cipher)
             seed = (client_key + self._server_key).hex().upper().encode()
             self._shared_key = hashlib.pbkdf2_hmac(
                 "sha512", seed, self._csk_salt, _SESSION_KEY_ITERATIONS, _KEY_SIZE
             )
-            plain = _decrypt(self._shared_key, password_cipher)
+        except (KeyError, ValueError) as error:
+            raise ProtocolError("login parameters are missing or malformed") from error
+        if not self._is_password(parameters):
+            raise OracleError(1017, "invalid username/password; logon denied")
+
+    def new_password(self, parameters: dict[str, str]) -> str | None:
+        """The other password that the client wants, None if it wants none.
+
+        Raises:
+            OracleError: ORA-28008, the old password is wrong; ORA-00988, the new one is no text.
+            ProtocolError: A parameter is missing or no hex text.
+        """
+        if "AUTH_NEWPASSWORD" not in parameters:
+            return None
+        if not self._is_password(parameters):
+            raise OracleError(28008, "invalid old password")
+        try:
+            return self._typed(parameters, "AUTH_NEWPASSWORD").decode()
+        except UnicodeDecodeError as error:
+            raise OracleError(988, "missing or invalid password(s)") from error
+
+    def _is_password(self, parameters: dict[str, str]) -> bool:
+        typed = self._typed(parameters, "AUTH_PASSWORD")
+        return self.password is not None and hmac.compare_digest(typed, self.password.encode())
+
+    def _typed(self, parameters: dict[str, str], key: str) -> bytes:
+        """A password as the client typed it, behind 16 bytes of salt."""
+        try:
+            plain = _decrypt(self._shared_key, bytes.fromhex(parameters[key]))
         except (KeyError, ValueError) as error:
             raise ProtocolError("login parameters are missing or malformed") from error
         padding = plain[-1] if plain else 0
-        typed = plain[16 : len(plain) - padding]
-        if self.password is None or not hmac.compare_digest(typed, self.password.encode()):
-            raise OracleError(1017, "invalid username/password; logon denied")
+        return plain[16 : len(plain) - padding]
 
     def proof(self) -> Pair:
         """What shows the client that the server knows the password as well."""
@@ -129,13 +165,17 @@ def _verifier(password: str) -> bytes:
     return hashlib.sha512(speedy + _VERIFIER_SALT).digest()[:_KEY_SIZE]
 
 
-def session_pairs(session_id: int, serial: int, service: str, instance: str) -> list[Pair]:
+def session_pairs(
+    session_id: int, serial: int, *, database: str, service: str, instance: str
+) -> list[Pair]:
     """What the client wants to know of its new session."""
     return [
         ("AUTH_VERSION_NO", str(SERVER_VERSION), 0),
         ("AUTH_SESSION_ID", str(session_id), 0),
         ("AUTH_SERIAL_NUM", str(serial & 0xFFFF), 0),
         ("AUTH_MAX_OPEN_CURSORS", "300", 0),
+        ("AUTH_SC_DBUNIQUE_NAME", database, 0),
+        ("AUTH_SC_REAL_DBUNIQUE_NAME", database, 0),
         ("AUTH_SC_SERVICE_NAME", service, 0),
         ("AUTH_INSTANCENAME", instance, 0),
         ("AUTH_MAX_IDEN_LENGTH", "128", 0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from oracle_embedded.wire.lobs import split_locators
@@ -20,6 +20,7 @@ class PiggybackActions:
     cancel_cursor: Callable[[int], None]
     free_lob: Callable[[bytes], None]
     set_attribute: Callable[[str, str | None], None]
+    set_context: Callable[[str, Mapping[str, str]], None]
 
 
 def read_piggyback(
@@ -48,7 +49,7 @@ def read_piggyback(
     elif code == _FREE_LOBS:
         _read_free_lobs(reader, actions)
     elif code == _KEY_VALUES:
-        _read_key_values(reader)
+        _read_context(reader, actions)
     elif code == _SESSION_STATE:
         reader.ub()
     else:
@@ -113,16 +114,18 @@ def _read_free_lobs(reader: TtcReader, actions: PiggybackActions) -> None:
         actions.free_lob(locator)
 
 
-def _read_key_values(reader: TtcReader) -> None:
-    """Application contexts are read and left alone: nothing of the embedded database looks at them."""
+def _read_context(reader: TtcReader, actions: PiggybackActions) -> None:
+    """Attributes of an application context; none at all clears it."""
     reader.u8()
     reader.ub()
     reader.u8()
     count = reader.ub()
     reader.ub()
     reader.u8()
-    reader.clr()
+    namespace = reader.text()
+    values = {}
     for _ in range(count):
-        reader.dlc()
-        reader.dlc()
+        attribute = reader.text_twice()
+        values[attribute] = reader.text_twice()
         reader.ub()
+    actions.set_context(namespace, values)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.values import parts_from_rowid
-from oracle_embedded.wire.ttc import clr_bytes, sb_bytes, ub_bytes
+from oracle_embedded.wire.ttc import clr_bytes, dlc_bytes, sb_bytes, ub_bytes
 
 TRANSACTION_OPEN = 0x02
 NO_MORE_ROWS = OracleError(1403, "no data found")
@@ -93,12 +93,25 @@ def _batch_lists(errors: Sequence[tuple[int, OracleError]]) -> bytes:
     return b"".join(parts)
 
 
-def execute_message(cursor_id: int, row_counts: Sequence[int] | None = None) -> bytes:
-    """Encode message 8 of an execute: two parts of an SCN, the cursor; the row count of each execution where they are wanted."""
+CURRENT_SCHEMA_KEY, EDITION_KEY = 168, 172
+"""Numbers of the settings that an execute tells of when it has changed them."""
+
+
+def execute_message(
+    cursor_id: int,
+    row_counts: Sequence[int] | None = None,
+    settings: Sequence[tuple[int, str]] = (),
+) -> bytes:
+    """Encode message 8 of an execute: two parts of an SCN, the cursor; changed settings of the session; the row count of each
+    execution where they are wanted."""
     counts = b""
     if row_counts is not None:
         counts = ub_bytes(len(row_counts)) + b"".join(map(ub_bytes, row_counts))
-    return b"\x08\x01\x03\x00\x00" + ub_bytes(cursor_id) + b"\x00\x00\x00" + counts
+    changed = b"".join(
+        dlc_bytes(value.encode()) + b"\x00" + ub_bytes(key) for key, value in settings
+    )
+    pairs = ub_bytes(len(settings)) + changed
+    return b"\x08\x01\x03\x00\x00" + ub_bytes(cursor_id) + b"\x00" + pairs + b"\x00" + counts
 
 
 def directions_message(directions: Sequence[int]) -> bytes:

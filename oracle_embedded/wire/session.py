@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from oracle_embedded.api import Engine, EngineSession, OracleError
 from oracle_embedded.faults import FaultRegistry, LostConnectionFaultError
 from oracle_embedded.wire import connect, login
-from oracle_embedded.wire.calls import UNSUPPORTED, Calls, place_of
+from oracle_embedded.wire.calls import Calls, place_of
 from oracle_embedded.wire.packets import BreakReceivedError, ConnectionLostError, Link
 from oracle_embedded.wire.replies import CallEnd, end_message
 from oracle_embedded.wire.requests import MESSAGE_FUNCTION, Function
@@ -87,30 +87,39 @@ class WireSession:
             waiting.cancel()
         if opened is None:
             return
-        session, agreement = opened
+        session, agreement, exchange = opened
         try:
             Calls(
-                session, self._link, self._reader, agreement, self._faults, self._running_changed
+                session,
+                self._link,
+                self._reader,
+                agreement,
+                exchange,
+                self._faults,
+                self._running_changed,
             ).serve()
         finally:
             session.close()
 
-    def _open(self) -> tuple[EngineSession, connect.Agreement] | None:
+    def _open(self) -> tuple[EngineSession, connect.Agreement, login.Login] | None:
         """Accept and log in; None after a refusal, which the client was told."""
         request = connect.read_connect(self._link)
         refusal = connect.refusal_code(request, frozenset(self._engine.service_names))
         if refusal is not None:
             connect.send_refuse(self._link, refusal)
             return None
-        connect.send_accept(self._link, self._settings.sdu)
+        sdu = min(self._settings.sdu, request.sdu or self._settings.sdu)
+        connect.send_accept(self._link, sdu)
         self._link.start_reader(f"oracle-embedded-read-{self._number}")
         agreement = connect.negotiate(self._link, self._reader)
-        session = self._log_in(request.service or request.sid, agreement)
-        return None if session is None else (session, agreement)
+        opened = self._log_in(request.service or request.sid, agreement)
+        return None if opened is None else (opened[0], agreement, opened[1])
 
     # --- login ---
 
-    def _log_in(self, service: str, agreement: connect.Agreement) -> EngineSession | None:
+    def _log_in(
+        self, service: str, agreement: connect.Agreement
+    ) -> tuple[EngineSession, login.Login] | None:
         """Authenticate; None after a failure, which the client was told."""
         first = self._read_auth(Function.AUTH_PHASE_ONE, agreement)
         user = login.user_name(first.user)
@@ -120,18 +129,29 @@ class WireSession:
         try:
             exchange.verify(second.parameters)
             _refuse_unsupported(user, second)
+            served = second.parameters.get("PROXY_CLIENT_NAME")
             session = self._engine.open_session(
-                user,
+                login.user_name(served) if served else user,
                 program=first.parameters.get("AUTH_PROGRAM_NM", ""),
                 machine=first.parameters.get("AUTH_MACHINE", ""),
                 service=service,
+                proxy=user if served else "",
             )
             session.set_client(
                 os_user=first.parameters.get("AUTH_SID") or "oracle",
                 terminal=first.parameters.get("AUTH_TERMINAL") or "unknown",
+                driver=second.parameters.get("SESSION_CLIENT_DRIVER_NAME", ""),
             )
             try:
+                new_password = exchange.new_password(second.parameters)
+                if new_password is not None:
+                    session.set_password(new_password)
+                    exchange.password = new_password
                 _alter_session(session, second.parameters.get("AUTH_ALTER_SESSION", ""))
+                edition = second.parameters.get("AUTH_ORA_EDITION")
+                _alter_session(session, f"ALTER SESSION SET EDITION = {edition}" if edition else "")
+                for namespace, attribute, value in second.contexts:
+                    session.set_context(namespace, {attribute: value})
             except OracleError:
                 session.close()
                 raise
@@ -141,11 +161,12 @@ class WireSession:
         pairs = login.session_pairs(
             session.session_id,
             session.serial,
-            service,
-            self._settings.instance or session.instance_name(),
+            database=session.parameter("DB_NAME"),
+            service=service.lower(),
+            instance=self._settings.instance or session.instance_name(),
         )
         self._link.send_data(login.parameters_message([exchange.proof(), *pairs]))
-        return session
+        return session, exchange
 
     def _read_auth(self, function: Function, agreement: connect.Agreement) -> login.AuthRequest:
         if self._reader.u8() != MESSAGE_FUNCTION or self._reader.u8() != function:
@@ -186,10 +207,6 @@ class WireSession:
 def _refuse_unsupported(user: str, request: login.AuthRequest) -> None:
     if request.mode & _SYSDBA_MODE and user != "SYS":
         raise OracleError(1031, "insufficient privileges")
-    if "PROXY_CLIENT_NAME" in request.parameters:
-        raise OracleError(28150, "proxy not authorized to connect as client")
-    if "AUTH_NEWPASSWORD" in request.parameters:
-        raise UNSUPPORTED
 
 
 def _alter_session(session: EngineSession, text: str) -> None:

@@ -20,6 +20,8 @@ from oracle_embedded.wire.connect import Agreement
 from oracle_embedded.wire.lobs import LobStore
 from oracle_embedded.wire.packets import BreakReceivedError, Link
 from oracle_embedded.wire.replies import (
+    CURRENT_SCHEMA_KEY,
+    EDITION_KEY,
     NO_MORE_ROWS,
     TRANSACTION_OPEN,
     CallEnd,
@@ -175,7 +177,13 @@ class Statements:
             bind_rows = [[] for _ in range(request.executions)]
         binds = engine_rows(bind_rows, cursor.binds, self._lobs)
         self._give_cursors(cursor, binds)
+        settings = self._settings(statement)
         outcome = self._run(cursor, statement, binds, request)
+        changed = [
+            pair
+            for pair, old in zip(self._settings(statement), settings, strict=True)
+            if pair != old
+        ]
         if outcome.rows is not None:
             self._reply_query(cursor, outcome, request)
             return
@@ -183,9 +191,18 @@ class Statements:
         if request.options & Option.COMMIT and not outcome.batch_errors:
             self._commit()
         if cursor.is_plsql:
-            self._reply_plsql(cursor, outcome, max(request.executions, 1))
+            self._reply_plsql(cursor, outcome, max(request.executions, 1), changed)
         else:
-            self._reply_dml(cursor, outcome, request)
+            self._reply_dml(cursor, outcome, request, changed)
+
+    def _settings(self, statement: Statement) -> list[tuple[int, str]]:
+        """What the client is told of when a statement changes it; queries and DML never do."""
+        if statement.kind in (StatementKind.QUERY, StatementKind.DML):
+            return []
+        return [
+            (key, self._session.parameter(name))
+            for key, name in ((CURRENT_SCHEMA_KEY, "CURRENT_SCHEMA"), (EDITION_KEY, "EDITION"))
+        ]
 
     def _give_cursors(self, cursor: Cursor, rows: list[list[Value]]) -> None:
         """Let blocks fetch from cursors of the client that are binds."""
@@ -244,7 +261,13 @@ class Statements:
     def _describe(self, columns: Sequence[ColumnMeta]) -> bytes:
         return describe(columns, scale_bytes=self._scale_bytes)
 
-    def _reply_dml(self, cursor: Cursor, outcome: Outcome, request: ExecuteRequest) -> None:
+    def _reply_dml(
+        self,
+        cursor: Cursor,
+        outcome: Outcome,
+        request: ExecuteRequest,
+        changed: Sequence[tuple[int, str]],
+    ) -> None:
         parts = []
         if outcome.out_binds:
             directions = [
@@ -254,7 +277,7 @@ class Statements:
             parts.append(directions_message(directions))
             parts += self._out_rows(cursor, outcome, counted=True)
         counts = (outcome.row_counts or [0]) if request.row_counts_wanted else None
-        parts.append(execute_message(cursor.id, counts))
+        parts.append(execute_message(cursor.id, counts, changed))
         self._send_end(
             cursor,
             before=b"".join(parts),
@@ -264,7 +287,13 @@ class Statements:
             has_warning=outcome.has_warning,
         )
 
-    def _reply_plsql(self, cursor: Cursor, outcome: Outcome, executions: int) -> None:
+    def _reply_plsql(
+        self,
+        cursor: Cursor,
+        outcome: Outcome,
+        executions: int,
+        changed: Sequence[tuple[int, str]],
+    ) -> None:
         parts = []
         if cursor.binds:
             directions = [_IN] * len(cursor.binds)
@@ -279,7 +308,7 @@ class Statements:
         if outcome.results:
             cursors = [self._cursor_out(item) or b"" for item in outcome.results]
             parts.append(results_message(cursors))
-        parts.append(execute_message(cursor.id))
+        parts.append(execute_message(cursor.id, settings=changed))
         self._send_end(
             cursor, before=b"".join(parts), row_count=executions, has_warning=outcome.has_warning
         )

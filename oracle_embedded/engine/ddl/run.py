@@ -12,6 +12,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.ddl.alter import alter_table
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
+from oracle_embedded.engine.ddl.editions import change_editions
 from oracle_embedded.engine.ddl.partitions import truncated
 from oracle_embedded.engine.ddl.programs import (
     alter_program,
@@ -398,6 +399,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     nodes.CreateSequence: create_sequence,
     nodes.CreateSynonym: _create_synonym,
     nodes.CreateUser: create_user,
+    nodes.Edition: change_editions,
     nodes.Drop: _drop,
     nodes.Truncate: _truncate,
     nodes.Grant: grant,

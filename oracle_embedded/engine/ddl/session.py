@@ -12,6 +12,7 @@ from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.sql.lexer import normalise
+from oracle_embedded.engine.storage.editions import checked_edition
 
 _FORMATS = {
     "NLS_DATE_FORMAT",
@@ -79,6 +80,10 @@ def _set(session: SessionState, name: str, value: str) -> None:
         session.is_serializable = value.upper() == "SERIALIZABLE"
     elif name == "CURRENT_SCHEMA":
         session.set_schema(value)
+    elif name == "EDITION":
+        if session.transaction is not None:
+            raise OracleError(38814, "ALTER SESSION SET EDITION must be first statement of transaction")  # fmt: skip
+        session.edition = checked_edition(session.database.store.catalog, value.upper())
     elif name == "CONTAINER":
         _set_container(session, value)
     elif name == "NLS_NUMERIC_CHARACTERS":

@@ -10,6 +10,7 @@ from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.security import ROLES, SYSTEM_PRIVILEGES
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import (
+    Catalog,
     ProgramDef,
     SequenceDef,
     TableDef,
@@ -41,7 +42,12 @@ def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
     catalog = run.session.database.store.catalog
     kind = "ROLE" if node.role else "USER"
     if node.alter:
-        own = node.name == run.session.username and node.locked is None
+        own = (
+            node.name == run.session.username
+            and node.locked is None
+            and not node.container_data
+            and not node.proxies
+        )
         if not own and not run.session.has_privilege("ALTER USER"):
             raise ora(1031)
         user = catalog.user(node.name)
@@ -58,6 +64,8 @@ def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
                     65057, "CONTAINER_DATA attribute must always include the current container"
                 )
             changed = replace(changed, container_data=True)
+        if node.proxies:
+            changed = replace(changed, proxies=_proxies(catalog, user, node))
         run.put(changed)
         run.about("SYS", node.name, user.object_id)
         return
@@ -84,6 +92,16 @@ def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
     )
     run.put(made)
     run.about("SYS", node.name, made.object_id)
+
+
+def _proxies(catalog: Catalog, user: UserDef, node: nodes.CreateUser) -> tuple[str, ...]:
+    """Who may log in for a user."""
+    for name in node.proxies:
+        if catalog.user(name) is None:
+            raise OracleError(1918, f"user '{name}' does not exist")
+    if node.revokes_proxies:
+        return tuple(name for name in user.proxies if name not in node.proxies)
+    return tuple(dict.fromkeys((*user.proxies, *node.proxies)))
 
 
 def drop_user(run: DdlRun, node: nodes.Drop) -> None:

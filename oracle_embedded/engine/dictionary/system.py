@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from oracle_embedded.api import BANNER
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
+from oracle_embedded.engine.storage.catalog import UserDef
+from oracle_embedded.engine.storage.editions import editions
 from oracle_embedded.engine.storage.transactions import UNDO_RETENTION_DEFAULT
 
 VIEWS = Views()
@@ -107,12 +109,50 @@ def _sessions(view: View) -> Iterator[Row]:
             "SID": session.session_id, "SERIAL#": session.serial, "AUDSID": session.session_id * 1000, "USER#": user.object_id if user else None,
             "USERNAME": session.username, "COMMAND": 0, "STATUS": "ACTIVE" if session is view.session else "INACTIVE", "SERVER": "DEDICATED",
             "SCHEMANAME": session.schema, "OSUSER": session.os_user, "TERMINAL": session.terminal, "MACHINE": session.machine, "PROGRAM": session.program, "TYPE": "USER",
-            "MODULE": session.attributes.get("MODULE") or session.program, "ACTION": session.attributes.get("ACTION"),
+            "MODULE": session.attributes.get("MODULE", session.program), "ACTION": session.attributes.get("ACTION"),
             "CLIENT_INFO": session.attributes.get("CLIENT_INFO"), "CLIENT_IDENTIFIER": session.attributes.get("CLIENT_IDENTIFIER"),
             "LOGON_TIME": session.logon_time, "BLOCKING_SESSION_STATUS": "VALID" if holder else "NO HOLDER",
             "BLOCKING_SESSION": holder.info.session_id if holder else None, "SERVICE_NAME": session.container.lower(),
             "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
         }  # fmt: skip
+
+
+@VIEWS.single(
+    "V$SESSION_CONNECT_INFO",
+    "SID:n SERIAL#:n AUTHENTICATION_TYPE:v26 OSUSER:v128 NETWORK_SERVICE_BANNER:v4000 CLIENT_CHARSET:v40 CLIENT_CONNECTION:v13"
+    " CLIENT_OCI_LIBRARY:v16 CLIENT_VERSION:v40 CLIENT_DRIVER:v30 CON_ID:n",
+)
+def _connect_info(view: View) -> Iterator[Row]:
+    for session in list(view.database.sessions.values()):
+        yield {
+            "SID": session.session_id, "SERIAL#": session.serial, "AUTHENTICATION_TYPE": "PROXY" if session.proxy else "DATABASE",
+            "OSUSER": session.os_user, "NETWORK_SERVICE_BANNER": "TCP/IP NT Protocol Adapter", "CLIENT_CHARSET": "AL32UTF8",
+            "CLIENT_CONNECTION": "Heterogeneous", "CLIENT_DRIVER": session.driver, "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
+        }  # fmt: skip
+
+
+@VIEWS.single("V$SQL_MONITOR", "KEY:n STATUS:v19 USERNAME:v128 SID:n DBOP_NAME:v30 CON_ID:n")
+def _monitored(view: View) -> Iterator[Row]:
+    """Operations that clients have named; no statement is watched without one."""
+    for session in list(view.database.sessions.values()):
+        name = session.attributes.get("DBOP")
+        if name:
+            yield {"KEY": session.session_id, "STATUS": "EXECUTING", "USERNAME": session.username, "SID": session.session_id, "DBOP_NAME": name, "CON_ID": 3}  # fmt: skip
+
+
+@VIEWS.single("ALL_EDITIONS", "EDITION_NAME:v128 PARENT_EDITION_NAME:v128 USABLE:v3")
+def _editions(view: View) -> Iterator[Row]:
+    parent = None
+    for name in editions(view.database.store.catalog):
+        yield {"EDITION_NAME": name, "PARENT_EDITION_NAME": parent, "USABLE": "YES"}
+        parent = name
+
+
+@VIEWS.single("PROXY_USERS", "PROXY:v128 CLIENT:v128 AUTHENTICATION:v3 FLAGS:v35")
+def _proxies(view: View) -> Iterator[Row]:
+    for user in view.database.store.catalog.all():
+        for name in user.proxies if isinstance(user, UserDef) else ():
+            yield {"PROXY": name, "CLIENT": user.name, "AUTHENTICATION": "NO", "FLAGS": "PROXY MAY ACTIVATE ALL CLIENT ROLES"}  # fmt: skip
 
 
 @VIEWS.single("GV$SESSION", f"INST_ID:n {_SESSION_COLUMNS}")
@@ -124,7 +164,7 @@ def parameters_of(view: View) -> dict[str, str]:
     """Initialisation parameters in force."""
     catalog = view.database.store.catalog
     return {
-        "compatible": "19.0.0", "db_block_size": "8192", "db_name": view.database.database_name, "db_unique_name": view.database.database_name,
+        "compatible": "19.0.0", "db_block_size": "8192", "db_domain": "", "db_name": view.database.database_name, "db_unique_name": view.database.database_name,
         "enable_pluggable_database": "TRUE", "instance_name": view.database.instance_name, "max_string_size": "EXTENDED" if view.database.has_extended_strings else "STANDARD",
         "nls_length_semantics": "BYTE", "open_cursors": "300", "processes": "300", "undo_management": "AUTO",
         "undo_retention": catalog.setting("undo_retention") or str(UNDO_RETENTION_DEFAULT), "undo_tablespace": "UNDOTBS1",
@@ -140,8 +180,8 @@ def parameters_of(view: View) -> dict[str, str]:
 def _parameters(view: View) -> Iterator[Row]:
     for number, (name, value) in enumerate(sorted(parameters_of(view).items()), 1):
         yield {
-            "NUM": number, "NAME": name, "TYPE": 3 if value.isdigit() else 1 if value in ("TRUE", "FALSE") else 2, "VALUE": value,
-            "DISPLAY_VALUE": value, "ISDEFAULT": "TRUE", "ISSES_MODIFIABLE": "FALSE", "ISSYS_MODIFIABLE": "IMMEDIATE",
+            "NUM": number, "NAME": name, "TYPE": 3 if value.isdigit() else 1 if value in ("TRUE", "FALSE") else 2, "VALUE": value or None,
+            "DISPLAY_VALUE": value or None, "ISDEFAULT": "TRUE", "ISSES_MODIFIABLE": "FALSE", "ISSYS_MODIFIABLE": "IMMEDIATE",
             "ISPDB_MODIFIABLE": "TRUE", "ISINSTANCE_MODIFIABLE": "TRUE", "ISMODIFIED": "FALSE", "CON_ID": 0,
         }  # fmt: skip
 

@@ -41,6 +41,7 @@ class CallContext:
     user: str = ""
     schema: str = ""
     userenv: Callable[[str], str | None] = lambda _name: None
+    contexts: dict[str, dict[str, str]] = field(default_factory=dict)
     next_value: Callable[[int], int] = lambda _identifier: 0
     current_value: Callable[[int], int] = lambda _identifier: 0
     table_ddl: Callable[[str, str | None], str] = lambda _name, _owner: ""

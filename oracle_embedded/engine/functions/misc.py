@@ -100,7 +100,7 @@ def _dump(
 
 def _sys_context(context: CallContext, namespace: str, name: str, *_: bytes) -> str | None:
     if namespace.upper() != "USERENV":
-        return None
+        return context.contexts.get(namespace.upper(), {}).get(name.upper())
     return context.userenv(name.upper())
 
 

@@ -188,6 +188,12 @@ class SessionState(EngineSession, Protocol):
     machine: str
     os_user: str
     terminal: str
+    driver: str
+    edition: str
+    proxy: str
+    """The user who logged in for the session's own; empty where that was itself."""
+    contexts: dict[str, dict[str, str]]
+    """Attributes of application contexts by namespace."""
     logon_time: float
     nls: dict[str, str]
     time_zone: str

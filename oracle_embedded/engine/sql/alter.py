@@ -142,6 +142,16 @@ def _read_alter_user(stream: TokenStream) -> ddl.CreateUser:
     if container_data:
         stream.need_op("=", 927)
         stream.need_word("ALL")
+    proxy_change = stream.take_any("GRANT", "REVOKE")
+    if proxy_change is not None:
+        stream.need_word("CONNECT", "THROUGH")
+        return ddl.CreateUser(
+            name,
+            None,
+            alter=True,
+            proxies=stream.names_listed(),
+            revokes_proxies=proxy_change == "REVOKE",
+        )
     options = read_user_options(stream)
     return ddl.CreateUser(name, password, options, alter=True, container_data=container_data)
 

@@ -132,6 +132,11 @@ def _read_create(stream: TokenStream) -> object:
         return _read_view(stream, replacing)
     if stream.take_word("SEQUENCE"):
         return nodes.CreateSequence(stream.name(), read_sequence_options(stream))
+    if stream.take_word("EDITION"):
+        edition = nodes.Edition(stream.identifier(), is_dropped=False)
+        if stream.take_word("AS", "CHILD", "OF"):
+            stream.identifier()
+        return edition
     public = stream.take_word("PUBLIC")
     if stream.take_word("SYNONYM"):
         name = stream.name()
@@ -375,7 +380,11 @@ def _read_user(stream: TokenStream) -> nodes.CreateUser:
 # --- DROP, GRANT, COMMENT ----------------------------------------------------------------------------------------
 
 
-def _read_drop(stream: TokenStream) -> nodes.Drop:
+def _read_drop(stream: TokenStream) -> nodes.Drop | nodes.Edition:
+    if stream.take_word("EDITION"):
+        edition = nodes.Edition(stream.identifier(), is_dropped=True)
+        stream.take_word("CASCADE")
+        return edition
     public = stream.take_word("PUBLIC")
     kind = stream.take_any("TABLE", "VIEW", "INDEX", "SEQUENCE", "SYNONYM", "USER", "ROLE")
     if kind is None:
@@ -399,7 +408,11 @@ def _read_grant(stream: TokenStream, *, revoke: bool) -> nodes.Grant:
     while stream.take_op(","):
         privileges.append(_read_privilege(stream))
     target: ast.Name = ()
-    if stream.take_word("ON"):
+    if stream.take_word("ON", "EDITION"):
+        # Whoever may log in may use every edition here.
+        stream.identifier()
+        privileges = []
+    elif stream.take_word("ON"):
         target = stream.name()
     stream.need_word("FROM" if revoke else "TO")
     users = [_read_grantee(stream)]

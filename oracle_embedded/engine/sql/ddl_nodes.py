@@ -177,6 +177,17 @@ class CreateUser:
     role: bool = False
     alter: bool = False
     container_data: bool = False
+    proxies: tuple[str, ...] = ()
+    """Users who may log in for this one, or may not any more."""
+    revokes_proxies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """CREATE EDITION or DROP EDITION."""
+
+    name: str
+    is_dropped: bool
 
 
 @dataclass(frozen=True, slots=True)

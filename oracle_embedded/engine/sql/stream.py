@@ -205,6 +205,13 @@ class TokenStream:
         self.need_op(")")
         return tuple(names)
 
+    def names_listed(self) -> tuple[str, ...]:
+        """Identifiers with commas between them."""
+        found = [self.identifier()]
+        while self.take_op(","):
+            found.append(self.identifier())
+        return tuple(found)
+
     def integer(self) -> int:
         """Read a whole number, perhaps negative."""
         negative = self.take_op("-")

@@ -396,6 +396,8 @@ class UserDef:
     created: float = 0.0
     common: bool = False
     container_data: bool = False
+    proxies: tuple[str, ...] = ()
+    """Users who may log in for this one."""
 
 
 Definition = TableDef | ViewDef | SequenceDef | SynonymDef | ProgramDef | UserDef

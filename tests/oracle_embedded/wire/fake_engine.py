@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import (
@@ -88,8 +88,18 @@ class FakeSession:
         self.interrupted = threading.Event()
         self.closed = threading.Event()
 
-    def set_client(self, *, os_user: str, terminal: str) -> None:
+    def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
         self.client = (os_user, terminal)
+
+    def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
+        if namespace != "CLIENTCONTEXT":
+            raise OracleError(28267, "Invalid NameSpace Value")
+
+    def set_password(self, password: str) -> None:
+        self.engine.users[self.user] = password
+
+    def parameter(self, name: str) -> str:
+        return ""
 
     def instance_name(self) -> str:
         return "FREE"
@@ -177,8 +187,10 @@ class FakeEngine:
         return self.users.get(user)
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = ""
+        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
     ) -> FakeSession:
+        if proxy:
+            raise OracleError(28150, "proxy not authorized to connect as client")
         if user == "LOCKEDOUT":
             raise OracleError(1045, "user LOCKEDOUT lacks CREATE SESSION privilege; logon denied")
         session = FakeSession(self, len(self.sessions) + 1, user, program)

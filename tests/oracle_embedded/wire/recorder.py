@@ -7,6 +7,7 @@ import pytest
 from oracle_embedded.faults import FaultRegistry
 from oracle_embedded.wire.calls import Calls
 from oracle_embedded.wire.connect import Agreement
+from oracle_embedded.wire.login import Login
 from oracle_embedded.wire.packets import ConnectionLostError, Link
 from oracle_embedded.wire.ttc import TtcReader
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession
@@ -33,7 +34,13 @@ def calls_of(session: FakeSession, link: Link, agreement: Agreement | None = Non
     """What answers the calls of a session that has logged in over this link."""
     reader = TtcReader(link.next_data)
     return Calls(
-        session, link, reader, agreement or Agreement(), FaultRegistry(), lambda _session: None
+        session,
+        link,
+        reader,
+        agreement or Agreement(),
+        Login("tiger"),
+        FaultRegistry(),
+        lambda _session: None,
     )
 
 

@@ -258,6 +258,7 @@ def test_client_attributes_may_come_without_lengths() -> None:
         cancel_cursor=pytest.fail,
         free_lob=pytest.fail,
         set_attribute=attributes.__setitem__,
+        set_context=pytest.fail,
     )
     read_piggyback(_reader(piggyback), actions, lengths_converted=False)
     assert attributes == {"CLIENT_IDENTIFIER": "me", "MODULE": "mod", "ACTION": "act"}
