@@ -47,7 +47,7 @@ check: setup ## Check format, lint, types and import contracts
 	@$(RUN)/lint-imports --no-logo
 
 bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENCH_ARGS=--quick for less)
-	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS)
+	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS); code=$$?; $(RUN)/python -m docs.tools.generate; exit $$code
 
 prove: setup ## Load, kill, restart, replay under a new seed: nothing is lost or doubled (SEED=n repeats a run)
 	@echo "make prove SEED=$(SEED) repeats this run"

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.airport import Airport, open_airport
-from benchmarks.common import Result, measured
+from benchmarks.common import Form, Result, measured
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change
@@ -26,11 +26,11 @@ QUICK = Plan.of_scale("day")
 WEEK = Plan(date(2013, 2, 1), date(2013, 2, 7))
 
 
-def rows(*, quick: bool = False) -> list[Result]:
+def rows(form: Form = Form.NORMAL) -> list[Result]:
     """Rows of V$LOGMNR_CONTENTS per second, over all windows of the airport's work."""
     with (
         tempfile.TemporaryDirectory() as name,
-        open_airport(Path(name), QUICK if quick else WEEK) as airport,
+        open_airport(Path(name), QUICK if form is Form.QUICK else WEEK) as airport,
     ):
         list(airport.pipeline.run_snapshot())
         airport.work()

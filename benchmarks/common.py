@@ -1,16 +1,45 @@
 """What is the result of a benchmark, and how is it measured?
 
-A benchmark is a module with ``rows(*, quick: bool) -> list[Result]``. Ours and the other are measured in one run, on one
-machine, on the same input; a figure without a check of its result is worth nothing, so ``correct`` stands beside it.
+A benchmark is a module with ``rows(form) -> list[Result]``. Ours and the other are measured in one run, on one machine, on the same
+input, in turns where that is possible; a figure without a check of its result is worth nothing, so ``correct`` stands beside it.
+Seconds on the clock believe every neighbour on the machine, so the CPU seconds of each process and the load stand beside them too.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
 from statistics import median
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Form(StrEnum):
+    """How much a benchmark takes on: ``quick`` for small machines, ``normal`` for ``make bench``, ``long`` for sizes that need an hour."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    LONG = "long"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds on the clock, and CPU seconds by process: ``driver`` (this Python), ``jvm``, ``workers`` (Python that Spark started),
+    ``database`` (the embedded Oracle) and ``other``."""
+
+    seconds: float
+    cpu: Mapping[str, float]
+    runs: int = 1
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all processes but the database."""
+        return sum(used for name, used in self.cpu.items() if name != "database")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +47,8 @@ class Result:
     """One row of ``results.json``.
 
     ``ratio`` above 1 means that we are better. ``theirs`` is None where there is nothing to compare with, or where the peer
-    cannot run here: ``against`` then says why.
+    cannot run here: ``against`` then says why. ``cost`` is what one run of ours took, the median of several; ``is_warm`` says that
+    the same work had run in the same processes before.
     """
 
     question: str
@@ -29,6 +59,9 @@ class Result:
     goal: float | None = None
     correct: bool = True
     higher_is_better: bool = True
+    cost: Cost | None = None
+    is_warm: bool | None = None
+    load: float = field(default_factory=lambda: os.getloadavg()[0])
 
     @property
     def ratio(self) -> float | None:
@@ -39,6 +72,7 @@ class Result:
 
     def as_json(self) -> dict[str, object]:
         """The row with the keys that readers of the file rely on."""
+        cost = self.cost
         return {
             "question": self.question,
             "ours": _short(self.ours),
@@ -48,35 +82,129 @@ class Result:
             "ratio": _short(self.ratio),
             "goal": self.goal,
             "correct": self.correct,
+            "seconds": _short(cost.seconds) if cost else None,
+            "cpu_seconds": {name: _short(used) for name, used in cost.cpu.items()} if cost else {},
+            "runs": cost.runs if cost else None,
+            "warm": self.is_warm,
+            "load": _short(self.load),
         }
 
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Seconds of a block; read after the block has ended."""
+    """What a block took; read after the block has ended."""
 
     seconds: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Cost:
+        """The same as a value."""
+        return Cost(self.seconds, self.cpu)
 
 
 @contextmanager
 def measured() -> Iterator[Stopwatch]:
     """Measure a block."""
     watch = Stopwatch()
-    started = time.perf_counter()
+    before, started = cpu_seconds(), time.perf_counter()
     try:
         yield watch
     finally:
         watch.seconds = time.perf_counter() - started
+        after = cpu_seconds()
+        watch.cpu = {name: used - before.get(name, 0.0) for name, used in after.items()}
+
+
+def median_cost(costs: Sequence[Cost]) -> Cost:
+    """The median of several runs, of seconds and of each process's CPU seconds by itself."""
+    names = sorted({name for cost in costs for name in cost.cpu})
+    cpu = {name: median(cost.cpu.get(name, 0.0) for cost in costs) for name in names}
+    return Cost(median(cost.seconds for cost in costs), cpu, len(costs))
+
+
+def repeated(work: Callable[[], object], *, repeats: int) -> Cost:
+    """The median of several runs: the machine is shared, and the mean believes every hiccup."""
+    return alternating({"work": work}, repeats=repeats)["work"]
+
+
+def alternating(works: Mapping[str, Callable[[], object]], *, repeats: int) -> dict[str, Cost]:
+    """The median of several rounds, in each of which every work runs once: what disturbs the machine disturbs them all."""
+    costs: dict[str, list[Cost]] = {name: [] for name in works}
+    for _ in range(repeats):
+        for name, work in works.items():
+            with measured() as watch:
+                work()
+            costs[name].append(watch.cost)
+    return {name: median_cost(found) for name, found in costs.items()}
 
 
 def median_seconds(work: Callable[[], object], *, repeats: int) -> float:
-    """The median of several runs: the machine is shared, and the mean believes every hiccup."""
-    seconds = []
-    for _ in range(repeats):
-        with measured() as watch:
-            work()
-        seconds.append(watch.seconds)
-    return median(seconds)
+    """The median of several runs on the clock."""
+    return repeated(work, repeats=repeats).seconds
+
+
+def cpu_seconds() -> dict[str, float]:
+    """CPU seconds that this process and those below it have used so far, ended ones included; empty where there is no ``/proc``."""
+    found = {"driver": sum(os.times()[:2]), "other": sum(os.times()[2:4])}
+    for process in descendants():
+        try:
+            stat = (Path("/proc") / str(process) / "stat").read_text()
+        except OSError:
+            continue
+        used = stat.rpartition(")")[2].split()
+        own, ended = (
+            (int(used[11]) + int(used[12])) / _TICKS,
+            (int(used[13]) + int(used[14])) / _TICKS,
+        )
+        name = kind_of(process)
+        found[name] = found.get(name, 0.0) + own
+        found["other"] += ended
+    return found
+
+
+def descendants() -> list[int]:
+    """The processes below this one."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        children.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
+    found, waiting = [], [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def kind_of(process: int) -> str:
+    """Which part of the whole a process below this one is, as in :class:`Cost`."""
+    try:
+        command = (Path("/proc") / str(process) / "cmdline").read_bytes()
+    except OSError:
+        return "other"
+    if b"pyspark.daemon" in command:
+        return "workers"
+    if b"oracle_serve" in command:
+        return "database"
+    return "jvm" if b"java" in command.split(b"\0")[0] else "other"
+
+
+def peak_megabytes() -> dict[str, float]:
+    """The highest resident memory so far of this process and of each kind below it that still runs."""
+    found: dict[str, float] = {}
+    for process in (os.getpid(), *descendants()):
+        name = "driver" if process == os.getpid() else kind_of(process)
+        try:
+            lines = (Path("/proc") / str(process) / "status").read_text().splitlines()
+        except OSError:
+            continue
+        peaks = [int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")]
+        found[name] = max(found.get(name, 0.0), *peaks, 0.0)
+    return found
 
 
 def _short(value: float | None) -> float | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.common import Result, median_seconds
+from benchmarks.common import Form, Result, median_seconds
 from benchmarks.peers.debezium import Parsed, PeerUnavailableError, parse
 from cdc_core.decode import DecodedDml, decode_dml
 from cdc_core.model.identifiers import TableId
@@ -23,7 +23,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 
 COLUMNS = (5, 10, 20, 50)
-GOAL = 3.0
+GOAL = 4.0
 _BATCH_ROWS = 5_000
 _TYPES: tuple[tuple[str, int | None, int | None], ...] = (
     ("NUMBER", 10, 0),
@@ -38,9 +38,9 @@ _EPOCH = datetime(1970, 1, 1)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz     ABCDEÄé"
 
 
-def rows(*, quick: bool = False, seconds_budget: float = 60.0) -> list[Result]:
+def rows(form: Form = Form.NORMAL) -> list[Result]:
     """One row for each number of columns and kind of statement."""
-    seconds = (seconds_budget / 6 if quick else seconds_budget) / (len(COLUMNS) * 3)
+    seconds = (10.0 if form is Form.QUICK else 30.0) / (len(COLUMNS) * 3)
     made = []
     for columns in COLUMNS:
         schema = _schema(columns)

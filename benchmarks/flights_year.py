@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from benchmarks.airport import Airport, open_airport
-from benchmarks.common import Result, measured
+from benchmarks.common import Form, Result, measured
 from cdc_core.model.reports import StepReport
 from cdc_core.oracle.session import connect
 from cdc_core.schema.types import select_expression
@@ -29,13 +29,15 @@ QUICK_LOG = Plan.of_scale("month")
 LOG = Plan.of_scale("year")
 
 
-def rows(*, quick: bool = False) -> list[Result]:
+def rows(form: Form = Form.NORMAL) -> list[Result]:
     """Snapshot path, then log path, each with its steps."""
-    year = "two months" if quick else "year"
+    year = "two months" if form is Form.QUICK else "year"
     with tempfile.TemporaryDirectory() as folder:
-        found = _snapshot(Path(folder) / "snapshot", QUICK_YEAR if quick else YEAR, year)
+        found = _snapshot(
+            Path(folder) / "snapshot", QUICK_YEAR if form is Form.QUICK else YEAR, year
+        )
     with tempfile.TemporaryDirectory() as folder:
-        return [*found, *_log(Path(folder) / "log", QUICK_LOG if quick else LOG, year)]
+        return [*found, *_log(Path(folder) / "log", QUICK_LOG if form is Form.QUICK else LOG, year)]
 
 
 def _snapshot(folder: Path, plan: Plan, year: str) -> list[Result]:

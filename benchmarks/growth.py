@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
-from benchmarks.common import Result, median_seconds
+from benchmarks.common import Form, Result, median_seconds
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.manifest import ChunkManifest
@@ -28,9 +28,9 @@ CHANGES, WINDOWS, CHUNK_ROWS = 1_000, 5, 250_000
 ALLOWED = 2.0
 
 
-def rows(*, quick: bool = False) -> list[Result]:
+def rows(form: Form = Form.NORMAL) -> list[Result]:
     """Seconds of one window: before maintenance and after it."""
-    large = QUICK_LARGE if quick else LARGE
+    large = QUICK_LARGE if form is Form.QUICK else LARGE
     with tempfile.TemporaryDirectory() as folder:
         small = _Table(Path(folder) / "small", SMALL)
         allowed = ALLOWED * small.seconds_of_a_window()

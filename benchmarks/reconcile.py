@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.common import Result, measured
+from benchmarks.common import Form, Result, measured
 from cdc_core.config import LakeConfig
 from cdc_core.lake.comparing import added, suspects, total
 from cdc_core.lake.lake import Lake
@@ -28,7 +28,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 
-ROWS, QUICK_ROWS = 5_000_000, 500_000
+ROWS = {Form.QUICK: 300_000, Form.NORMAL: 1_000_000, Form.LONG: 5_000_000}
 CHUNK_ROWS = 250_000
 DRIVER_MEMORY = "1g"
 ALLOWED_MEGABYTES = 2048
@@ -54,9 +54,9 @@ SCHEMA = TableSchema(
 )
 
 
-def rows(*, quick: bool = False) -> list[Result]:
+def rows(form: Form = Form.NORMAL) -> list[Result]:
     """Peak memory and time, measured in a process of its own."""
-    count = QUICK_ROWS if quick else ROWS
+    count = ROWS[form]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         megabytes, seconds, correct = pool.apply(_measure, (count,))
     return [

@@ -1,7 +1,9 @@
 """How fast is it, and compared with what? ``make bench`` runs this.
 
-Runs every benchmark, prints a table and writes ``benchmarks/results.json``. ``--quick`` takes small inputs; ``--only`` names
-benchmarks to run. A benchmark that fails stops nothing, is named at the end, and makes the exit code 1.
+Each benchmark runs in a process of its own, one after the other, has so many seconds, and is ended with all that it started when they are over.
+What it found until then counts. Rows are printed as a table, and written to ``benchmarks/results.json``, from which
+``docs/reference/benchmarks.md`` is made. ``--quick`` takes small inputs, ``--long`` the largest; ``--only`` names benchmarks. One that
+fails stops nothing, is named at the end, and makes the exit code 1, and so does a row whose result is wrong.
 """
 
 from __future__ import annotations
@@ -9,47 +11,148 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
+import platform
+import signal
+import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.common import Result
+from benchmarks.common import Form, Result
 
-BENCHMARKS = ("decode", "capture", "window_cost", "flights_year", "reconcile", "growth", "sessions")
-LOG_WIDTH = 190
+BENCHMARKS: Mapping[str, int] = {
+    "decode": 180,
+    "windows": 420,
+    "window_cost": 240,
+    "growth": 360,
+    "capture": 240,
+    "sessions": 240,
+    "reconcile": 180,
+    "flights_year": 600,
+}
+"""Each with the seconds that it may take in its normal form. A quiet machine of two cores takes about half of them."""
+LONG_ALONE = ("flights_year",)
+"""In the long form alone, unless it is named."""
+LONG_TIMES = 8
+"""So many times as long may each of them take in its long form."""
+MINUTES = 25
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "benchmarks."
 RESULTS = Path(__file__).with_name("results.json")
+_LOG_WIDTH = 190
+_TO_END_SECONDS = 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks that were asked for; 0 if all ran and gave right results."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small inputs, for small machines")
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
+    forms = parser.add_mutually_exclusive_group()
+    for form in (Form.QUICK, Form.LONG):
+        forms.add_argument(
+            f"--{form}", dest="form", action="store_const", const=form, default=Form.NORMAL
+        )
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS))
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--minutes", type=float, help="end after so many minutes", default=None)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
+    if asked.measure:
+        return _measure(asked.measure, asked.form, asked.output)
+    usual_minutes = MINUTES * (LONG_TIMES if asked.form is Form.LONG else 1)
+    minutes = usual_minutes if asked.minutes is None else asked.minutes
     console = Console()
     if not console.is_terminal:
-        console = Console(width=LOG_WIDTH)
-    results: list[dict[str, object]] = []
-    failed = []
-    for name in asked.only:
-        console.print(f"[bold]{name}[/] …")
-        try:
-            found = importlib.import_module(f"benchmarks.{name}").rows(quick=asked.quick)
-            results += [as_row(row) for row in found]
-        except Exception:  # one benchmark's failure must not hide the others' figures
-            console.print(traceback.format_exc(), markup=False, highlight=False)
-            failed.append(name)
-        asked.output.write_text(json.dumps(results, indent=1) + "\n")
-    console.print(table(results))
+        console = Console(width=_LOG_WIDTH)
+    usual = [name for name in BENCHMARKS if asked.form is Form.LONG or name not in LONG_ALONE]
+    report = _run_all(asked.only or usual, asked.form, 60 * minutes, asked.output, console)
+    console.print(table(report["rows"]))
     console.print(f"Written to {asked.output}")
-    if failed:
-        console.print(f"[red]Did not run to the end: {', '.join(failed)}[/]")
-    return 1 if failed or not all(row["correct"] for row in results) else 0
+    for name, reason in report["failed"].items():
+        console.print(f"[red]Did not run to the end: {name}[/] ({reason})", highlight=False)
+    return 1 if report["failed"] or not all(row["correct"] for row in report["rows"]) else 0
+
+
+def _run_all(
+    names: Sequence[str], form: Form, seconds: float, output: Path, console: Console
+) -> dict[str, Any]:
+    """Run one after the other; what is found is written after each."""
+    began = time.monotonic()
+    report: dict[str, Any] = {
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        "form": form.value,
+        "machine": _machine(),
+        "load_before": round(os.getloadavg()[0], 2),
+        "rows": [],
+        "failed": {},
+    }
+    for name in names:
+        left = seconds - (time.monotonic() - began)
+        seconds_max = min(left, BENCHMARKS[name] * (LONG_TIMES if form is Form.LONG else 1))
+        console.print(f"[bold]{name}[/] …")
+        started = time.monotonic()
+        rows, failure = _run_one(name, form, seconds_max) if left > 0 else ([], "no time was left")
+        report["rows"] += [{"benchmark": name, **row} for row in rows]
+        if failure is not None:
+            report["failed"][name] = failure
+        console.print(f"  {len(rows)} rows in {time.monotonic() - started:.0f} s")
+        report["minutes"] = round((time.monotonic() - began) / 60, 1)
+        output.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    return report
+
+
+def _run_one(name: str, form: Form, seconds_max: float) -> tuple[list[dict[str, Any]], str | None]:
+    """Rows of one benchmark, and why it did not run to the end; it runs in a session of its own, so that all of it can be ended."""
+    with TemporaryDirectory() as folder:
+        found = Path(folder) / "rows"
+        command = [sys.executable, "-m", "benchmarks.run", "--measure", PACKAGE + name]
+        command += ["--output", str(found)]
+        if form is not Form.NORMAL:
+            command.append(f"--{form}")
+        environment = {**os.environ, "TMPDIR": folder}
+        child = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
+        failure = None
+        try:
+            code = child.wait(seconds_max)
+            failure = None if code == 0 else f"exit code {code}"
+        except subprocess.TimeoutExpired:
+            failure = f"not done after {seconds_max:.0f} s"
+        finally:
+            _end(child)
+        lines = found.read_text().splitlines() if found.exists() else []
+        return [json.loads(line) for line in lines], failure
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End the process and all of its session."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_TO_END_SECONDS)
+            return
+
+
+def _measure(name: str, form: Form, output: Path) -> int:
+    """In the process of one benchmark: write each of its rows as it is found."""
+    try:
+        with output.open("a") as file:
+            for row in importlib.import_module(name).rows(form):
+                file.write(json.dumps(as_row(row)) + "\n")
+                file.flush()
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        return 1
+    return 0
 
 
 def as_row(result: Result | Mapping[str, object]) -> dict[str, object]:
@@ -57,7 +160,18 @@ def as_row(result: Result | Mapping[str, object]) -> dict[str, object]:
     return result.as_json() if isinstance(result, Result) else dict(result)
 
 
-def table(results: Sequence[Mapping[str, object]]) -> Table:
+def _machine() -> dict[str, object]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    return {
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory),
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+    }
+
+
+def table(results: Sequence[Mapping[str, Any]]) -> Table:
     """The results for people."""
     made = Table(title="Benchmarks (ratio above 1: we are better)", title_justify="left")
     for name, justify in (
@@ -68,24 +182,30 @@ def table(results: Sequence[Mapping[str, object]]) -> Table:
         ("against", "left"),
         ("ratio", "right"),
         ("goal", "right"),
+        ("CPU s", "right"),
+        ("load", "right"),
         ("right", "center"),
     ):
         made.add_column(name, justify=justify)  # type: ignore[arg-type]
     for row in results:
+        used = row["cpu_seconds"].values()
         made.add_row(
             str(row["question"]),
-            _figure(row["ours"]),
+            figure(row["ours"]),
             str(row["unit"]),
-            _figure(row["theirs"]),
+            figure(row["theirs"]),
             str(row["against"]),
             _ratio(row["ratio"], row["goal"]),
-            _figure(row["goal"]),
+            figure(row["goal"]),
+            figure(sum(used)) if used else "–",
+            figure(row["load"]),
             "[green]yes[/]" if row["correct"] else "[red]no[/]",
         )
     return made
 
 
-def _figure(value: object) -> str:
+def figure(value: object) -> str:
+    """A number as people read it; a dash where there is none."""
     if not isinstance(value, (int, float)):
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

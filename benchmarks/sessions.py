@@ -22,7 +22,7 @@ from unittest.mock import patch
 import oracledb
 import pyarrow as pa
 
-from benchmarks.common import Result, measured
+from benchmarks.common import Form, Result, measured
 from cdc_core.config import SourceConfig
 from cdc_core.landing.layout import windows_folder
 from cdc_core.oracle.ahead import ahead
@@ -34,8 +34,8 @@ from tests.steps.memory_lake import MemoryLake
 ROWS_PER_SECOND = 10_000
 SESSIONS = (1, 2, 4)
 GOAL = 0.8
-CHANGES, QUICK_CHANGES = 600_000, 200_000
-WINDOW_BYTES, QUICK_WINDOW_BYTES = 8 * 1024**2, 1
+CHANGES = {Form.QUICK: 100_000, Form.NORMAL: 250_000, Form.LONG: 600_000}
+WINDOW_BYTES, SMALL_WINDOW_BYTES = 8 * 1024**2, 1
 """A window of two logs, or of one."""
 TRANSACTION_ROWS = 1_000
 _TABLE = (
@@ -47,11 +47,13 @@ INSERT INTO NOTES SELECT :first + LEVEL, RPAD('note ', 200, 'x'), LEVEL / 7, SYS
 Fetch = Any
 
 
-def rows(*, quick: bool = False) -> list[Result]:
+def rows(form: Form = Form.NORMAL) -> list[Result]:
     """Rows of V$LOGMNR_CONTENTS a second that land with each number of sessions."""
-    changes = QUICK_CHANGES if quick else CHANGES
+    changes = CHANGES[form]
     with tempfile.TemporaryDirectory() as name, serving(Path(name) / "database") as served:
-        source = _Source(Path(name), served, QUICK_WINDOW_BYTES if quick else WINDOW_BYTES)
+        source = _Source(
+            Path(name), served, WINDOW_BYTES if form is Form.LONG else SMALL_WINDOW_BYTES
+        )
         windows = source.plan(changes)
         slowed = _Slowed()
         with slowed.recording():

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.airport import Airport, open_airport
-from benchmarks.common import Result, median_seconds
+from benchmarks.common import Form, Result, median_seconds
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.tables import changelog_path, mirror_path
 from pipelines.demo.workload import Plan
@@ -21,9 +21,9 @@ GOAL_TIMES, GOAL_SECONDS = 1.2, 1.0
 REPEATS, QUICK_REPEATS = 9, 5
 
 
-def rows(*, quick: bool = False) -> list[Result]:
+def rows(form: Form = Form.NORMAL) -> list[Result]:
     """A window with one change, and one with none."""
-    repeats = QUICK_REPEATS if quick else REPEATS
+    repeats = QUICK_REPEATS if form is Form.QUICK else REPEATS
     with (
         tempfile.TemporaryDirectory() as name,
         open_airport(Path(name), Plan.of_scale("day")) as airport,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.tools import commands, errors, formats, options, type_table
+from docs.tools import benchmarks, commands, errors, formats, options, type_table
 
 PAGES = Path(__file__).resolve().parents[1]
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -28,6 +28,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "transactions-columns": formats.transactions_columns,
     "schema-changes-columns": formats.schema_changes_columns,
     "oracle-codes": errors.oracle_codes,
+    "benchmarks": benchmarks.markdown,
 }
 _PART = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end: (?P=name) -->)",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-import types
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import run
-from benchmarks.common import Result, median_seconds
+from benchmarks.common import Result, measured, median_seconds
 
-KEYS = ["question", "ours", "unit", "against", "theirs", "ratio", "goal", "correct"]
+KEYS = [
+    "question", "ours", "unit", "against", "theirs", "ratio", "goal", "correct", "seconds", "cpu_seconds", "runs", "warm", "load",
+]  # fmt: skip
 
 
 def test_a_result_has_the_keys_of_the_file() -> None:
@@ -44,33 +47,45 @@ def test_the_median_is_taken_of_all_runs() -> None:
     assert len(calls) == 3
 
 
-def _with(monkeypatch: pytest.MonkeyPatch, **modules: object) -> None:
-    monkeypatch.setattr(run, "BENCHMARKS", tuple(modules))
-    made = {
-        f"benchmarks.{name}": types.SimpleNamespace(rows=rows) for name, rows in modules.items()
-    }
-    monkeypatch.setattr(run.importlib, "import_module", made.__getitem__)
+def _with(monkeypatch: pytest.MonkeyPatch, **seconds: int) -> None:
+    """The runner knows the examples alone, by the path of their modules."""
+    examples = {f"tests.benchmarks.examples.{name}": allowed for name, allowed in seconds.items()}
+    monkeypatch.setattr(run, "BENCHMARKS", examples)
+    monkeypatch.setattr(run, "PACKAGE", "")
 
 
-def test_results_are_written_and_a_failing_benchmark_is_named(
+def test_what_fails_or_sticks_ends_nothing_else_and_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(*, quick: bool) -> list[Result]:
-        raise RuntimeError("no such table")
-
-    def works(*, quick: bool) -> list[Result]:
-        return [Result("how fast", 2.0 if quick else 3.0, "rows/s", "a loop", 1.0)]
-
-    _with(monkeypatch, broken=fails, sound=works)
+    """Rows that were found before count."""
+    _with(monkeypatch, broken=60, stuck=15, sound=60)
     output = tmp_path / "results.json"
     assert run.main(["--quick", "--output", str(output)]) == 1
-    assert [row["ours"] for row in json.loads(output.read_text())] == [2.0]
-    said = capsys.readouterr().out
-    assert "no such table" in said
-    assert "Did not run to the end: broken" in said
-    assert run.main(["--only", "sound", "--output", str(output)]) == 0
+    report = json.loads(output.read_text())
+    found = {row["question"]: row["ours"] for row in report["rows"]}
+    assert found == {"before it broke": 1.0, "before it stuck": 1.0, "how fast": 2.0}
+    reasons = {name.rpartition(".")[2]: reason for name, reason in report["failed"].items()}
+    assert reasons == {"broken": "exit code 1", "stuck": "not done after 15 s"}
+    assert "Did not run to the end" in capsys.readouterr().out
 
 
-def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    _with(monkeypatch, wrong=lambda quick: [Result("q", 1.0, "s", "p", 1.0, correct=False)])
-    assert run.main(["--output", str(tmp_path / "results.json")]) == 1
+def test_right_results_end_well_and_wrong_ones_do_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _with(monkeypatch, sound=60)
+    output = tmp_path / "results.json"
+    assert run.main(["--output", str(output)]) == 0
+    [row] = json.loads(output.read_text())["rows"]
+    assert (row["ours"], row["cpu_seconds"]) == (3.0, {"driver": 0.5})
+    assert run.main(["--output", str(output), "--minutes", "0"]) == 1
+    assert "no time was left" in output.read_text()
+
+
+def test_cpu_seconds_of_children_are_told_apart() -> None:
+    """What ran and ended below this process is the work of others, what ran here is the driver's."""
+    with measured() as watch:
+        subprocess.run([sys.executable, "-c", "sum(range(6_000_000))"], check=True)
+    assert watch.cpu["other"] > 0
+    with measured() as watch:
+        sum(range(6_000_000))
+    assert watch.cpu["driver"] > 0

@@ -1,0 +1,1 @@
+"""Benchmarks that the runner's tests run."""
