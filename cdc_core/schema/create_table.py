@@ -1,22 +1,19 @@
 """Which tables does a script of CREATE TABLE statements describe?
 
-The script is read by its words, as sqlglot's tokens of Oracle's dialect: what stands behind the columns (storage, partitions,
+The script is read by its tokens (``schema.ddl_tokens``): what stands behind the columns (storage, partitions,
 tablespaces) is passed over, so that DBMS_METADATA.GET_DDL's text is taken as it is. ``ALTER TABLE … ADD PRIMARY KEY | UNIQUE`` and
 ``CREATE UNIQUE INDEX`` add keys; other statements are passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from sqlglot.dialects.oracle import Oracle
-from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
-
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.schema.ddl_tokens import Token, tokens_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +60,7 @@ class DescribedTable:
         return TableId(found, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    """``kind`` is ``name`` for what stands in double quotes, ``text`` for what stands in single ones, ``word`` for all else."""
-
-    text: str
-    kind: str
-    line: int
-
-
-_END = _Word("", "end", 0)
+_END = Token("open", "", 0, 0)
 _OUT_OF_LINE = {"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"}
 _MORE_THAN_ADD = {
     "MODIFY", "DROP", "RENAME", "SET", "PARTITION", "SUBPARTITION", "PRIMARY", "UNIQUE", "GENERATED", "VIRTUAL", "INVISIBLE", "VISIBLE",
@@ -88,42 +76,31 @@ def tables_in(script: str) -> list[DescribedTable]:
     Raises:
         ConfigError: A CREATE TABLE is not understood; says where, never what it holds.
     """
-    reader = _Script(list(_words(script)))
-    return reader.tables()
+    tokens = tuple(tokens_of(script))
+    if tokens and tokens[-1].kind == "open":
+        raise ConfigError(
+            "the table description is not SQL: a text, a name or a comment has no end",
+            hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
+            line=tokens[-1].line,
+        )
+    return _Script(tokens).tables()
 
 
-def columns_added(ddl: str) -> list[DescribedColumn] | None:
+def columns_added(tokens: Sequence[Token]) -> tuple[DescribedColumn, ...] | None:
     """The columns that an ALTER TABLE adds, none if it adds a check or a foreign key only; None if it does anything else as well, or is
     not understood."""
     try:
-        return _Script(list(_words(ddl))).columns_added()
+        added = _Script(tokens).columns_added()
     except ConfigError:
         return None
-
-
-def _words(script: str) -> Iterator[_Word]:
-    try:
-        tokens = Oracle().tokenize(script)
-    except (SqlglotError, RecursionError, ValueError) as error:
-        raise ConfigError(
-            "the table description is not SQL: a text or a comment has no end, perhaps",
-            hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
-        ) from error
-    for token in tokens:
-        if token.token_type is TokenType.IDENTIFIER:
-            yield _Word(token.text, "name", token.line)
-        elif token.token_type in (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING):  # fmt: skip
-            yield _Word(token.text, "text", token.line)
-        else:  # sqlglot makes one token of some pairs of words
-            for word in token.text.upper().split():
-                yield _Word(word, "word", token.line)
+    return None if added is None else tuple(added)
 
 
 class _Script:
-    """A cursor over the words."""
+    """A cursor over the tokens."""
 
-    def __init__(self, words: Sequence[_Word]) -> None:
-        self._words = words
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
         self._at = 0
         self._found: dict[tuple[str | None, str], DescribedTable] = {}
 
@@ -139,7 +116,7 @@ class _Script:
 
     def columns_added(self) -> list[DescribedColumn] | None:
         is_simple = not any(
-            one.kind == "word" and one.text in _MORE_THAN_ADD for one in self._words
+            one.kind == "word" and one.text in _MORE_THAN_ADD for one in self._tokens
         )
         if not (is_simple and self._take("ALTER") and self._take("TABLE")):
             return None
@@ -270,7 +247,7 @@ class _Script:
         else:
             self._part()
         doubled = word.text.replace("'", "''")
-        return f"'{doubled}'" if word.kind == "text" else word.text
+        return f"'{doubled}'" if word.kind == "string" else word.text
 
     def _type(self, name: str) -> DescribedColumn:
         base = self._part().text
@@ -347,15 +324,15 @@ class _Script:
     # -- words -----------------------------------------------------------------------------------------------------------
 
     @property
-    def _here(self) -> _Word:
-        return self._words[self._at] if self._at < len(self._words) else _END
+    def _here(self) -> Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
     @property
-    def _after(self) -> _Word:
-        return self._words[self._at + 1] if self._at + 1 < len(self._words) else _END
+    def _after(self) -> Token:
+        return self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END
 
     def _is(self, *texts: str) -> bool:
-        return self._here.kind == "word" and self._here.text in texts
+        return self._here.is_(*texts)
 
     def _take(self, text: str) -> bool:
         is_here = self._is(text)
@@ -366,7 +343,7 @@ class _Script:
         if not self._take(text):
             self._refuse(f"{text} is missing in a statement")
 
-    def _part(self) -> _Word:
+    def _part(self) -> Token:
         word = self._here
         if word is _END:
             self._refuse("the script ends in the middle of a statement")
@@ -375,7 +352,7 @@ class _Script:
 
     def _name(self) -> str:
         word = self._part()
-        if word.kind == "text" or (word.kind == "word" and not (word.text[:1].isalpha())):
+        if not word.is_name:
             self._refuse("a name is missing in a statement")
         return word.text
 
@@ -406,13 +383,13 @@ class _Script:
         depth = 0
         while True:
             word = self._part()
-            if word.kind == "word":
+            if word.kind == "sign":
                 depth += (word.text == "(") - (word.text == ")")
             if depth == 0:
                 return
 
     def _refuse(self, what: str) -> NoReturn:
-        line = self._here.line or (self._words[-1].line if self._words else 1)
+        line = self._here.line or (self._tokens[-1].line if self._tokens else 1)
         raise ConfigError(
             f"the table description is not understood: {what}",
             hint="Give the text of DBMS_METADATA.GET_DDL, or a .csv or .json export of ALL_TAB_COLUMNS.",

@@ -1,20 +1,21 @@
-"""Which table is a DDL statement about, and what does it do to the table that the dictionary cannot tell?
+"""Which table is a DDL statement about, and what does it do to the table? The one reader of DDL that Oracle has run.
 
 The dictionary says what a table has become. Its rows are another matter: whether they went without redo, or got other ROWIDs, and
-whether a column that is gone is one under another name, only the text says. It is read by its words, so that neither comments, strings
+whether a column that is gone is one under another name, only the text says; and where the dictionary as of the DDL is gone, the text says which columns came. It is read by its tokens (``schema.ddl_tokens``), so that neither comments, strings
 nor names that look like SQL count; what is not about tables has no effect. Nothing is refused: Oracle has run the statement.
 
-Source: Oracle Database SQL Language Reference 19c and 23ai, the statements by name; "Text Literals" (alternative quoting), "Database
-Object Names and Qualifiers".
+Source: Oracle Database SQL Language Reference 19c and 23ai, the statements by name.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
+
+from cdc_core.schema.create_table import DescribedColumn, columns_added
+from cdc_core.schema.ddl_tokens import Token, tokens_of
 
 Effect = Literal[
     "columns", "keys", "partitions", "rows removed", "rows moved", "table gone", "table new"
@@ -22,14 +23,6 @@ Effect = Literal[
 """What a statement may do to its table: ``columns`` and ``keys`` (constraints) change its definition; ``partitions`` come or go; rows are
 removed or exchanged without redo for each, or get other ROWIDs; the table goes, or gets another name; one comes under the name."""
 
-_TOKEN = re.compile(
-    r"""(?:\s|--[^\n]*|/\*.*?(?:\*/|\Z))+
-      | (?P<string>n?q'(?:\[.*?\]'|\{.*?\}'|\(.*?\)'|<.*?>'|(?P<quote>[^\s\[({<]).*?(?P=quote)')|n?'(?:[^']|'')*(?:'|\Z))
-      | (?P<name>"[^"]*(?:"|\Z))
-      | (?P<word>[^\W\d][\w$#]*)
-      | (?P<other>.)""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
 _PARTITION = frozenset({"PARTITION", "PARTITIONS", "SUBPARTITION", "SUBPARTITIONS"})
 _REMOVING = frozenset({"TRUNCATE", "DROP", "EXCHANGE"})
 _MOVING = frozenset({"MOVE", "SPLIT", "MERGE", "COALESCE"})
@@ -63,39 +56,49 @@ _BEFORE_KIND = frozenset(
         "EDITIONING",
     ]
 )
+_BESIDE = frozenset(
+    [
+        "COMMENT ON TABLE",
+        "COMMENT ON COLUMN",
+        "GRANT",
+        "REVOKE",
+        "ANALYZE",
+        "AUDIT",
+        "NOAUDIT",
+        "CREATE INDEX",
+        "ALTER INDEX",
+        "CREATE TRIGGER",
+        "CREATE SYNONYM",
+        "CREATE VIEW",
+    ]
+)
+"""Statements that leave a table's definition as it is; an index that is not unique is no key."""
 _CACHED = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word in upper case, a quoted name without its quotes, a text, or a sign; ``depth`` counts the parentheses around it."""
-
-    kind: Literal["word", "name", "string", "other"]
-    text: str
-    depth: int
-
-    @property
-    def is_name(self) -> bool:
-        """May it be the name of something?"""
-        return self.kind in ("word", "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
     """A DDL statement: its first words (``ALTER TABLE``), the table that it names, with its owner where it names one too, and what it
-    does to it. ``renamed`` are a column's old and new name."""
+    does to it. ``renamed`` are a column's old and new name. ``added`` are the columns that the statement adds, none where it leaves the table's
+    definition as it is; None where it does anything else as well, or the text does not say."""
 
     statement: str
     owner: str | None = None
     table: str | None = None
     effects: frozenset[Effect] = frozenset()
     renamed: tuple[str, str] | None = None
+    added: tuple[DescribedColumn, ...] | None = None
 
 
 @lru_cache(maxsize=_CACHED)
 def read_ddl(text: str) -> Ddl:
     """Read a statement as Oracle got it; one that is about no table has none."""
-    tokens = tuple(_tokens(text))
+    tokens = tuple(tokens_of(text))
+    found = _read(tokens)
+    return replace(found, added=_added(found.statement, tokens))
+
+
+def _read(tokens: Sequence[Token]) -> Ddl:
     if not tokens or tokens[0].kind != "word":
         return Ddl("")
     verb = tokens[0].text
@@ -113,6 +116,19 @@ def read_ddl(text: str) -> Ddl:
         effects, renamed = _effects(verb, tokens, at)
         return _named(statement, tokens, at, effects, renamed)
     return Ddl(statement)
+
+
+def _added(statement: str, tokens: Sequence[Token]) -> tuple[DescribedColumn, ...] | None:
+    is_key = statement == "CREATE INDEX" and tokens[1].is_("UNIQUE")
+    if (statement in _BESIDE or statement.split(" ")[0] in _BESIDE) and not is_key:
+        return ()
+    if statement != "ALTER TABLE":
+        return None
+    _, at = _path(tokens, 2)
+    words = [one.text for one in tokens[at : at + 3] if one.kind == "word"]
+    if words in (["ADD", "SUPPLEMENTAL", "LOG"], ["DROP", "SUPPLEMENTAL", "LOG"]):
+        return ()
+    return columns_added(tokens)
 
 
 def removes_rows(ddl: str) -> bool:
@@ -136,25 +152,6 @@ def concerns_partitions(ddl: str) -> bool:
 def removes_table(ddl: str) -> bool:
     """Does the statement drop or rename a table? A table that the dictionary does not show may also have lost its grants."""
     return "table gone" in read_ddl(ddl).effects
-
-
-def _tokens(text: str) -> Iterator[Token]:
-    depth = 0
-    for found in _TOKEN.finditer(text):
-        kind = found.lastgroup
-        if kind is None:
-            continue
-        raw = found[0]
-        if kind == "word":
-            yield Token("word", raw.upper(), depth)
-        elif kind == "name":
-            yield Token("name", raw.strip('"'), depth)
-        elif found["string"] is not None:
-            yield Token("string", raw, depth)
-        else:
-            depth -= raw == ")"
-            yield Token("other", raw, depth)
-            depth += raw == "("
 
 
 def _kind(tokens: Sequence[Token]) -> tuple[str, int]:
@@ -304,7 +301,7 @@ def _of_definition(
         return {"columns"} if following == "UNUSED" else set()
     if word == "RENAME":
         return {"keys"} if following == "CONSTRAINT" else set()
-    if following == "other:(":
+    if following == "sign:(":
         return _of_list(tokens)
     if following in _KEYS:
         return {"keys"}
@@ -320,7 +317,7 @@ def _of_list(tokens: Sequence[Token]) -> set[Effect]:
     for one in tokens:
         if one.depth == 1 and before in ("(", ",") and one.is_name:
             found.add("keys" if one.kind == "word" and one.text in _KEYS else "columns")
-        before = one.text if one.kind == "other" and one.depth <= 1 else ""
+        before = one.text if one.kind == "sign" and one.depth <= 1 else ""
     return found
 
 

@@ -1,4 +1,4 @@
-"""What has a DDL made of a table, by its text? Asked where Oracle shows the definition as of the DDL no more.
+"""Which version has a DDL made of a table, by what ``schema.ddl_reading`` reads in its text? Asked where Oracle shows the definition as of the DDL no more.
 
 After a long pause the undo for the dictionary is gone, and the present definition is that of the last DDL. Nothing is guessed: the text
 must say all that the DDL did, and each column that it added must be in the present definition as the text has it.
@@ -6,22 +6,11 @@ must say all that the DDL did, and each column that it added must be in the pres
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
-from cdc_core.schema.create_table import DescribedColumn, columns_added
+from cdc_core.schema.create_table import DescribedColumn
+from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.table import Column, TableSchema
-
-_NO_CODE = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
-_BESIDE = re.compile(
-    r"^\s*(?:COMMENT\s+ON|GRANT|REVOKE|ANALYZE|AUDIT|NOAUDIT|CREATE\s+(?:BITMAP\s+)?INDEX|ALTER\s+INDEX"
-    r"|CREATE\s+(?:OR\s+REPLACE\s+)?(?:TRIGGER|SYNONYM|VIEW))\b",
-    re.IGNORECASE,
-)
-_LOG_GROUP = re.compile(
-    r"^\s*ALTER\s+TABLE\s+[^()\s]+(?:\s*\.\s*[^()\s]+)?\s+(?:ADD|DROP)\s+SUPPLEMENTAL\s+LOG\b",
-    re.IGNORECASE,
-)
 
 
 def version_after(
@@ -35,10 +24,9 @@ def version_after(
         present: The definition now.
         excluded: Columns that the configuration leaves out.
     """
-    text = _NO_CODE.sub(" ", ddl)
-    if _BESIDE.search(text) or _LOG_GROUP.search(text):
+    added = read_ddl(ddl).added
+    if added == ():
         return old
-    added = columns_added(ddl)
     if added is None or (present.object_id, present.key) != (old.object_id, old.key):
         return None
     columns = list(old.columns)
