@@ -16,6 +16,8 @@ from cdc_core.state.schemas import SchemaQueries
 from cdc_core.state.signals import SignalQueries
 from cdc_core.state.sources import SourceQueries
 from cdc_core.state.streams import StreamQueries
+from cdc_core.state.window_history import WindowHistoryQueries
+from cdc_core.state.window_progress import WindowProgressQueries
 from cdc_core.state.windows import WindowQueries
 
 
@@ -23,6 +25,8 @@ class Store(
     SourceQueries,
     StreamQueries,
     WindowQueries,
+    WindowProgressQueries,
+    WindowHistoryQueries,
     LedgerQueries,
     ChunkQueries,
     SchemaQueries,

@@ -1,0 +1,139 @@
+"""Which windows are forgotten, and how are they written down again?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
+
+from cdc_core.landing.layout import ORDINAL_SHIFT
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import WindowRecord
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import SCN_MAX, Scn
+from cdc_core.model.transactions import OpenTransaction
+from cdc_core.state.database import Database
+from cdc_core.state.ledger import first_open_ordinal, replace_ledger
+from cdc_core.state.sources import put_table, table_row
+from cdc_core.state.tables import TABLES, WINDOW_TABLES, WINDOWS
+from cdc_core.state.window_rows import keep_counts, window_from_row, window_values
+
+
+class WindowHistoryQueries:
+    """What retires windows, opens them again, and restores them into a store that is made anew."""
+
+    _database: Database
+
+    def retire_windows(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
+        """Forget windows that every table has taken: idle ones, and all up to the first that ended at a moment or later;
+        return them.
+
+        A table that is paused, in its snapshot, or failed in the lake will take its windows later: they stay. The newest applied window stays, and so does every one from the first in which an open transaction has rows. While
+        a window is captured and not applied, only idle ones go: it may hold the commit of rows that landed long before.
+        """
+        with self._database.writing() as connection:
+            newest = connection.execute(
+                select(func.max(WINDOWS.c.ordinal)).where(
+                    WINDOWS.c.source == source, WINDOWS.c.state == "applied"
+                )
+            ).scalar()
+            if newest is None:
+                return []
+            oldest_row = first_open_ordinal(connection, source)
+            end = newest if oldest_row is None else min(newest, oldest_row >> ORDINAL_SHIFT)
+            half_way = select(WINDOWS.c.ordinal).where(
+                WINDOWS.c.source == source, WINDOWS.c.state == "captured"
+            )
+            if before is None or connection.execute(half_way.limit(1)).first() is not None:
+                old: ColumnElement[bool] = false()
+            else:
+                young = select(func.min(WINDOWS.c.ordinal)).where(
+                    WINDOWS.c.source == source,
+                    or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= before.timestamp()),
+                )
+                end_of_old = connection.execute(young).scalar()
+                old = true() if end_of_old is None else WINDOWS.c.ordinal < end_of_old
+            retired = and_(
+                WINDOWS.c.source == source,
+                WINDOWS.c.state == "applied",
+                WINDOWS.c.ordinal < end,
+                WINDOWS.c.scn_high <= _needed_above(connection, source),
+                or_(WINDOWS.c.is_idle, old),
+            )
+            query = select(WINDOWS).where(retired).order_by(WINDOWS.c.ordinal)
+            found = [window_from_row(row) for row in connection.execute(query).mappings()]
+            connection.execute(delete(WINDOWS).where(retired))
+            return found
+
+    def pass_retired(self, source: str, table: TableId, scn: Scn) -> None:
+        """Move a table's position up to ``scn``, if every window in between was retired."""
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is None or record.mirror_scn is None or record.mirror_scn >= scn:
+                return
+            between = select(WINDOWS.c.ordinal).where(
+                WINDOWS.c.source == source,
+                WINDOWS.c.scn_high > record.mirror_scn,
+                WINDOWS.c.scn_low < scn,
+            )
+            if connection.execute(between.limit(1)).first() is None:
+                put_table(connection, replace(record, mirror_scn=scn))
+
+    def forget_counts(self, source: str, ordinals: Sequence[int]) -> None:
+        """Forget what windows that were retired brought to tables."""
+        with self._database.writing() as connection:
+            for ordinal in ordinals:
+                named = and_(WINDOW_TABLES.c.source == source, WINDOW_TABLES.c.ordinal == ordinal)
+                connection.execute(delete(WINDOW_TABLES).where(named))
+
+    def unrecord_captured(
+        self, source: str, ordinal: int, before: Sequence[OpenTransaction]
+    ) -> None:
+        """Let the windows from ``ordinal`` on be planned ones that are not captured. ``before`` are the transactions that were open
+        at the beginning of the first of them. What tables have taken stays as it is."""
+        with self._database.writing() as connection:
+            again = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal >= ordinal)
+            values = {"state": "planned", "manifest_sha256": None, "is_idle": False}
+            connection.execute(update(WINDOWS).where(again).values(values))
+            replace_ledger(connection, source, before)
+
+    def restore_window(self, record: WindowRecord) -> None:
+        """Write a planned window with its own number into a store that is made anew."""
+        with self._database.writing() as connection:
+            connection.execute(insert(WINDOWS).values(window_values(record)))
+
+    def restore_applied(self, source: str, ordinal: int) -> None:
+        """Note of a window in a store that is made anew that the lake has it; how long that took is not known."""
+        with self._database.writing() as connection:
+            named = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal == ordinal)
+            values = {"state": "applied", "applied": self._database.now()}
+            connection.execute(update(WINDOWS).where(named).values(values))
+
+    def restore_counts(self, source: str, ordinal: int, applied: TableApplied) -> None:
+        """Write what a window brought to a table into a store that is made anew."""
+        query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.ordinal == ordinal)
+        with self._database.writing() as connection:
+            row = connection.execute(query).mappings().one()
+            keep_counts(connection, window_from_row(row), applied, self._database.now())
+
+
+def _needed_above(connection: Connection, source: str) -> int:
+    """The SCN above which some table still wants the windows."""
+    query = select(TABLES.c.owner, TABLES.c.name).where(TABLES.c.source == source)
+    rows = connection.execute(query).all()
+    records = [table_row(connection, source, TableId(owner, name)) for owner, name in rows]
+    return min((one.needs_above for one in records if one is not None), default=SCN_MAX)

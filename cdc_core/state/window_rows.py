@@ -1,0 +1,133 @@
+"""How does a window lie in the metadata store?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, insert, select, update
+
+from cdc_core.errors import ConfigError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import Inexact, WindowRecord
+from cdc_core.model.redo_address import ThreadPosition
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import ScnWindow
+from cdc_core.state.database import moment
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.tables import WINDOW_TABLES, WINDOWS
+
+_COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted", "quarantined")
+
+
+def window_from_row(row: Any) -> WindowRecord:
+    """A row of ``windows`` as a record."""
+    values = dict(row)
+    bounds = ScnWindow(values.pop("scn_low"), values.pop("scn_high"))
+    for name in ("created", "captured", "applied", "ended"):
+        values[name] = moment(values[name])
+    values["positions"] = _positions_from_text(values["positions"])
+    values["key"] = values["key"] or bounds.key  # planned before windows had times
+    values["facts"] = json_from_text(values["facts"] or "{}")
+    values["is_idle"] = bool(values["is_idle"])
+    values["inexact"] = _inexact_from_text(values["inexact"])
+    return WindowRecord(window=bounds, **values)
+
+
+def window_values(record: WindowRecord) -> dict[str, Any]:
+    """What a planned window is inserted with."""
+    return {
+        "source": record.source,
+        "ordinal": record.ordinal,
+        "scn_low": record.window.scn_low,
+        "scn_high": record.window.scn_high,
+        "mining_low": record.mining_low,
+        "state": record.state,
+        "created": record.created.timestamp(),
+        "key": record.key,
+        "ended": record.ended.timestamp() if record.ended else None,
+        "is_idle": False,
+    }
+
+
+def find_window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord | None:
+    """The window with exactly these bounds, if there is one."""
+    query = select(WINDOWS).where(
+        WINDOWS.c.source == source,
+        WINDOWS.c.scn_low == window.scn_low,
+        WINDOWS.c.scn_high == window.scn_high,
+    )
+    row = connection.execute(query).mappings().first()
+    return window_from_row(row) if row else None
+
+
+def known_window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord:
+    """The window with exactly these bounds.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    record = find_window(connection, source, window)
+    if record is None:
+        raise ConfigError(
+            "this source has no such window",
+            hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
+            source=source,
+            window=window.key,
+        )
+    return record
+
+
+def last_window(connection: Connection, source: str) -> WindowRecord | None:
+    """The window that was planned last."""
+    query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(WINDOWS.c.ordinal.desc())
+    row = connection.execute(query.limit(1)).mappings().first()
+    return window_from_row(row) if row else None
+
+
+def set_window(connection: Connection, record: WindowRecord, **values: Any) -> None:
+    """Change columns of one window."""
+    named = and_(WINDOWS.c.source == record.source, WINDOWS.c.ordinal == record.ordinal)
+    connection.execute(update(WINDOWS).where(named).values(**values))
+
+
+def applied_from_row(row: Any) -> TableApplied:
+    """A row of ``window_tables``: what a window brought to a table."""
+    return TableApplied(
+        table=TableId(row["owner"], row["name"]),
+        **{name: row[name] for name in _COUNTS},
+        seconds=row["seconds"],
+    )
+
+
+def keep_counts(
+    connection: Connection, record: WindowRecord, applied: TableApplied, now: float
+) -> None:
+    """Note what a window brought to a table, unless that is known already."""
+    named = {
+        "source": record.source,
+        "ordinal": record.ordinal,
+        "owner": applied.table.owner,
+        "name": applied.table.name,
+    }
+    known = select(WINDOW_TABLES).filter_by(**named)
+    if connection.execute(known).first() is None:
+        counts = {name: getattr(applied, name) for name in _COUNTS}
+        values = {**named, **counts, "seconds": applied.seconds, "applied": now}
+        connection.execute(insert(WINDOW_TABLES).values(**values))
+
+
+def text_from_positions(positions: Sequence[ThreadPosition] | None) -> str | None:
+    """Redo positions as the column ``positions`` holds them."""
+    return None if positions is None else text_from_json([one.as_json() for one in positions])
+
+
+def _positions_from_text(text: str | None) -> tuple[ThreadPosition, ...] | None:
+    return None if text is None else tuple(map(ThreadPosition.from_json, json_from_text(text)))
+
+
+def _inexact_from_text(text: str | None) -> Inexact | None:
+    if text is None:
+        return None
+    found = json_from_text(text)
+    return Inexact(**{**found, "tables": tuple(found["tables"])})
