@@ -75,13 +75,13 @@ def load_config(
     try:
         config = ComponentConfig.model_validate(attributes)
     except ValidationError as error:
-        told = {problem.path for problem in problems}
+        reported = {problem.path for problem in problems}
         found = [
             _problem(file, detail)
             for detail in error.errors(include_url=False, include_input=False)
-            if not _is_told_by_items(file, detail)
+            if not _follows_from_items(file, detail)
         ]
-        problems += [problem for problem in found if problem.path not in told]
+        problems += [problem for problem in found if problem.path not in reported]
     if problems or config is None:
         raise _refusal(path, problems)
     return absolute_paths(config, path.parent)
@@ -194,7 +194,7 @@ def _render(file: YamlFile, render: Render | None) -> list[Problem]:
     return problems
 
 
-def _is_told_by_items(file: YamlFile, detail: Any) -> bool:
+def _follows_from_items(file: YamlFile, detail: Any) -> bool:
     """A list that is too short because its items were refused."""
     return detail["type"] == "too_short" and bool(_value_at(file, detail["loc"]))
 

@@ -89,7 +89,7 @@ class Source(Protocol):
 
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
         """What is missing before changes of the tables can be read, and what an operator should know; nothing about how the
-        tables themselves are read. All at once, each with what mends it.
+        tables themselves are read. All at once, each with its remedy.
 
         Raises:
             CdcError: One cannot look: the database cannot be reached.

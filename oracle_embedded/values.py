@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 from oracle_embedded.api import OracleError
@@ -144,13 +144,6 @@ def decimal_from_number(number: bytes) -> Decimal:
     return Decimal(f"{sign}{digits}E{point - len(digits)}")
 
 
-def int_from_number(number: bytes) -> int:
-    """Decode a NUMBER, cut towards zero."""
-    negative, digits, point = _digits_from_number(number)
-    magnitude = int((digits + "0" * (point - len(digits)))[: max(point, 0)] or "0")
-    return -magnitude if negative else magnitude
-
-
 def text_from_number(number: bytes) -> str:
     """Print a NUMBER as ``TO_CHAR(n)`` without a format does.
 
@@ -272,24 +265,9 @@ def timestamp_from_datetime(value: datetime, nanos: int | None = None) -> bytes:
     return date_from_datetime(value) + fraction.to_bytes(4, "big")
 
 
-def timestamp_from_date(value: bytes, nanos: int = 0) -> bytes:
-    """Encode a TIMESTAMP from the seven bytes of a DATE."""
-    return value[:7] + nanos.to_bytes(4, "big")
-
-
 def nanos_from_timestamp(value: bytes) -> int:
     """Nanoseconds within the second; 0 for a DATE."""
     return int.from_bytes(value[7:11], "big")
-
-
-def timestamp_tz_from_datetime(
-    utc: datetime, offset_minutes: int, nanos: int | None = None
-) -> bytes:
-    """Encode a TIMESTAMP WITH TIME ZONE from its time in UTC and its zone's offset; 13 bytes."""
-    sign = -1 if offset_minutes < 0 else 1
-    hours, minutes = divmod(abs(offset_minutes), 60)
-    zone = bytes((20 + sign * hours, 60 + sign * minutes))
-    return timestamp_from_datetime(utc, nanos) + zone
 
 
 def offset_minutes_from_timestamp_tz(value: bytes) -> int:
@@ -325,18 +303,6 @@ def nanos_from_interval_ds(value: bytes) -> int:
     days, hour, minute, second, fraction = _INTERVAL_DS.unpack(value)
     seconds = (days - _MID) * 86400 + (hour - 60) * 3600 + (minute - 60) * 60 + second - 60
     return int(seconds * 1_000_000_000 + fraction - _MID)
-
-
-def interval_ds_from_timedelta(value: timedelta) -> bytes:
-    """Encode INTERVAL DAY TO SECOND."""
-    return interval_ds_from_nanos((value // timedelta(microseconds=1)) * 1000)
-
-
-def timedelta_from_interval_ds(value: bytes) -> timedelta:
-    """Decode INTERVAL DAY TO SECOND; fractions below a microsecond are cut towards zero."""
-    nanos = nanos_from_interval_ds(value)
-    micros = abs(nanos) // 1000
-    return timedelta(microseconds=-micros if nanos < 0 else micros)
 
 
 def interval_ym_from_months(months: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What is there of what Redolake needs, what is missing, and which command mends it?
+"""What is there of what Redolake needs, what is missing, and which command fixes it?
 
 Each check answers for itself: one that fails never hides the others. What only a source needs (driver, stores) is imported
 where it is used, so that a machine on which it is broken can still be examined.
@@ -35,7 +35,7 @@ PYTHONS = ((3, 11), (3, 12))
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. ``remedy`` is the command or the sentence that mends it; empty when ``ok``."""
+    """One thing that was looked at. ``remedy`` is the command or the sentence that says how to fix it; empty when ``ok``."""
 
     name: str
     ok: bool

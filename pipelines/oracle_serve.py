@@ -91,7 +91,7 @@ def serve(
         login = ensure_users(database, schemas)
         server = _listening(database, port)
         stack.callback(server.stop)
-        _tell(server, login, as_json=as_json)
+        _print_login(server, login, as_json=as_json)
         ended.wait()
     return 0
 
@@ -181,7 +181,7 @@ def _listening(database: OpenDatabase, port: int) -> EmbeddedServer:
     return server
 
 
-def _tell(server: EmbeddedServer, login: Login, *, as_json: bool) -> None:
+def _print_login(server: EmbeddedServer, login: Login, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"dsn": server.dsn, **asdict(login), "port": server.port}), flush=True)
         return

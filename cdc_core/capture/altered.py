@@ -139,21 +139,21 @@ def judged_data_objects(
     tables: Sequence[TableId],
     known: Mapping[TableId, frozenset[int]],
     settled: Mapping[TableId, Settled],
-    told: Set[TableId],
+    explained: Set[TableId],
 ) -> tuple[dict[TableId, frozenset[int]], list[TableId]]:
     """The data objects that are known after a window, and the tables of which one was replaced with no DDL row that explains it:
     a partition of another table was exchanged with the table, the cluster in which it lies was truncated. Pure.
 
-    Where the table's DDL (``told``) explains another number, which one holds is learned when its last DDL lies behind. What the
+    Where the table's DDL (``explained``) explains another number, which one holds is learned when its last DDL lies behind. What the
     dictionary shows of a table that was altered later says nothing of the window. A partition more replaces nothing.
     """
     kept, replaced = {}, []
     for table in tables:
-        before = frozenset() if table in told else known.get(table, frozenset())
+        before = frozenset() if table in explained else known.get(table, frozenset())
         now = settled[table].data_objects if table in settled else before
         if now and not before <= now:
             replaced.append(table)
-        elif now and table not in told:
+        elif now and table not in explained:
             kept[table] = now
     return kept, replaced
 

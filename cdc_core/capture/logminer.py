@@ -9,15 +9,15 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
 from cdc_core.capture.altered import Altered, read_altered
+from cdc_core.capture.attempts import attempts
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.early import EarlyRows, Question, question_of
+from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows, uncounted
 from cdc_core.capture.later_ddl import is_altered_soon_after
@@ -42,13 +42,8 @@ from cdc_core.decode.masking import Masks
 from cdc_core.errors import (
     REPORT_HINT,
     LogsChangedError,
-    OracleError,
-    OracleUnavailableError,
     RedoUnavailableError,
-    RedoUnreadableError,
     RowCountError,
-    StoreUnavailableError,
-    TransientError,
 )
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA, window_folder
 from cdc_core.landing.ledger import ledger_batch
@@ -61,10 +56,9 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.landing.store import LandingStore, LandingWriter
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import WindowRecord
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamBegin, StreamEnd
-from cdc_core.model.transactions import IncompleteTransaction, OpenTransaction
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.ddl_reading import moves_rows
 from cdc_core.schema.history import SchemaHistory
@@ -82,11 +76,6 @@ REDO_DICTIONARY = (
 
 FILE_ROWS_MAX = 2_000_000
 ENDED_ROWS = 50_000
-ATTEMPTS = 5
-PASSES_MAX = 20
-"""Passes in a row that a log may spoil by changing under LogMiner: a storm of log switches passes, what goes on does not."""
-READS_MAX = 2
-"""Attempts at a file that cannot be opened: after the first, the list of logs is read again, which may name another copy."""
 
 
 def capture_window(
@@ -104,7 +93,7 @@ def capture_window(
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
     What passes (a log switched or not archived yet) is tried again a few times; nothing has landed before the manifest. What
-    changes under LogMiner (ORA-01368, ORA-00310, ORA-00334, ORA-01289) is mined again, :data:`PASSES_MAX` times at most.
+    changes under LogMiner (ORA-01368, ORA-00310, ORA-00334, ORA-01289) is mined again, as often as :mod:`~cdc_core.capture.attempts` says.
 
     Args:
         session: In the container of the tables.
@@ -122,14 +111,8 @@ def capture_window(
         RedoUnavailableError: Redo is gone, a file cannot be opened, or the database was opened with RESETLOGS.
         OracleError: Every pass was spoiled by a log that changed.
     """
-    attempts = Retrying(
-        retry=retry_if_exception(_may_pass),
-        stop=_was_tried_enough,
-        wait=wait_exponential(multiplier=0.2, max=10),
-        retry_error_callback=_give_up,
-    )
     segments = KnownSegments(work.tables)
-    for attempt in attempts:
+    for attempt in attempts():
         with attempt:
             with where_logminer_runs(session, logs_by):
                 # Before the pass, and so before LogMiner: what is still unwritten now began in these logs.
@@ -271,7 +254,7 @@ class _Window:
             try:
                 return reach, *prove_logs(session, reach, high, incarnation)
             except RedoUnavailableError as error:
-                self._ends.append(_out_of_reach(table, low, self._record, error))
+                self._ends.append(out_of_reach(table, low, self._record, error))
         self._reading.again_above = None
         low = Scn(self._reading.mining_low)
         return low, *prove_logs(session, low, high, incarnation)
@@ -311,8 +294,8 @@ class _Window:
             data_objects=self._data_objects,
             moved={row.table for row, _ in self._ddl if moves_rows(row.text)},
         )
-        told = {end.table for end in self._ends}
-        ends = [end for end in altered.ends if end.table not in told]
+        ended = {end.table for end in self._ends}
+        ends = [end for end in altered.ends if end.table not in ended]
         return replace(altered, ends=ends)
 
     def _judged(self, ledger: list[OpenTransaction]) -> list[OpenTransaction]:
@@ -331,7 +314,7 @@ class _Window:
 
     def _incomplete(self) -> list[StreamEnd]:
         return [
-            _incomplete_end(self._ids[name], one, self._record.window)
+            incomplete_end(self._ids[name], one, self._record.window)
             for one in self._ledger.incomplete
             for name in one.tables
             if name in self._ids
@@ -477,7 +460,7 @@ class _Window:
             seconds=time.monotonic() - started,
             positions=self._reading.after(),
             joined=tuple(self._begins),
-            left=_first_ends(self._ends),
+            left=first_ends(self._ends),
             transactions_evicted=self._ledger.evicted,
             transactions_late=len(self._ledger.late),
             late_scn=min(self._ledger.late, default=None),
@@ -516,70 +499,3 @@ class _RedoFiles:
             self._files.append(self._writer.close())
             self._writer, self._rows = None, 0
         return self._files
-
-
-def _first_ends(ends: Sequence[StreamEnd]) -> tuple[StreamEnd, ...]:
-    """One end per table, the first."""
-    first: dict[TableId, StreamEnd] = {}
-    for end in sorted(ends, key=lambda one: one.scn):
-        first.setdefault(end.table, end)
-    return tuple(first.values())
-
-
-def _out_of_reach(
-    table: TableId, reach: Scn, record: WindowRecord, error: RedoUnavailableError
-) -> StreamEnd:
-    return StreamEnd(
-        table,
-        record.window.scn_low,
-        "redo back to the oldest transaction that was open when the table joined is gone: "
-        + error.what_happened,
-        f"Wait until transactions that began before SCN {reach} have ended (V$TRANSACTION.START_SCN), then "
-        f"`redolake table resnapshot {table.argument}`.",
-    )
-
-
-def _incomplete_end(table: TableId, one: IncompleteTransaction, window: ScnWindow) -> StreamEnd:
-    """A table leaves right before a commit that may lack changes, or with the window if that lies before it."""
-    before = one.commit_scn - 1 if one.commit_scn is not None else window.scn_low
-    return StreamEnd(
-        table,
-        max(window.scn_low, before),
-        f"a committed transaction cannot be shown to be whole: {one.reason} "
-        f"(xid={one.xid}, commit_scn={one.commit_scn}, start_scn={one.start_scn})",
-        f"`redolake table resnapshot {table.argument}` adds the table back with a new snapshot.",
-    )
-
-
-def _may_pass(error: BaseException) -> bool:
-    """May a second attempt in the same session succeed? A lost session cannot be used again, a store waits by itself."""
-    lost = (OracleUnavailableError, StoreUnavailableError)
-    passes = (TransientError, RedoUnreadableError)
-    return isinstance(error, passes) and not isinstance(error, lost)
-
-
-def _was_tried_enough(state: RetryCallState) -> bool:
-    error = _error_of(state)
-    if isinstance(error, LogsChangedError):
-        return state.attempt_number >= PASSES_MAX
-    most = READS_MAX if isinstance(error, RedoUnreadableError) else ATTEMPTS
-    return state.attempt_number >= most
-
-
-def _give_up(state: RetryCallState) -> NoReturn:
-    """Raise the last attempt's error; one that every pass meets does not pass."""
-    error = _error_of(state)
-    if not isinstance(error, LogsChangedError):
-        raise error
-    raise OracleError(
-        "redo logs changed under LogMiner in every pass",
-        hint="Larger redo logs are switched less often; `redolake capture` tries again.",
-        passes=state.attempt_number,
-        **error.facts,
-    ) from error
-
-
-def _error_of(state: RetryCallState) -> BaseException:
-    error = state.outcome.exception() if state.outcome else None
-    assert error is not None, "only a failed attempt is judged"
-    return error

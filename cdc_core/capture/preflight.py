@@ -1,4 +1,4 @@
-"""What keeps LogMiner from reading a database's redo? All of it at once, each with what mends it.
+"""What keeps LogMiner from reading a database's redo? All of it at once, each with its remedy.
 
 Rights and settings are asked for one by one, so that each has its remedy; then LogMiner is started over the newest redo and one row
 is read, since only that shows what no view tells: a container that is not open, a file that cannot be opened, a release in which

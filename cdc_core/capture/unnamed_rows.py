@@ -193,8 +193,8 @@ def _objects(
         is_whole &= are_all
         for number, kind, name, table in rows:
             if kind.startswith("INDEX"):
-                told = _TOP_INDEX.match(name)
-                found[int(number)] = int(told[1]) if told else None
+                match = _TOP_INDEX.match(name)
+                found[int(number)] = int(match[1]) if match else None
             else:
                 found[int(number)] = _NO_TABLE if table is None else int(table)
     return found, is_whole

@@ -1,13 +1,19 @@
 """Is a mirror equal to Oracle's rows as of one SCN?
 
 Each side is looked at by itself first: its rows are spread over buckets by a hash of their key, and each bucket is counted,
-digested (``lake.digest`` has the rule) and searched for keys that more than one row has. Only where the two sides' buckets differ are
+digested (the rule below) and searched for keys that more than one row has. Only where the two sides' buckets differ are
 keys held against each other: one row per key and side, with count and digest. Buckets by hash, unlike ranges, are the same on
 both sides whatever the key's type and the database's sort order are.
 
 Memory and disk stay bounded: Oracle's side comes in parts, of which only the sums are kept; the mirror is read in
 passes of at most :data:`ROWS_AT_ONCE` rows; and of the buckets that differ no more than :data:`ROWS_AT_ONCE` rows are held
 against each other. Beyond that the number of differing keys is a lower bound.
+
+**The digest.** A value's text: ``N`` for NULL, else ``V`` and: integers and decimals plainly with the type's scale; text with
+backslash doubled and the separator U+001F as ``\\u``; binary in upper-case hex; ``true`` and ``false``; timestamps as microseconds since 1970-01-01;
+floats as Java prints the shortest text, with -0 as 0. A row's text joins its columns, in the table's order, with U+001F. A
+row's number is the first 15 hex digits of the SHA-256 of its text. The digest is the sum of all rows' numbers, which no order of the
+rows changes. ``tests/lake/plain_digest.py`` has the rule in plain Python.
 """
 
 from __future__ import annotations
@@ -19,13 +25,14 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.lake.counting import count_rows
-from cdc_core.lake.digest import HEX_DIGITS
 from cdc_core.lake.evolution import check_mirror
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
 
+HEX_DIGITS = 15
+"""60 bits of each row: a sum over a billion billion rows still fits into 38 decimal digits."""
 ROWS_PER_BUCKET = 1024
 BUCKETS_MAX = 2**16
 ROWS_AT_ONCE = 20_000_000

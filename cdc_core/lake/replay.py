@@ -35,7 +35,7 @@ from cdc_core.stage.window import decodable_rows
 def replay_window(
     work: TableWork, manifest: WindowManifest, schema: TableSchema, *, covered_scn: int
 ) -> TableApplied:
-    """Derive the window's keys again and mend the mirror where it differs; ``skipped`` if it does not.
+    """Derive the window's keys again and correct the mirror where it differs; ``skipped`` if it does not.
 
     Raises:
         NotYetError: The mirror has not taken the window yet.

@@ -1,4 +1,4 @@
-"""What do tables lack before they can be read from Oracle? All of it at once, each with what mends it.
+"""What do tables lack before they can be read from Oracle? All of it at once, each with its remedy.
 
 What keeps their changes from being read is asked of the source of changes (:meth:`cdc_core.source.Source.check`).
 """

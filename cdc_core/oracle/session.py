@@ -164,7 +164,7 @@ class OracleSession:
         An empty result gives one empty batch. A few batches are held at most: the next ones are fetched while the caller
         works on one. Until the iterator has ended or was closed the session must not be used otherwise.
         """
-        self._tell(sql)
+        self._report(sql)
         return ahead(self._frames(sql, dict(binds or {}), rows, schema))
 
     def _frames(
@@ -256,14 +256,14 @@ class OracleSession:
 
     @contextmanager
     def _cursor(self, sql: str) -> Iterator[Any]:
-        self._tell(sql)
+        self._report(sql)
         try:
             with self._connection.cursor() as cursor:
                 yield cursor
         except DRIVER_ERRORS as error:
             raise cdc_error(error, user=self.user) from error
 
-    def _tell(self, sql: str) -> None:
+    def _report(self, sql: str) -> None:
         if self._on_statement is not None:
             self._on_statement(sql)
 

@@ -50,11 +50,6 @@ class SourceQueries:
         with self._database.reading() as connection:
             return table_row(connection, source, table)
 
-    def save_table(self, record: TableRecord) -> None:
-        """Write a table, new or not."""
-        with self._database.writing() as connection:
-            put_table(connection, record)
-
     def finish_snapshot(self, source: str, table: TableId) -> bool:
         """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that snapshot are applied.
 

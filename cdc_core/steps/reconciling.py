@@ -72,7 +72,7 @@ def reconcile(
     for table in wanted:
         started = time.monotonic()
         found = _compare(ctx, table, at, keys_max=keys_max)
-        compared.append(_told(table, found, seconds_since(started)))
+        compared.append(_comparison(table, found, seconds_since(started)))
     return Reconciliation(at, tuple(compared))
 
 
@@ -224,7 +224,7 @@ def _oracle_rows(
             yield landing.local_paths(where, manifest.files)
 
 
-def _told(table: TableId, found: _Found, seconds: float) -> TableComparison:
+def _comparison(table: TableId, found: _Found, seconds: float) -> TableComparison:
     oracle, delta = total(found.oracle), total(found.delta)
     beyond = found.wanted.differences_beyond
     return TableComparison(

@@ -478,17 +478,17 @@ class Reading:
     def _undone(self, transaction: store.Transaction) -> frozenset[int]:
         """Records that were undone within the transaction, and those that undid them."""
         undone: set[int] = set()
-        standing: dict[bytes, list[int]] = {}
+        done: dict[bytes, list[int]] = {}
         for record in self._transaction_records(transaction):
             record_id, op, flags, row_id = record[0], record[6], record[7], record[9]
             if op > RowOp.UPDATE or row_id is None:
                 continue
             if not flags & s.FLAG_ROLLBACK:
-                standing.setdefault(row_id, []).append(record_id)
+                done.setdefault(row_id, []).append(record_id)
                 continue
             undone.add(record_id)
-            if standing.get(row_id):
-                undone.add(standing[row_id].pop())
+            if done.get(row_id):
+                undone.add(done[row_id].pop())
         return frozenset(undone)
 
     # --- what records refer to ---------------------------------------------------------------------------------------

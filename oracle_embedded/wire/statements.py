@@ -381,13 +381,13 @@ class Statements:
                 piece = max(1, min(_PIECE_ROWS_MAX, _PIECE_BYTES * wanted // (len(encoded) + 1)))
         except OracleError as raised:
             error = raised
-        count_told = sent
+        row_count = sent
         if isinstance(rows, ScrollRows):
-            count_told = rows.position
+            row_count = rows.position
         elif error is not None:
             cursor.close_rows()
         pending.append(after)
-        self._send_end(cursor, before=b"".join(pending), row_count=count_told, error=error)
+        self._send_end(cursor, before=b"".join(pending), row_count=row_count, error=error)
 
     # --- ends ---
 

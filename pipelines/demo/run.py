@@ -72,7 +72,7 @@ def _demo(scale: str, folder: Path, fresh: bool, console: Console) -> int:
             config = settings.write_definitions(folder, served)
             with Pipeline(config, report=screen.step) as pipeline:
                 rows, scn = _run(pipeline, served, plan, scale, screen)
-    _tell_the_end(screen, rows, scn, time.monotonic() - started)
+    _print_end(screen, rows, scn, time.monotonic() - started)
     return 1 if any(row.differences for row in rows) else 0
 
 
@@ -227,7 +227,7 @@ def _compare(pipeline: Pipeline, screen: Screen) -> tuple[list[FinalRow], int]:
     return rows, scn
 
 
-def _tell_the_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -> None:
+def _print_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -> None:
     screen.console.print()
     screen.console.print(final_table(rows, scn=scn))
     differences = sum(row.differences for row in rows)

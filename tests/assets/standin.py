@@ -34,6 +34,7 @@ from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
 from cdc_core.steps.holders import holders
 from cdc_core.steps.records import Records
+from tests.state.writing import save_table
 
 EMPLOYEES = TableId("HR", "EMPLOYEES")
 JOBS = TableId("HR", "JOBS")
@@ -169,7 +170,8 @@ class StandIn:
         ]
         for table in self.tables if first else []:
             self.store.save_schema_version(SchemaVersion(self.source, schema_of(table)))
-            self.store.save_table(
+            save_table(
+                self.store,
                 TableRecord(
                     source=self.source,
                     table=table,
@@ -177,7 +179,7 @@ class StandIn:
                     snapshot_id=f"s{scn}",
                     snapshot_scn=scn,
                     consistent_scn=scn,
-                )
+                ),
             )
         self.store.plan_chunks(planned)
         return [ChunkKey(chunk.table, chunk.snapshot_id, chunk.number) for chunk in planned]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.capture import logminer
-from cdc_core.capture.logminer import PASSES_MAX
+from cdc_core.capture.attempts import PASSES_MAX
 from cdc_core.capture.shown_names import ShownNames
 from cdc_core.config import SnapshotConfig
 from cdc_core.errors import OracleError, RedoUnreadableError, SchemaMismatchError

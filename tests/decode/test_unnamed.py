@@ -22,9 +22,9 @@ from oracle_embedded.values import (
     interval_ym_from_months,
     number_from_text,
     timestamp_from_datetime,
-    timestamp_tz_from_datetime,
 )
 from tests.decode.golden_table import GOLDEN
+from tests.oracle_embedded.encodings import timestamp_tz_from_datetime
 
 STORED = replace(
     GOLDEN,

@@ -133,7 +133,7 @@ def _in_fetch(reached: Callable[[], None]) -> None:
 def _before_statement(reached: Callable[[], None]) -> None:
     from cdc_core.oracle.session import OracleSession
 
-    _before(OracleSession, "_tell", reached)
+    _before(OracleSession, "_report", reached)
 
 
 def _between_deltas(reached: Callable[[], None]) -> None:

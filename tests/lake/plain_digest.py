@@ -1,12 +1,6 @@
 """What is the digest of a table's values, independent of the order of its rows? The rule, in plain Python.
 
-``lake.comparing`` computes it in Spark SQL, on Oracle's side and on Delta's; this form is the definition that tests hold it
-to, and what anyone can use to check a table with other tools.
-
-**The rule.** A value's text: ``N`` for NULL, else ``V`` and: integers and decimals plainly with the type's scale; text with
-backslash doubled and the separator U+001F as ``\\u``; binary in upper-case hex; ``true`` and ``false``; timestamps as microseconds since 1970-01-01;
-floats as Java prints the shortest text, with -0 as 0. A row's text joins its columns, in the table's order, with U+001F. A
-row's number is the first 15 hex digits of the SHA-256 of its text. The digest is the sum of all rows' numbers, in hex.
+``cdc_core.lake.comparing`` states the rule and computes it in Spark SQL, on Oracle's side and on Delta's; tests hold it to this form.
 """
 
 from __future__ import annotations
@@ -19,7 +13,6 @@ from decimal import Decimal
 
 SEPARATOR = "\x1f"
 HEX_DIGITS = 15
-"""60 bits of each row: a sum over a billion billion rows still fits into 38 decimal digits."""
 
 Value = int | str | bytes | float | Decimal | datetime | None
 

@@ -15,11 +15,11 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from cdc_core.errors import LakeError, LandingDamagedError
 from cdc_core.lake.comparing import Differences, Sums, added, suspects, total
-from cdc_core.lake.digest import table_digest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+from tests.lake.plain_digest import table_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

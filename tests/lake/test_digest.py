@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.lake.digest import table_digest, value_text
+from tests.lake.plain_digest import table_digest, value_text
 
 
 @pytest.mark.parametrize(

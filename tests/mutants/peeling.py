@@ -32,7 +32,7 @@ class Peeling:
                 self._say(f"{lake}: a life without a broken rule saw {_counted(whole)}")
                 break
             while found := self._life(lake, [one.mutant for one in left]):
-                self._tell(lake, found)
+                self._report(lake, found)
                 seen = [one for one in left if one.lake == lake and one.seen_by in found]
                 compared = [one for one in seen if one.seen_by == COMPARISON]
                 seen = [one for one in seen if one not in compared[1:]]
@@ -42,7 +42,7 @@ class Peeling:
                 left = [one for one in left if one not in seen]
         return [one.mutant.name for one in left if not one.own_test]
 
-    def _tell(self, lake: str, found: dict[str, list[str]]) -> None:
+    def _report(self, lake: str, found: dict[str, list[str]]) -> None:
         self._say(f"{lake}: seen in {_counted(found)}")
         for kind, texts in found.items():
             for text in texts[:3]:

@@ -26,6 +26,7 @@ from cdc_core.state.records import SchemaVersion
 from pipelines.cli import app
 from pipelines.commands import data, inspect, listings, maintain, schema, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
+from tests.state.writing import save_table
 
 COMMANDS = [
     "setup",
@@ -474,7 +475,7 @@ def test_a_table_that_a_policy_brings_back_is_no_failure(source: StandIn) -> Non
         record, state="failed", asked_by="policy", reason="its rows were truncated",
         way_out="The policy on_truncate reads the table again with the next run.",
     )  # fmt: skip
-    source.store.save_table(answered)
+    save_table(source.store, answered)
     ended = redolake("capture")
     assert ended.exit_code == 0
     for text in ("HR.JOBS has left: its rows were truncated", "on_truncate reads the table again"):

@@ -43,6 +43,7 @@ from cdc_core.state.database import open_database
 from cdc_core.state.machine import Machine, this_process
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
+from tests.state.writing import save_table
 
 SOURCE = SourceRecord(name="src", snapshot_scn=Scn(100), mining_low=Scn(90), resetlogs_change=1)
 EMP = TableId("HR", "EMP")
@@ -119,8 +120,8 @@ def manifest_of(
 def planned(store: Store) -> Store:
     """A source with its first two windows planned and two tables."""
     store.save_source(SOURCE)
-    store.save_table(TableRecord(source="src", table=EMP))
-    store.save_table(TableRecord(source="src", table=DEPT))
+    save_table(store, TableRecord(source="src", table=EMP))
+    save_table(store, TableRecord(source="src", table=DEPT))
     store.plan_windows("src", [window(100, 200), window(200, 300)])
     return store
 
@@ -153,8 +154,8 @@ def test_sources_and_tables_read_back(store: Store) -> None:
         trouble="truncate",
         read_again=(ReadAgain("undecodable", datetime(2026, 1, 2, tzinfo=UTC), "a row"),),
     )
-    store.save_table(table)
-    store.save_table(TableRecord(source="src", table=EMP))
+    save_table(store, table)
+    save_table(store, TableRecord(source="src", table=EMP))
     assert store.tables("src") == [table, TableRecord(source="src", table=EMP)]
     assert store.table("src", DEPT) == table
     assert store.table("src", TableId("HR", "DEPT")) is None
@@ -413,7 +414,7 @@ def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
 
 
 def test_a_chunk_that_was_read_as_of_a_newer_scn_raises_the_table_s(store: Store) -> None:
-    store.save_table(TableRecord(source="src", table=EMP, consistent_scn=Scn(100)))
+    save_table(store, TableRecord(source="src", table=EMP, consistent_scn=Scn(100)))
     store.plan_chunks([chunk(1)])
     store.record_chunk_landed(chunk_manifest(scn=150), "a" * 64)
     table = store.table("src", EMP)

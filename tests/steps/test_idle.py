@@ -20,6 +20,7 @@ from cdc_core.state.records import SchemaVersion
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.state.writing import save_table
 
 EMP = TableId(OWNER, "EMP")
 
@@ -51,7 +52,8 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
         )
         pipeline._ctx.store.save_schema_version(SchemaVersion("src", schemas[0]))
         scn = start.snapshot_scn
-        pipeline._ctx.store.save_table(
+        save_table(
+            pipeline._ctx.store,
             TableRecord(
                 source="src",
                 table=EMP,
@@ -60,7 +62,7 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
                 snapshot_scn=scn,
                 consistent_scn=scn,
                 mirror_scn=scn,
-            )
+            ),
         )
         first = look(oracle, pipeline)
         assert first is not None, "how long the first window takes to read is not known"

@@ -139,7 +139,7 @@ def preflight(ctx: Context, session: OracleSession) -> None:
     """Check database, tables and set-up at once.
 
     Raises:
-        PreflightError: Names every problem and what mends it.
+        PreflightError: Names every problem and its remedy.
     """
     tables = ctx.config.tables
     _refuse(ctx, [*ctx.changes.check(tables), *check_tables(session, tables)])

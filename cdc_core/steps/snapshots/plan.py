@@ -25,7 +25,7 @@ def check(ctx: Context) -> None:
     """Check database, tables and set-up at once.
 
     Raises:
-        PreflightError: Names every problem and what mends it.
+        PreflightError: Names every problem and its remedy.
     """
     with ctx.database.session() as session:
         preflight(ctx, session)

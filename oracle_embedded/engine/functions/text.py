@@ -321,7 +321,7 @@ class ListAggregate:
         *keys: object,
     ) -> None:
         """Take one row: value, separator, distinct, what stands for values that do not fit (None: they are an error), is their
-        number told, then pairs of sort key and direction."""
+        number shown, then pairs of sort key and direction."""
         if value is None:
             return
         self.separator = separator or ""
@@ -355,8 +355,8 @@ class ListAggregate:
         room -= len(f"({len(values)})") if self.counts else 0
         sizes = (len(f"{value}{self.separator}".encode()) for value in values)
         kept = sum(1 for size in accumulate(sizes) if size <= room)
-        told = f"({len(values) - kept})" if self.counts else ""
-        return "".join(f"{value}{self.separator}" for value in values[:kept]) + indicator + told
+        cut = f"({len(values) - kept})" if self.counts else ""
+        return "".join(f"{value}{self.separator}" for value in values[:kept]) + indicator + cut
 
     def _compare(
         self, left: tuple[str, tuple[object, ...]], right: tuple[str, tuple[object, ...]]

@@ -20,7 +20,6 @@ from oracle_embedded.engine.plsql.state import (
     CursorPlan,
     DeclaredException,
     Frame,
-    Named,
     Overloads,
 )
 from oracle_embedded.engine.plsql.values import evaluate, look, named
@@ -152,15 +151,3 @@ def _fields_of(frame: Frame, name: ast.Name) -> tuple[tuple[str, PlType], ...] |
     if virtual is None:
         return None
     return tuple((meta.name, type_from_meta(meta)) for meta in virtual[0].columns)
-
-
-def need_named(frame: Frame, name: ast.Name, pos: int) -> Named:
-    """What a whole name means.
-
-    Raises:
-        OracleError: PLS-00201.
-    """
-    held, rest = named(frame, name)
-    if held is None or rest:
-        raise frame.undeclared(pos, name)
-    return held

@@ -23,7 +23,8 @@ from oracle_embedded.api import (
     Value,
 )
 from oracle_embedded.redo import Redo, RedoSettings, open_redo
-from oracle_embedded.values import int_from_number, number_from_text
+from oracle_embedded.values import number_from_text
+from tests.oracle_embedded.encodings import int_from_number
 
 NLS = {
     "NLS_DATE_FORMAT": "YYYY-MM-DD HH24:MI:SS",

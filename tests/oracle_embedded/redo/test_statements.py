@@ -8,6 +8,7 @@ import pytest
 
 from oracle_embedded import values
 from oracle_embedded.api import OraType, RowOp, StoredColumn, TableVersion, Value
+from tests.oracle_embedded.encodings import interval_ds_from_timedelta, timestamp_tz_from_datetime
 from tests.oracle_embedded.redo.conftest import FakeSession, World, column, num, table
 
 WHEN = datetime(2024, 1, 17, 23, 5, 9, 123456)
@@ -51,7 +52,7 @@ def at(kind: OraType, **facts: object) -> StoredColumn:
         ),
         pytest.param(
             at(OraType.TIMESTAMP_TZ, scale=6),
-            values.timestamp_tz_from_datetime(WHEN, -330),
+            timestamp_tz_from_datetime(WHEN, -330),
             "TO_TIMESTAMP_TZ('2024-01-17 17:35:09.123456000 -05:30')",
             id="timestamp-with-time-zone",
         ),
@@ -63,7 +64,7 @@ def at(kind: OraType, **facts: object) -> StoredColumn:
         ),
         pytest.param(
             at(OraType.INTERVAL_DS, precision=2, scale=6),
-            values.interval_ds_from_timedelta(
+            interval_ds_from_timedelta(
                 -timedelta(days=2, hours=11, minutes=22, seconds=33, microseconds=500000)
             ),
             "TO_DSINTERVAL('-02 11:22:33.500000')",
@@ -132,7 +133,7 @@ def test_an_insert_shows_each_type_as_its_literal(
         pytest.param(
             {"NLS_TIMESTAMP_TZ_FORMAT": "DD-MON-RR HH.MI.SSXFF AM TZR"},
             at(OraType.TIMESTAMP_TZ, scale=6),
-            values.timestamp_tz_from_datetime(WHEN, 60),
+            timestamp_tz_from_datetime(WHEN, 60),
             "TO_TIMESTAMP_TZ('18-JAN-24 12.05.09.123456 AM +01:00')",
             id="default-timestamp-tz",
         ),

@@ -21,11 +21,13 @@ from oracle_embedded.values import (
     double_from_float,
     float_from_binary_float,
     float_from_double,
-    interval_ds_from_timedelta,
     interval_ym_from_months,
     number_from_decimal,
-    timedelta_from_interval_ds,
     timestamp_from_datetime,
+)
+from tests.oracle_embedded.encodings import (
+    interval_ds_from_timedelta,
+    timedelta_from_interval_ds,
     timestamp_tz_from_datetime,
 )
 from tests.oracle_embedded.wire.fake_engine import Call, FakeEngine, column
