@@ -5,11 +5,11 @@ Rows have nearly seventy columns of which a query reads a few: a function is com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import cast
+from typing import Protocol, cast
 
 from oracle_embedded import values
 from oracle_embedded.api import ColumnMeta, OraType, TableVersion, Value
@@ -18,7 +18,6 @@ from oracle_embedded.redo.dictionary import Resolved
 from oracle_embedded.redo.numbers import number_from_int
 
 Row = tuple[Value, ...]
-RowMaker = Callable[..., Row]
 _MEMO_MAX = 50_000
 
 
@@ -39,6 +38,31 @@ NUMBERS = _Memo(number_from_int)
 
 DATES = _Memo(lambda when: values.date_from_datetime(datetime.fromtimestamp(when, UTC)))
 """DATEs by seconds since 1970."""
+
+
+class RowMaker(Protocol):
+    """Fills a row of the view from a record and what it refers to, each encoded once for many rows."""
+
+    def __call__(
+        self,
+        record: Sequence[object],
+        log: LogFacts,
+        transaction: TransactionFacts,
+        thing: ObjectFacts,
+        redo: bytes | None,
+        *,
+        undo: bytes | None = None,
+        csf: int = 0,
+        rollback: int = 0,
+        row_id: bytes | None = None,
+        info: bytes | None = None,
+        status: int = 0,
+        commit_scn: Value = None,
+        commit_time: Value = None,
+        ordinal: int = 1,
+        ssn: int = 0,
+    ) -> Row:
+        """The row; columns that the query does not read are None. ``record`` is a row of ``redo_record``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,17 +239,17 @@ OPERATIONS = {
 }
 
 _PARAMETERS = (
-    "record, scn, log, position, time, transaction, op, rollback, thing, row_id, redo, undo, csf,"
-    " info, status, commit_scn, commit_time, ordinal, ssn"
+    "record, log, transaction, thing, redo, *, undo=None, csf=0, rollback=0, row_id=None, info=None,"
+    " status=0, commit_scn=None, commit_time=None, ordinal=1, ssn=0"
 )
 _ZERO = "numbers[0]"
 _UNUSED = "None"
-# name, type (N number, D date, Rn raw, Vn text of n bytes), expression
+# name, type (N number, D date, Rn raw, Vn text of n bytes), expression; {field} is one of the record
 _LAYOUT = [
-    ("SCN", "N", "encode(scn)"),
+    ("SCN", "N", "encode({scn})"),
     ("START_SCN", "N", "transaction.start_scn"),
     ("COMMIT_SCN", "N", "commit_scn"),
-    ("TIMESTAMP", "D", "dates[time]"),
+    ("TIMESTAMP", "D", "dates[{time}]"),
     ("START_TIMESTAMP", "D", "transaction.start_time"),
     ("COMMIT_TIMESTAMP", "D", "commit_time"),
     ("XIDUSN", "N", "transaction.usn"),
@@ -237,8 +261,8 @@ _LAYOUT = [
     ("PXIDSQN", "N", "transaction.sequence"),
     ("PXID", "R8", "transaction.xid"),
     ("TX_NAME", "V256", _UNUSED),
-    ("OPERATION", "V32", "operations[op]"),
-    ("OPERATION_CODE", "N", "numbers[op]"),
+    ("OPERATION", "V32", "operations[{op}]"),
+    ("OPERATION_CODE", "N", "numbers[{op}]"),
     ("ROLLBACK", "N", "numbers[rollback]"),
     ("SEG_OWNER", "V128", "thing.owner"),
     ("SEG_NAME", "V384", "thing.segment"),
@@ -257,8 +281,8 @@ _LAYOUT = [
     ("THREAD#", "N", "log.thread"),
     ("SEQUENCE#", "N", "numbers[ordinal]"),
     ("RBASQN", "N", "log.sequence_number"),
-    ("RBABLK", "N", "numbers[position // 496 + 2]"),
-    ("RBABYTE", "N", "numbers[position % 496 + 16]"),
+    ("RBABLK", "N", "numbers[{position} // 496 + 2]"),
+    ("RBABYTE", "N", "numbers[{position} % 496 + 16]"),
     ("UBAFIL", "N", _ZERO),
     ("UBABLK", "N", _ZERO),
     ("UBAREC", "N", _ZERO),
@@ -274,14 +298,14 @@ _LAYOUT = [
     (
         "RS_ID",
         "V32",
-        "b' 0x%06x.%08x.%04x ' % (log.sequence, position // 496 + 2, position % 496 + 16)",
+        "b' 0x%06x.%08x.%04x ' % (log.sequence, {position} // 496 + 2, {position} % 496 + 16)",
     ),
     ("SSN", "N", "numbers[ssn]"),
     ("CSF", "N", "numbers[csf]"),
     ("INFO", "V64", "info"),
     ("STATUS", "N", "numbers[status]"),
-    ("REDO_VALUE", "N", "encode(2 * record)"),
-    ("UNDO_VALUE", "N", "encode(2 * record + 1)"),
+    ("REDO_VALUE", "N", "encode(2 * {id})"),
+    ("UNDO_VALUE", "N", "encode(2 * {id} + 1)"),
     ("SAFE_RESUME_SCN", "N", _ZERO),
     ("CSCN", "N", "commit_scn"),
     ("OBJECT_ID", "R16", _UNUSED),
@@ -320,8 +344,10 @@ def row_maker(
 
     CON_ID is the session's container, which mines for all when it is the root (measured on 23ai); SRC_CON_ID the row's.
     """
+    places = {field: f"record[{at}]" for at, field in enumerate(store.Record._fields)}
     sources = [
-        source if wanted is None or name in wanted else _UNUSED for name, _kind, source in _LAYOUT
+        source.format(**places) if wanted is None or name in wanted else _UNUSED
+        for name, _kind, source in _LAYOUT
     ]
     names = {
         "numbers": NUMBERS,

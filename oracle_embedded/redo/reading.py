@@ -5,12 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
 from typing import Any, Protocol
 
 from oracle_embedded.api import (
     EngineSession,
-    RowOp,
     Value,
 )
 from oracle_embedded.faults import FaultKind
@@ -23,7 +21,7 @@ from oracle_embedded.redo.dictionary import (
     STATUS_NOT_GUARANTEED,
     Resolved,
 )
-from oracle_embedded.redo.filters import Filter, filter_from
+from oracle_embedded.redo.filters import filter_from
 from oracle_embedded.redo.levels import Level
 from oracle_embedded.redo.literals import LiteralCache, nls_of
 from oracle_embedded.redo.lob_statements import LobRow, LobStatements
@@ -37,13 +35,14 @@ from oracle_embedded.redo.miner import (
     AddedLog,
     Mining,
 )
+from oracle_embedded.redo.pieces import SQL_BYTES_MAX, continued
+from oracle_embedded.redo.records import Records
 from oracle_embedded.redo.settings import RedoSettings, Wart
-from oracle_embedded.redo.statements import NOTHING, Image, TableStatements
+from oracle_embedded.redo.statements import NOTHING, TableStatements
 from oracle_embedded.redo.templates import Style
 
 OP_MISSING_SCN = 34
-_SCN = store.RECORD_COLUMNS.split(", ").index("scn")
-_SQL_BYTES_MAX = 4000
+_LOG_ID = store.Record._fields.index("log_id")
 _CHECK_ROWS = 2000
 _SPREAD = 32
 _TRANSACTIONS_MAX = 10_000
@@ -73,11 +72,13 @@ class _Object:
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """The end of the transaction whose rows are shown together."""
+    """What rows show of their transaction's end: nothing, unless transactions are shown whole."""
 
-    scn: Value
-    time: Value
-    undone: frozenset[int]
+    scn: Value = None
+    time: Value = None
+
+
+_NO_COMMIT = _Commit()
 
 
 class Catalog(Protocol):
@@ -137,8 +138,12 @@ class Reading:
             columns, contents.container_name, dbid, in_root=container == ROOT
         )
         self._filter = filter_from(constraints)
+        self._records = Records(connection, mining, self._filter, self._facts_of)
+        self._untranslated = contents.untranslated
         self._logs = {added.log.log_id: added for added in mining.logs}
-        self._log_facts: dict[int, layout.LogFacts] = {}
+        self._log_id = 0
+        self._log_facts: layout.LogFacts | None = None
+        self._unchecked = 0
         self._objects: dict[tuple[int, int], _Object] = {}
         self._transactions: dict[int | None, layout.TransactionFacts] = {}
         self._partials: dict[int, layout.TransactionFacts] = {}
@@ -163,198 +168,159 @@ class Reading:
         if self._committed:
             yield from self._committed_rows()
         else:
-            yield from self._rows_of(self._records(self._filter))
+            yield from self._rows()
+
+    def _facts_of(self, packed: bytes) -> layout.ObjectFacts:
+        _resolved, facts = self._contents.resolve(packed, self._mining.options)
+        return facts
 
     def _hole(self) -> layout.Row:
         """The row that says that redo is missing, as if from the beginning of the range on."""
-        added = self._mining.logs[0]
-        scn = max(self._mining.scn_low, added.log.first_change)
-        log = self._log(added.log.log_id)
-        return self._make(
-            0,
-            scn,
-            log,
-            0,
-            added.log.first_time,
-            self._transaction(None),
-            OP_MISSING_SCN,
-            0,
-            layout.NO_OBJECT,
-            None,
-            None,
-            None,
-            0,
-            None,
-            STATUS_EXECUTABLE,
-            None,
-            None,
-            1,
-            0,
+        first = self._mining.logs[0].log
+        missing = store.Record(
+            id=0,
+            log_id=first.log_id,
+            position=0,
+            scn=max(self._mining.scn_low, first.first_change),
+            time=first.first_time,
+            tx=None,
+            op=OP_MISSING_SCN,
+            flags=0,
+            object=None,
+            row_id=None,
+            before=None,
+            after=None,
         )
+        log = self._log(first.log_id)
+        assert log is not None, "it was added"
+        return self._make(missing, log, layout.NO_TRANSACTION, layout.NO_OBJECT, None)
 
-    # --- records -----------------------------------------------------------------------------------------------------
+    def _rows(self) -> Iterator[layout.Row]:
+        """The rows of the range, record by record."""
+        for record in self._records.in_order():
+            log = self._log_of(record[_LOG_ID])
+            if log is None:
+                continue
+            row = None if self._want_undo else self._short_row(record, log)
+            if row is not None:
+                yield row
+            else:
+                yield from self._long_rows(store.Record._make(record), log)
 
-    def _records(self, wanted: Filter) -> Iterator[tuple[Any, ...]]:
-        """Records of the range: each thread's in the order of its redo, the threads merged by SCN.
+    def _committed_rows(self) -> Iterator[layout.Row]:
+        """Transactions that began and ended in the range, each whole, in the order of their commits."""
+        for transaction in self._records.committed():
+            assert transaction.end_scn is not None
+            assert transaction.end_time is not None
+            commit = _Commit(
+                # Oracle leaves COMMIT_SCN of DDL and its markers NULL.
+                None if transaction.ddl else layout.NUMBERS[transaction.end_scn],
+                None if transaction.ddl else layout.DATES[transaction.end_time],
+            )
+            undone = self._records.undone(transaction) if transaction.undone else frozenset()
+            ordinal = 1
+            for record in self._records.of(transaction):
+                log = self._log_of(record.log_id)
+                if log is not None and record.id not in undone:
+                    yield from self._long_rows(record, log, commit, ordinal)
+                    ordinal += 1
 
-        The order within a thread is not the SCNs': redo that was bound late has old ones. Source: stated by others of a
-        real LogMiner; Oracle's manual speaks of SCN order only.
-        """
-        by_thread: dict[int, list[int]] = {}
-        for added in self._mining.logs:
-            by_thread.setdefault(added.log.thread, []).append(added.log.log_id)
-        select, binds = self._selection(wanted)
-        if len(by_thread) == 1:
-            return self._connection.execute(f"{select} ORDER BY id", binds)
-        return _merged(
-            [
-                self._connection.execute(
-                    f"{select} AND log_id IN ({', '.join(map(str, own))}) ORDER BY id", binds
-                )
-                for own in by_thread.values()
-            ]
-        )
-
-    def _selection(self, wanted: Filter) -> tuple[str, list[object]]:
-        low = max(self._mining.scn_low, wanted.scn_low)
-        high = min(self._mining.scn_high, wanted.scn_high, 2**63 - 1)
-        first, end = store.ids_between(self._connection, low, high)
-        first = max(first, min(added.log.first_id for added in self._mining.logs))
-        clauses = ["id >= ?", "scn BETWEEN ? AND ?"]
-        binds: list[object] = [first, low, high]
-        if end is not None:
-            clauses.append("id < ?")
-            binds.append(end)
-        for bound, sign in ((self._mining.start_time, ">="), (self._mining.end_time, "<=")):
-            if bound is not None:
-                clauses.append(f"time {sign} ?")
-                binds.append(int(bound.replace(tzinfo=UTC).timestamp()))
-        if wanted.ops is not None:
-            clauses.append(f"op IN ({', '.join(map(str, sorted(wanted.ops)))})")
-        objects = self._wanted_objects(wanted)
-        if objects is not None:
-            clauses.append(f"(op = {s.OP_DDL} OR object IN ({', '.join(map(str, objects))}))")
-        return (
-            f"SELECT {store.RECORD_COLUMNS} FROM redo_record WHERE {' AND '.join(clauses)}",
-            binds,
-        )
-
-    def _wanted_objects(self, wanted: Filter) -> list[int] | None:
-        """Numbers of the objects whose name the query asks for; None for all."""
-        if not wanted.names:
+    def _short_row(self, record: Sequence[Any], log: layout.LogFacts) -> layout.Row | None:
+        """The one row of a change without LOBs and without undo; None for any other record, and where a statement is
+        too long for a row or is not translated."""
+        _, _, _, _, _, tx, op, flags, number, row_id, old, new = record
+        if number is None:
             return None
-        found = []
-        for number, packed in self._connection.execute(
-            "SELECT object, definition FROM redo_object"
-        ):
-            _resolved, facts = self._contents.resolve(packed, self._mining.options)
-            if wanted.accepts(facts):
-                found.append(number)
-        return found
+        thing = self._objects.get((number, flags)) or self._object(number, flags)
+        if thing.lobs is not None:
+            return None
+        rollback = flags & s.FLAG_ROLLBACK
+        redo = thing.statements.redo(
+            op,
+            rollback,
+            None if old is None else store.unpack_image(old),
+            None if new is None else store.unpack_image(new),
+            row_id,
+        )
+        if len(redo) > SQL_BYTES_MAX or _holds(redo, self._untranslated):
+            return None
+        transaction = self._transactions.get(tx) or self._transaction(tx)
+        if rollback and self._partial_xids:
+            transaction = self._shown(tx, transaction, log)
+        return self._make(
+            record,
+            log,
+            transaction,
+            thing.facts,
+            redo,
+            rollback=rollback,
+            row_id=row_id if thing.has_address else None,
+            info=thing.info,
+            status=thing.status,
+        )
 
-    def _rows_of(
-        self, records: Iterator[tuple[Any, ...]], commit: _Commit | None = None
-    ) -> Iterator[layout.Row]:
-        make = self._make
-        commit_scn, commit_time = (commit.scn, commit.time) if commit else (None, None)
-        current = 0
-        log: layout.LogFacts | None = None
-        unchecked = 0
-        ordinal = 1
-        plain = commit is None and not self._want_undo
-        untranslated = self._contents.untranslated
-        unpack = store.unpack_image
-        for record in records:
-            record_id, log_id, position, scn, time, tx, op, flags, number, row_id, old, new = record
-            if log_id != current or unchecked >= _CHECK_ROWS:
-                current = log_id
-                log = self._log(log_id)
-                unchecked = 0
-            unchecked += 1
-            if log is None or (commit is not None and record_id in commit.undone):
-                continue
-            transaction = self._transactions.get(tx) or self._transaction(tx)
-            if number is None:
-                yield from self._marker(record, log, transaction, commit, ordinal)
-                ordinal += commit is not None
-                continue
-            thing = self._objects.get((number, flags)) or self._object(number, flags)
-            rollback = flags & s.FLAG_ROLLBACK
-            if rollback and self._partial_xids:
-                transaction = self._shown(tx, transaction, log)
-            if plain and thing.lobs is None:
-                redo = thing.statements.redo(
-                    op,
-                    rollback,
-                    None if old is None else unpack(old),
-                    None if new is None else unpack(new),
-                    row_id,
-                )
-                if len(redo) <= _SQL_BYTES_MAX and not _holds(redo, untranslated):
-                    yield make(
-                        record_id,
-                        scn,
-                        log,
-                        position,
-                        time,
-                        transaction,
-                        op,
-                        rollback,
-                        thing.facts,
-                        row_id if thing.has_address else None,
-                        redo,
-                        None,
-                        0,
-                        thing.info,
-                        thing.status,
-                        None,
-                        None,
-                        1,
-                        0,
-                    )
-                    continue
-            before = None if old is None else unpack(old)
-            after = None if new is None else unpack(new)
-            for row in self._shown_rows(thing, op, rollback, before, after, row_id):
-                written = row.op in _XML_WRITES or (
-                    row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
-                )
-                refused = _holds(row.redo, untranslated)
-                for part, undo_part, csf in _continued(row.redo, row.undo):
-                    made = make(
-                        record_id,
-                        scn,
-                        log,
-                        position + row.part * _SPREAD,
-                        time,
-                        transaction,
-                        row.op,
-                        rollback,
-                        thing.facts if row.is_named else thing.nameless,
-                        row_id if row.real and thing.has_address else None,
-                        part,
-                        undo_part,
-                        csf,
-                        lob.NOT_EXECUTABLE if written else thing.info,
-                        STATUS_INVALID if written or refused else thing.status,
-                        commit_scn,
-                        commit_time,
-                        ordinal + row.closing,
-                        row.ssn,
-                    )
-                    yield made if row.is_named else layout.internal(made)
-                ordinal += commit is not None
-
-    def _shown_rows(
+    def _long_rows(
         self,
-        thing: _Object,
-        op: int,
-        rollback: int,
-        before: Image | None,
-        after: Image | None,
-        row_id: bytes,
-    ) -> Sequence[LobRow]:
-        """The rows of a change that is not printed the short way."""
+        record: store.Record,
+        log: layout.LogFacts,
+        commit: _Commit = _NO_COMMIT,
+        ordinal: int = 1,
+    ) -> Iterator[layout.Row]:
+        """All rows of a record; with ``commit`` as its transaction is shown whole, of which it is the record ``ordinal``."""
+        transaction = self._transactions.get(record.tx) or self._transaction(record.tx)
+        if record.object is None:
+            return self._marker_rows(record, log, transaction, commit, ordinal)
+        return self._change_rows(record, log, transaction, commit, ordinal)
+
+    def _change_rows(
+        self,
+        record: store.Record,
+        log: layout.LogFacts,
+        transaction: layout.TransactionFacts,
+        commit: _Commit,
+        ordinal: int,
+    ) -> Iterator[layout.Row]:
+        number, flags = record.object, record.flags
+        assert number is not None
+        thing = self._objects.get((number, flags)) or self._object(number, flags)
+        rollback = flags & s.FLAG_ROLLBACK
+        if rollback and self._partial_xids:
+            transaction = self._shown(record.tx, transaction, log)
+        for row in self._statements(thing, record, rollback):
+            written = row.op in _XML_WRITES or (
+                row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
+            )
+            refused = _holds(row.redo, self._untranslated)
+            part = record
+            if row.op != record.op or row.part:
+                place = record.position + row.part * _SPREAD
+                part = record._replace(op=row.op, position=place)
+            for redo, undo, csf in continued(row.redo, row.undo):
+                made = self._make(
+                    part,
+                    log,
+                    transaction,
+                    thing.facts if row.is_named else thing.nameless,
+                    redo,
+                    undo=undo,
+                    csf=csf,
+                    rollback=rollback,
+                    row_id=record.row_id if row.real and thing.has_address else None,
+                    info=lob.NOT_EXECUTABLE if written else thing.info,
+                    status=STATUS_INVALID if written or refused else thing.status,
+                    commit_scn=commit.scn,
+                    commit_time=commit.time,
+                    ordinal=ordinal + row.closing,
+                    ssn=row.ssn,
+                )
+                yield made if row.is_named else layout.internal(made)
+
+    def _statements(self, thing: _Object, record: store.Record, rollback: int) -> Sequence[LobRow]:
+        """The statements of a change."""
+        op, row_id = record.op, record.row_id
+        assert row_id is not None
+        before = None if record.before is None else store.unpack_image(record.before)
+        after = None if record.after is None else store.unpack_image(record.after)
         if thing.lobs is not None:
             return thing.lobs.rows(op, rollback == 1, before, after, row_id, self._want_undo)
         redo = thing.statements.redo(op, rollback, before, after, row_id)
@@ -363,67 +329,56 @@ class Reading:
             undo = thing.statements.undo(op, before or NOTHING, after or NOTHING, row_id)
         return (LobRow(op=op, redo=redo, undo=undo, part=0),)
 
-    def _marker(
+    def _marker_rows(
         self,
-        record: tuple[Any, ...],
+        record: store.Record,
         log: layout.LogFacts,
         transaction: layout.TransactionFacts,
-        commit: _Commit | None,
+        commit: _Commit,
         ordinal: int,
     ) -> Iterator[layout.Row]:
         """Rows of a record that changes no row: markers, DDL, internal."""
-        record_id, _log_id, position, scn, time, tx, op, flags, _number, _row_id, _old, new = record
+        alone = commit is _NO_COMMIT
         no_address = False
-        if op == s.OP_SAVEPOINT_UNDONE:
-            if not (self._spurious_rollbacks and log.live and commit is None):
+        if record.op == s.OP_SAVEPOINT_UNDONE:
+            if not (self._spurious_rollbacks and log.live and alone):
                 return
-            op = s.OP_ROLLBACK
+            record = record._replace(op=s.OP_ROLLBACK)
             transaction = transaction.partial()
             no_address = True
-        elif op in (s.OP_COMMIT, s.OP_ROLLBACK) and commit is None:
-            full, transaction = transaction, self._shown(tx, transaction, log)
-            no_address = op == s.OP_ROLLBACK and log.live and transaction is not full
-        text = _MARKERS.get(op)
+        elif record.op in (s.OP_COMMIT, s.OP_ROLLBACK) and alone:
+            full, transaction = transaction, self._shown(record.tx, transaction, log)
+            no_address = record.op == s.OP_ROLLBACK and log.live and transaction is not full
+        text = _MARKERS.get(record.op)
         thing = layout.NO_OBJECT
         info = None
-        if op == s.OP_DDL:
-            ddl, owner, table, object_id = store.unpack_facts(new)
+        if record.op == s.OP_DDL:
+            assert record.after is not None
+            ddl, owner, table, object_id = store.unpack_facts(record.after)
             text = ddl.encode().rstrip().removesuffix(b";")
             thing = layout.ddl_facts(owner, table, object_id)
             info = _USER_DDL
             transaction = transaction.of_ddl()
         if text is not None and self._style.delimiter:
             text += b";"
-        commit_scn, commit_time = (None, None)
-        if commit is not None:
-            commit_scn, commit_time = commit.scn, commit.time
-        elif op == s.OP_COMMIT:
-            commit_scn, commit_time = layout.NUMBERS[scn], layout.DATES[time]
-        for part, _undo, csf in _continued(text, None):
+        if alone and record.op == s.OP_COMMIT:
+            commit = _Commit(layout.NUMBERS[record.scn], layout.DATES[record.time])
+        for redo, _undo, csf in continued(text, None):
             row = self._make(
-                record_id,
-                scn,
+                record,
                 log,
-                position,
-                time,
                 transaction,
-                op,
-                0,
                 thing,
-                None,
-                part,
-                None,
-                csf,
-                info,
-                STATUS_EXECUTABLE,
-                commit_scn,
-                commit_time,
-                ordinal,
-                0,
+                redo,
+                csf=csf,
+                info=info,
+                commit_scn=commit.scn,
+                commit_time=commit.time,
+                ordinal=ordinal,
             )
             if no_address:
                 row = layout.without_address(row)
-            yield layout.without_thread(row) if flags & s.FLAG_NO_THREAD else row
+            yield layout.without_thread(row) if record.flags & s.FLAG_NO_THREAD else row
 
     def _shown(
         self, tx: int | None, facts: layout.TransactionFacts, log: layout.LogFacts
@@ -440,58 +395,15 @@ class Reading:
             self._partials.clear()
         return self._partials.get(tx) or self._partials.setdefault(tx, facts.partial())
 
-    # --- committed transactions only ---------------------------------------------------------------------------------
-
-    def _committed_rows(self) -> Iterator[layout.Row]:
-        """Transactions that began and ended in the range, each whole, in the order of their commits."""
-        first = min(added.log.first_id for added in self._mining.logs)
-        wanted = self._filter
-        transactions = self._connection.execute(
-            f"SELECT {store.TRANSACTION_COLUMNS} FROM redo_transaction WHERE committed = 1 AND first_id >= ? AND start_scn >= ?"
-            " AND end_scn BETWEEN ? AND ? ORDER BY last_id",
-            (
-                first,
-                self._mining.scn_low,
-                wanted.commit_low,
-                min(self._mining.scn_high, wanted.commit_high),
-            ),
-        )
-        for row in transactions:
-            transaction = store.transaction_from(row)
-            assert transaction.end_scn is not None
-            assert transaction.end_time is not None
-            commit = _Commit(
-                # Oracle leaves COMMIT_SCN of DDL and its markers NULL.
-                None if transaction.ddl else layout.NUMBERS[transaction.end_scn],
-                None if transaction.ddl else layout.DATES[transaction.end_time],
-                self._undone(transaction) if transaction.undone else frozenset(),
-            )
-            yield from self._rows_of(self._transaction_records(transaction), commit)
-
-    def _transaction_records(self, transaction: store.Transaction) -> Iterator[tuple[Any, ...]]:
-        return self._connection.execute(
-            f"SELECT {store.RECORD_COLUMNS} FROM redo_record"
-            " WHERE id BETWEEN ? AND ? AND tx = ? ORDER BY id",
-            (transaction.first_id, transaction.last_id, transaction.tx),
-        )
-
-    def _undone(self, transaction: store.Transaction) -> frozenset[int]:
-        """Records that were undone within the transaction, and those that undid them."""
-        undone: set[int] = set()
-        done: dict[bytes, list[int]] = {}
-        for record in self._transaction_records(transaction):
-            record_id, op, flags, row_id = record[0], record[6], record[7], record[9]
-            if op > RowOp.UPDATE or row_id is None:
-                continue
-            if not flags & s.FLAG_ROLLBACK:
-                done.setdefault(row_id, []).append(record_id)
-                continue
-            undone.add(record_id)
-            if done.get(row_id):
-                undone.add(done[row_id].pop())
-        return frozenset(undone)
-
     # --- what records refer to ---------------------------------------------------------------------------------------
+
+    def _log_of(self, log_id: int) -> layout.LogFacts | None:
+        """Facts of a record's log; whether its file is still there is looked up from time to time."""
+        if log_id != self._log_id or self._unchecked >= _CHECK_ROWS:
+            self._log_facts = self._log(log_id)
+            self._log_id, self._unchecked = log_id, 0
+        self._unchecked += 1
+        return self._log_facts
 
     def _log(self, log_id: int) -> layout.LogFacts | None:
         """Facts of a log that was added, after a look whether its file is still there; None for others."""
@@ -537,44 +449,5 @@ class Reading:
         return found
 
 
-def _merged(threads: Sequence[Iterator[tuple[Any, ...]]]) -> Iterator[tuple[Any, ...]]:
-    """Records of several threads: always the one of the lowest SCN among those that come next."""
-    heads = [(head, records) for records in threads if (head := next(records, None)) is not None]
-    while heads:
-        at = min(range(len(heads)), key=lambda index: heads[index][0][_SCN])
-        head, records = heads[at]
-        yield head
-        following = next(records, None)
-        if following is None:
-            del heads[at]
-        else:
-            heads[at] = (following, records)
-
-
-def _continued(
-    redo: bytes | None, undo: bytes | None
-) -> Iterator[tuple[bytes | None, bytes | None, int]]:
-    """Pieces of at most 4000 bytes that split no character, with CSF: 1 on all but the last."""
-    pieces = [_pieces(redo), _pieces(undo)]
-    count = max(len(part) for part in pieces)
-    for at in range(count):
-        redo_part, undo_part = (part[at] if at < len(part) else None for part in pieces)
-        yield redo_part, undo_part, int(at + 1 < count)
-
-
 def _holds(redo: bytes | None, texts: frozenset[bytes]) -> bool:
     return bool(texts) and redo is not None and any(text in redo for text in texts)
-
-
-def _pieces(text: bytes | None) -> list[bytes | None]:
-    if text is None or len(text) <= _SQL_BYTES_MAX:
-        return [text]
-    pieces: list[bytes | None] = []
-    at = 0
-    while at < len(text):
-        end = min(at + _SQL_BYTES_MAX, len(text))
-        while end < len(text) and text[end] & 0xC0 == 0x80:
-            end -= 1
-        pieces.append(text[at:end])
-        at = end
-    return pieces

@@ -14,7 +14,7 @@ import marshal
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from oracle_embedded.api import OraType, StoredColumn, TableVersion, Value
 
@@ -57,12 +57,32 @@ CREATE INDEX IF NOT EXISTS redo_mark_floor ON redo_mark (floor);
 """
 
 RECORD_INSERT = "INSERT INTO redo_record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-RECORD_COLUMNS = "id, log_id, position, scn, time, tx, op, flags, object, row_id, before, after"
 STRAND_INSERT = (
     "INSERT INTO redo_strand (thread, size, scn, time, tx, op, flags, object, row_id, before, after)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 STRAND_QUERY = "SELECT thread, size, scn, time, tx, op, flags, object, row_id, before, after FROM redo_strand ORDER BY seq"
+
+
+class Record(NamedTuple):
+    """A record: ``tx`` and ``object`` are numbers of ``redo_transaction`` and ``redo_object``; ``before`` and ``after`` are packed images.
+    Both are None, and so is ``object``, where no row is changed; a DDL has its facts in ``after``."""
+
+    id: int
+    log_id: int
+    position: int
+    scn: int
+    time: int
+    tx: int | None
+    op: int
+    flags: int
+    object: int | None
+    row_id: bytes | None
+    before: bytes | None
+    after: bytes | None
+
+
+RECORD_COLUMNS = ", ".join(Record._fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
