@@ -11,7 +11,8 @@ Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NUL
 (11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8 (national text too: the wire recodes). They are
 stored, compared and sent as they are. BOOLEAN is ``00`` or ``01``; ROWID and UROWID are their printed characters. A CLOB
 or BLOB column of a query holds a handle of at most 200 bytes for :meth:`EngineSession.read_lob`; a LOB *bind*, in or
-out, holds the whole content.
+out, holds the whole content. An object or a collection is an image (:func:`oracle_embedded.values.packed`) of its attributes or
+elements, in which LOBs are whole contents.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class OraType(IntEnum):
     BINARY_FLOAT = 100
     BINARY_DOUBLE = 101
     CURSOR = 102
+    OBJECT = 109
     CLOB = 112
     BLOB = 113
     TIMESTAMP = 180
@@ -72,6 +74,35 @@ class OracleError(Exception):
         return f"ORA-{self.code:05d}: {self.text}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectShape:
+    """An object type or collection type, as images and clients have it.
+
+    ``parts`` are the attributes in order, or the one element of a collection; behind ``has_index`` each element's image follows
+    that of its index, four bytes. ``package`` is the one that declares a type of PL/SQL. ``known_as`` is what the engine knows of it.
+    """
+
+    owner: str
+    name: str
+    oid: bytes
+    parts: tuple[ShapePart, ...]
+    package: str = ""
+    is_collection: bool = False
+    has_index: bool = False
+    known_as: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapePart:
+    """One attribute, or the element, of a shape."""
+
+    name: str
+    type: OraType
+    charset_form: int = 0
+    shape: ObjectShape | None = None
+    is_xml: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnMeta:
     """One column of a query as describe shows it.
@@ -90,6 +121,7 @@ class ColumnMeta:
     char_size: int = 0
     nullable: bool = True
     charset_form: int = 0
+    shape: ObjectShape | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +135,7 @@ class BindMeta:
     size: int
     charset_form: int = 0
     is_array: bool = False
+    shape: ObjectShape | None = None
 
 
 @dataclass(slots=True)
@@ -212,6 +245,13 @@ class EngineSession(Protocol):
 
     def instance_name(self) -> str:
         """The instance in which the session is."""
+
+    def object_shape(self, oid: bytes) -> ObjectShape:
+        """The object type, collection type or type of a package that has a number.
+
+        Raises:
+            OracleError: ORA-21700 where there is none (any more).
+        """
 
     def has_privilege(self, privilege: str) -> bool:
         """Does the user hold a system privilege or role (``LOGMINING``, ``EXECUTE_CATALOG_ROLE``, ``DBA`` …)?"""

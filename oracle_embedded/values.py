@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
 
@@ -407,3 +407,35 @@ def _base64_value(text: str) -> int:
     for letter in text:
         value = value << 6 | _ROWID_VALUES[letter]
     return value
+
+
+# --- objects ---------------------------------------------------------------------------------------------------------
+
+_IMAGE = b"\x01"
+_NULL_SIZE = 0xFFFFFFFF
+
+
+def packed(items: Iterable[bytes | None]) -> bytes:
+    """The image of an object or collection: a mark, and each value behind its length in four bytes."""
+    parts = [_IMAGE]
+    for item in items:
+        if item is None:
+            parts.append(_NULL_SIZE.to_bytes(4, "big"))
+        else:
+            parts += (len(item).to_bytes(4, "big"), item)
+    return b"".join(parts)
+
+
+def unpacked(image: bytes) -> list[bytes | None]:
+    """The values of an image."""
+    items: list[bytes | None] = []
+    at = 1
+    while at < len(image):
+        size = int.from_bytes(image[at : at + 4], "big")
+        at += 4
+        if size == _NULL_SIZE:
+            items.append(None)
+        else:
+            items.append(image[at : at + size])
+            at += size
+    return items

@@ -25,7 +25,8 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
-from oracle_embedded.engine.dictionary import objects, programs, system, tables
+from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.dictionary import objects, programs, system, tables, user_types
 from oracle_embedded.engine.dictionary.registry import Dictionary
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.packages import BUILT_IN
@@ -78,9 +79,12 @@ class Database:
         self.started = now()
         self.security = Security(self.store.catalog)
         self.sequences = Sequences(self.store)
-        self.dictionary = Dictionary((tables.VIEWS, objects.VIEWS, programs.VIEWS, system.VIEWS))
+        self.dictionary = Dictionary(
+            (tables.VIEWS, objects.VIEWS, programs.VIEWS, system.VIEWS, user_types.VIEWS)
+        )
         self.shapes: dict[tuple[int, int], Shape] = {}
         self.check_plans: dict[tuple[int, int], RowPlan] = {}
+        self.packaged_types: dict[str, SqlType] = {}
         self.constants: dict[tuple[str, str], int] = {("DBMS_METADATA", "SESSION_TRANSFORM"): -1}
         self.virtual_tables: dict[str, VirtualTable] = {}
         self.procedures: dict[tuple[str, str], Procedure] = {

@@ -12,6 +12,7 @@ from typing import Any
 from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
+    ObjectShape,
     OracleError,
     OraType,
     Outcome,
@@ -25,6 +26,7 @@ from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
 from oracle_embedded.engine.run.contracts import DatabaseState, LobPlace, OpenCursor, Output
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.statement import prepare
+from oracle_embedded.engine.run.user_types import shape_by_number
 from oracle_embedded.engine.run.userenv import user_environment
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.statements import run_statement
@@ -314,6 +316,10 @@ class Session:
             case "DB_NAME":
                 return self.database.database_name
         return self.nls[name.upper()]
+
+    def object_shape(self, oid: bytes) -> ObjectShape:
+        """The type behind a number."""
+        return shape_by_number(self, oid)
 
     def has_privilege(self, privilege: str) -> bool:
         """Does the user hold a system privilege or role?"""

@@ -17,6 +17,7 @@ from oracle_embedded.api import (
 from oracle_embedded.engine.compile.dml import DmlPlan
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.datatypes import rowids
+from oracle_embedded.engine.datatypes.types import bind_type
 from oracle_embedded.engine.ddl.run import run_ddl
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.run import run_block
@@ -27,6 +28,7 @@ from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.query_run import ListRows, QueryRows, open_query
 from oracle_embedded.engine.run.statement import compile_plan, metas
 from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.storage.fitting import fit_object
 from oracle_embedded.engine.storage.transactions import Busy
 
 _LOCK_BATCH = 1000
@@ -47,6 +49,7 @@ def run_statement(
     Raises:
         OracleError: As Oracle would; for array DML with the number of rows done in ``row_count``.
     """
+    binds = _fitted_objects(binds, bind_metas)
     match statement.kind:
         case StatementKind.QUERY:
             return _run_query(session, statement, binds, bind_metas)
@@ -59,6 +62,22 @@ def run_statement(
             return Outcome(StatementKind.DDL, has_warning=has_warning)
     run_control(session, statement.node)
     return Outcome(StatementKind.OTHER)
+
+
+def _fitted_objects(
+    binds: Sequence[Sequence[Value]], bind_metas: Sequence[BindMeta]
+) -> Sequence[Sequence[Value]]:
+    """Binds whose objects are as their types hold them."""
+    places = [at for at, meta in enumerate(bind_metas) if meta.shape is not None]
+    if not places:
+        return binds
+    rows = [list(row) for row in binds]
+    for at in places:
+        fit = fit_object(bind_type(bind_metas[at]))
+        for row in rows:
+            value = row[at] if at < len(row) else None
+            row[at] = None if value is None else fit(value)
+    return rows
 
 
 def default_metas(binds: Sequence[Sequence[Value]], count: int) -> list[BindMeta]:

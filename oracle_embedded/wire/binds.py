@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from oracle_embedded.api import BindMeta, OracleError, OraType, Value
+from oracle_embedded.api import BindMeta, ObjectShape, OracleError, OraType, Value
 from oracle_embedded.values import (
     interval_ds_from_nanos,
     nanos_from_interval_ds,
@@ -14,6 +14,7 @@ from oracle_embedded.values import (
 )
 from oracle_embedded.wire.connect import STRING_SIZE_MAX
 from oracle_embedded.wire.lobs import LobStore
+from oracle_embedded.wire.objects import engine_image, object_value, read_object
 from oracle_embedded.wire.ttc import TtcReader, clr_bytes, ub_bytes
 
 _ARRAY_FLAG = 0x40
@@ -46,7 +47,7 @@ class WireBind:
     """One bind or define as the client declared it.
 
     ``lob_prefetch`` says how many bytes or characters of a LOB shall come with its locator, its length and its chunk size; None
-    asks for the locator alone.
+    asks for the locator alone. ``oid`` is the number of an object's type, whose ``shape`` is looked up before the bind is used.
     """
 
     type: int
@@ -54,11 +55,13 @@ class WireBind:
     size: int
     charset_form: int
     lob_prefetch: int | None = None
+    oid: bytes = b""
+    shape: ObjectShape | None = None
 
     @property
     def meta(self) -> BindMeta:
         """The same for the engine."""
-        return BindMeta(OraType(self.type), self.size, self.charset_form, self.is_array)
+        return BindMeta(OraType(self.type), self.size, self.charset_form, self.is_array, self.shape)
 
 
 def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> list[WireBind]:
@@ -75,7 +78,7 @@ def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> 
         size = reader.ub()
         reader.ub()
         has_prefetch = reader.ub() & _PREFETCH_FLAG
-        reader.dlc()
+        oid = reader.dlc()
         reader.skip_ub(2)
         charset_form = reader.u8()
         prefetch = reader.ub()
@@ -87,6 +90,7 @@ def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> 
                 size,
                 charset_form,
                 prefetch if has_prefetch else None,
+                oid,
             )
         )
     return binds
@@ -145,7 +149,7 @@ def _is_plain(bind: WireBind) -> bool:
         bind.type in _TYPES
         and not bind.is_array
         and bind.type not in _LOB_TYPES
-        and bind.type not in (OraType.BOOLEAN, OraType.CURSOR)
+        and bind.type not in (OraType.BOOLEAN, OraType.CURSOR, OraType.OBJECT)
     )
 
 
@@ -160,6 +164,8 @@ def _read_value(reader: TtcReader, bind: WireBind) -> Value:
 def _read_scalar(reader: TtcReader, bind: WireBind) -> Value:
     if bind.type in _LOB_TYPES:
         return reader.dlc() or None
+    if bind.type == OraType.OBJECT:
+        return read_object(reader)
     if bind.type == OraType.CURSOR:
         return reader.ub().to_bytes(4, "big") if reader.ub() == 1 else None
     if bind.type == OraType.BOOLEAN:
@@ -192,6 +198,11 @@ def engine_rows(
             for row in cast("list[list[Any]]", rows):
                 cells = [[value] for value in row[position] or ()]
                 row[position] = [value for (value,) in engine_rows(cells, [one], lobs)]
+        elif bind.type == OraType.OBJECT:
+            if bind.shape is None:
+                raise OracleError(21700, "object does not exist or is marked for delete")
+            for row in rows:
+                row[position] = engine_image(row[position], bind.shape, lobs)
         elif bind.type in _LOB_TYPES:
             for row in rows:
                 row[position] = lobs.bind_content(row[position])
@@ -226,6 +237,8 @@ def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool
 
     A cursor's value is what :func:`~oracle_embedded.wire.rows.cursor_value` gives.
     """
+    if bind.shape is not None:
+        return object_value(value, bind.shape, lobs) + b"\x00"
     if value is None:
         return b"\x00\x00"
     meta = bind.meta

@@ -118,6 +118,11 @@ class LobStore:
         locator = self._create(ora_type, charset_form, content)
         return _framed(locator, content, prefetch)
 
+    def locator_of(self, value: bytes, ora_type: OraType, charset_form: int) -> bytes:
+        """The locator of a new temporary LOB with this content, as an object holds it."""
+        content = value if ora_type == OraType.BLOB else value.decode().encode("utf-16-be")
+        return self._create(ora_type, charset_form, content)
+
     def bind_content(self, locator: Value) -> Value:
         """The content behind a bound locator, as the engine takes it.
 

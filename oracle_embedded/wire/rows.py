@@ -15,6 +15,7 @@ from oracle_embedded.values import parts_from_rowid
 from oracle_embedded.wire.binds import SCALED_TYPES, WireBind, rowid_value
 from oracle_embedded.wire.connect import CHARSET_UTF8, CHARSET_UTF16
 from oracle_embedded.wire.lobs import LobStore
+from oracle_embedded.wire.objects import object_value
 from oracle_embedded.wire.ttc import SHORT_MAX, clr_bytes, dlc_bytes, sb1_bytes, ub_bytes
 
 Framer = Callable[[Value], bytes]
@@ -51,21 +52,24 @@ def column_description(
     column: ColumnMeta, position: int, *, scale_bytes: Callable[[int], bytes] = sb1_bytes
 ) -> bytes:
     """Encode what is said of one column, at its place from 1."""
-    name = column.name.encode()
+    name, shape = column.name.encode(), column.shape
     charset = (0, CHARSET_UTF8, CHARSET_UTF16)[column.charset_form]
     return b"".join(
         (
             struct.pack(">BBb", column.type, 0, column.precision),
             (scale_bytes if column.type in SCALED_TYPES else sb1_bytes)(column.scale),
             ub_bytes(max(column.size, 1)),
-            b"\x00\x00\x00\x00",
+            b"\x00\x00",
+            dlc_bytes(shape.oid) if shape is not None else b"\x00",
+            b"\x00",
             ub_bytes(charset),
             bytes((column.charset_form,)),
             ub_bytes(column.char_size),
             b"\x00",
             bytes((column.nullable, min(len(name), 255))),
             dlc_bytes(name),
-            b"\x00\x00",
+            dlc_bytes(shape.owner.encode()) if shape is not None else b"\x00",
+            dlc_bytes(shape.name.encode()) if shape is not None else b"\x00",
             ub_bytes(position),
             b"\x00",
         )
@@ -140,6 +144,9 @@ def _framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> Fram
     """What encodes a column's values with all that goes around them; None for plain bytes with a length."""
     if column.type in _LOB_TYPES:
         return _lob_framer(column, define, lobs)
+    if column.shape is not None:
+        shape = column.shape
+        return lambda value: object_value(value, shape, lobs)
     if column.type in _LONG_TYPES:
         return _frame_long
     if column.type == OraType.ROWID:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from oracle_embedded.api import (
     ColumnMeta,
@@ -132,7 +133,10 @@ class Statements:
             cursor.out_only, cursor.defines, cursor.encoder = frozenset(), [], None
         assert cursor is not None
         if request.binds is not None:
-            cursor.binds = request.binds
+            cursor.binds = [
+                replace(bind, shape=self._session.object_shape(bind.oid)) if bind.oid else bind
+                for bind in request.binds
+            ]
         return cursor
 
     def _new_cursor(self) -> Cursor:

@@ -11,6 +11,7 @@ from oracle_embedded.engine.compile.aggregates import (
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.functions import FUNCTIONS
+from oracle_embedded.engine.compile.objects import construct
 from oracle_embedded.engine.compile.plan import Sql, quoted
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.compile.signatures import SIGNATURES, by_signature
@@ -38,6 +39,9 @@ def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
         routine = state.routine(node, scope)
         if routine is not None:
             return routine
+        kind = state.environment.user_type(node.name)
+        if kind is not None:
+            return construct(state, node, kind, scope)
     if node.named:
         raise unsupported("named arguments in SQL", node.pos)
     if special is not None:

@@ -31,6 +31,7 @@ class Environment:
     parse_view: Callable[[str], ast.Query]
     filling: int
     routine: Callable[[ast.Name], StoredFunction | None]
+    user_type: Callable[[ast.Name], SqlType | None]
 
 
 @dataclass(frozen=True, slots=True)

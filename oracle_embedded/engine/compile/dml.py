@@ -15,6 +15,7 @@ from oracle_embedded.engine.compile.from_items import (
     use_table,
     with_virtual,
 )
+from oracle_embedded.engine.compile.objects import assignable
 from oracle_embedded.engine.compile.plan import FIRST_SLOT, OutputColumn, Plan, Slot, Sql
 from oracle_embedded.engine.compile.queries import compile_where
 from oracle_embedded.engine.compile.rownum import conjuncts_of, rownum_limit
@@ -252,6 +253,8 @@ def _default(state: Compilation, column: ColumnDef) -> Sql:
 
 
 def _assignable(value: Sql, column: ColumnDef) -> Sql:
+    if column.type.user is not None:
+        return assignable(value, column.type)
     try:
         return convert(value, column.type.family)
     except OracleError as error:

@@ -13,6 +13,7 @@ from oracle_embedded.engine.compile.conversions import (
     numeric,
     unify,
 )
+from oracle_embedded.engine.compile.objects import attribute
 from oracle_embedded.engine.compile.plan import Sql, blob, quoted
 from oracle_embedded.engine.compile.scopes import Scope, Source, resolve, rowid_source
 from oracle_embedded.engine.datatypes import numbers, types
@@ -75,7 +76,7 @@ def _temporal(packed: bytes, kind: SqlType) -> Sql:
 
 
 def _bind(state: Compilation, node: ast.Bind) -> Sql:
-    kind = types.varchar(4000)
+    kind = types.UNTOLD
     if state.bind_types is not None:
         if node.index >= len(state.bind_types):
             raise ora(1008, offset=node.pos)
@@ -87,6 +88,10 @@ def _column(state: Compilation, node: ast.Column, scope: Scope) -> Sql:
     found = resolve(node, scope)
     if found is not None:
         return found
+    if len(node.name) > 2:
+        inside = attribute(node, scope)
+        if inside is not None:
+            return inside
     pseudo = _pseudo(state, node, scope)
     if pseudo is not None:
         return pseudo

@@ -10,6 +10,7 @@ from oracle_embedded.api import OracleError, VirtualTable
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conditions import compare
 from oracle_embedded.engine.compile.conversions import convert
+from oracle_embedded.engine.compile.objects import elements_source
 from oracle_embedded.engine.compile.plan import (
     FIRST_SLOT,
     Flashback,
@@ -57,6 +58,10 @@ def compile_from_item(state: Compilation, item: ast.FromItem, scope: Scope) -> s
             return text
         case ast.FromJson():
             source, text = _json_table(state, item, scope)
+            scope.sources.append(source)
+            return text
+        case ast.FromCollection():
+            source, text = elements_source(state, item, scope)
             scope.sources.append(source)
             return text
         case ast.Join():

@@ -164,6 +164,8 @@ def type_from_meta(meta: ColumnMeta) -> SqlType:
         if meta.scale == -127:
             return NUMBER
         return SqlType(OraType.NUMBER, precision=meta.precision, scale=meta.scale)
+    if meta.shape is not None and isinstance(meta.shape.known_as, SqlType):
+        return meta.shape.known_as
     if meta.type == OraType.RAW:
         return SqlType(OraType.RAW, length=meta.size)
     base = family_type(SqlType(meta.type).family)

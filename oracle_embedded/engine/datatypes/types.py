@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 
-from oracle_embedded.api import BindMeta, ColumnMeta, OraType
+from oracle_embedded.api import BindMeta, ColumnMeta, ObjectShape, OraType, ShapePart
 
 _FAMILIES = {
     OraType.VARCHAR: "text",
@@ -28,6 +29,7 @@ _FAMILIES = {
     OraType.UROWID: "rowid",
     OraType.BOOLEAN: "bool",
     OraType.CURSOR: "cursor",
+    OraType.OBJECT: "object",
 }
 FAMILY_NAMES = {
     "text": "CHAR",
@@ -46,6 +48,7 @@ FAMILY_NAMES = {
     "rowid": "ROWID",
     "bool": "BOOLEAN",
     "cursor": "CURSOR",
+    "object": "UDT",
     "null": "NULL",
 }
 TEMPORAL = frozenset({"date", "timestamp", "tz", "ltz"})
@@ -64,6 +67,7 @@ _WIRE_SIZES = {
     "blob": 4000,
     "bool": 4,
     "cursor": 4,
+    "object": 2000,
 }
 
 
@@ -74,7 +78,7 @@ class SqlType:
     ``precision``/``scale`` follow the dictionary: None where NUMBER has none. For text ``length`` is in bytes,
     ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text. TIMESTAMP(n) has scale n,
     INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of XMLTYPE is a CLOB that ``is_xml``: documents are kept as
-    they were given, and nobody looks whether they are well-formed.
+    they were given, and nobody looks whether they are well-formed. An object or a collection has its type in ``user``.
     """
 
     ora: OraType
@@ -87,6 +91,7 @@ class SqlType:
     form: int = 0
     float_bits: int | None = None
     is_xml: bool = False
+    user: UserType | None = None
 
     @property
     def family(self) -> str:
@@ -127,11 +132,12 @@ class SqlType:
                 precision = 38
         return ColumnMeta(
             name,
-            self.ora,
+            OraType.NUMBER if family == "number" else self.ora,
             precision=precision,
             scale=scale,
             size=_WIRE_SIZES[family],
             nullable=nullable,
+            shape=shape_of(self),
         )
 
     def data_type(self) -> str:
@@ -166,8 +172,60 @@ class SqlType:
                 return f"INTERVAL YEAR({self.precision}) TO MONTH"
             case "rowid":
                 return "UROWID" if self.ora == OraType.UROWID else "ROWID"
+            case "object" if self.user is not None:
+                return self.user.name
             case family:
                 return FAMILY_NAMES[family]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserType:
+    """An object type, a collection type, or a type that a package declares.
+
+    ``oid`` is its number as hexadecimal text, empty where a name is not looked up yet. A collection has an ``element``, and a
+    ``limit`` if it is a VARRAY; an associative array has the family of its ``index``.
+    """
+
+    owner: str
+    name: str
+    oid: str = ""
+    attributes: tuple[tuple[str, SqlType], ...] = ()
+    element: SqlType | None = None
+    limit: int | None = None
+    index: str = ""
+    package: str = ""
+
+
+@lru_cache(maxsize=1024)
+def shape_of(kind: SqlType) -> ObjectShape | None:
+    """How images and clients have a type; None for one that is no object."""
+    user = kind.user
+    if user is None:
+        return None
+    named = user.attributes if user.element is None else (("", user.element),)
+    return ObjectShape(
+        owner=user.owner,
+        name=user.name,
+        oid=bytes.fromhex(user.oid),
+        parts=tuple(
+            ShapePart(
+                name=name,
+                type=item.ora,
+                charset_form=item.form,
+                shape=shape_of(item),
+                is_xml=item.is_xml,
+            )
+            for name, item in named
+        ),
+        package=user.package,
+        is_collection=user.element is not None,
+        has_index=bool(user.index),
+        known_as=kind,
+    )
+
+
+XMLTYPE_OID = "00000000000000000000000000020100"
+"""The number of SYS.XMLTYPE, which every database has."""
 
 
 def varchar(length: int, char_length: int | None = None, form: int = 1) -> SqlType:
@@ -193,6 +251,8 @@ def char(length: int, char_length: int | None = None, form: int = 1) -> SqlType:
 
 
 NULL = SqlType(OraType.VARCHAR, length=1, char_length=0, form=1, char_used="NULL")
+UNTOLD = varchar(4000)
+"""The type of a bind while nobody has said what it will be: it goes where any type goes."""
 NUMBER = SqlType(OraType.NUMBER)
 INTEGER = SqlType(OraType.NUMBER, precision=38, scale=0)
 DATE = SqlType(OraType.DATE)
@@ -232,6 +292,8 @@ def bind_type(meta: BindMeta) -> SqlType:
             return NUMBER
         case "raw":
             return raw(max(meta.size, 1))
+        case "object" if meta.shape is not None and isinstance(meta.shape.known_as, SqlType):
+            return meta.shape.known_as
     return _BY_FAMILY[family]
 
 
@@ -252,6 +314,7 @@ _BY_FAMILY = {
     "cursor": CURSOR,
     "raw": RAW,
     "text": TEXT,
+    "object": SqlType(OraType.OBJECT),
 }
 
 

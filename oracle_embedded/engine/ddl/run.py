@@ -23,6 +23,7 @@ from oracle_embedded.engine.ddl.programs import (
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
 from oracle_embedded.engine.ddl.tables import create_table, virtual_value
+from oracle_embedded.engine.ddl.types import create_type, drop_type
 from oracle_embedded.engine.ddl.users import create_user, drop_user, grant
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.constraints import check_unique_rows
@@ -267,6 +268,9 @@ def _drop(run: DdlRun, node: nodes.Drop) -> None:
     if node.kind in ("PROCEDURE", "FUNCTION", "PACKAGE", "PACKAGE BODY", "TRIGGER"):
         drop_program(run, node)
         return
+    if node.kind == "TYPE":
+        drop_type(run, node)
+        return
     classes: dict[str, tuple[type, int, str]] = {
         "VIEW": (ViewDef, 942, "table or view does not exist"),
         "SEQUENCE": (SequenceDef, 2289, "sequence does not exist"),
@@ -400,6 +404,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     nodes.CreateSynonym: _create_synonym,
     nodes.CreateUser: create_user,
     nodes.Edition: change_editions,
+    nodes.CreateType: create_type,
     nodes.Drop: _drop,
     nodes.Truncate: _truncate,
     nodes.Grant: grant,

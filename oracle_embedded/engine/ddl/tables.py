@@ -14,6 +14,7 @@ from oracle_embedded.engine.datatypes.types import SqlType, varchar
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import partitioning_of
 from oracle_embedded.engine.ddl.sequences import sequence_from
+from oracle_embedded.engine.ddl.types import known_type
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.run.constraints import check_columns
 from oracle_embedded.engine.run.environment import compilation
@@ -91,6 +92,8 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
         raise OracleError(1754, "a table may contain only one column of type LONG")
     if len(spec.name.encode()) > 128:
         raise ora(972)
+    spec = replace(spec, type=known_type(run, spec.type))
+    assert spec.type is not None
     check_string_size(run, spec.type)
     default, nullable = spec.default_text, spec.nullable is not False
     if default is not None:

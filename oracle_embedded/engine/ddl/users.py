@@ -14,6 +14,7 @@ from oracle_embedded.engine.storage.catalog import (
     ProgramDef,
     SequenceDef,
     TableDef,
+    TypeDef,
     UserDef,
     ViewDef,
 )
@@ -196,7 +197,7 @@ def _object_grants(run: DdlRun, node: nodes.Grant) -> list[tuple[str, str, str]]
     owner = node.target[0] if len(node.target) > 1 else session.schema
     name = node.target[-1]
     found = database.store.catalog.find(owner, name)
-    if not isinstance(found, TableDef | ViewDef | SequenceDef | ProgramDef):
+    if not isinstance(found, TableDef | ViewDef | SequenceDef | ProgramDef | TypeDef):
         if not database.is_system_object(owner, name):
             raise ora(942)
         owner = "SYS"

@@ -13,6 +13,7 @@ from oracle_embedded.engine.storage.catalog import (
     SequenceDef,
     SynonymDef,
     TableDef,
+    TypeDef,
     UserDef,
     ViewDef,
 )
@@ -66,6 +67,11 @@ def _objects(view: View) -> Iterator[Row]:
             yield _object(
                 item.owner, item.name, item.object_id, None, "SYNONYM", item.created, item.changed
             )
+        elif isinstance(item, TypeDef):
+            row = _object(
+                item.owner, item.name, item.object_id, None, "TYPE", item.created, item.changed
+            )
+            yield {**row, "STATUS": "INVALID" if item.errors else "VALID"}
         elif isinstance(item, ProgramDef):
             row = _object(
                 item.owner, item.name, item.object_id, None, item.kind, item.created, item.changed

@@ -100,6 +100,8 @@ def _meta(spec: str) -> ColumnMeta:
         return ColumnMeta(name, OraType.DATE, size=7)
     if kind == "t":
         return ColumnMeta(name, OraType.TIMESTAMP, scale=9, size=11)
+    if kind.startswith("r"):
+        return ColumnMeta(name, OraType.RAW, size=int(kind[1:]))
     if kind == "c":
         return ColumnMeta(name, OraType.CLOB, size=4000, charset_form=1)
     return ColumnMeta(name, OraType.NUMBER, precision=0, scale=-127)
@@ -126,6 +128,8 @@ def encoder(meta: ColumnMeta) -> Callable[[Cell], Value]:
         return lambda cell: numbers.encode(int(cell)) if cell is not None else None
     if meta.type == OraType.DATE:
         return lambda cell: date_from_epoch(float(cell)) if cell is not None else None
+    if meta.type == OraType.RAW:
+        return lambda cell: bytes.fromhex(str(cell)) if cell is not None else None
     if meta.type == OraType.TIMESTAMP:
         return lambda cell: (
             temporal.timestamp_of(temporal.nanos_from_epoch(float(cell)))

@@ -113,6 +113,7 @@ def _column(
     default = column.expression or column.default_text
     return {
         "OWNER": owner, "TABLE_NAME": table, "COLUMN_NAME": column.name, "DATA_TYPE": kind.data_type(),
+        "DATA_TYPE_OWNER": kind.user.owner if kind.user is not None else None,
         "DATA_LENGTH": data_length(kind), "DATA_PRECISION": precision, "DATA_SCALE": scale,
         "NULLABLE": "Y" if column.nullable else "N", "COLUMN_ID": position,
         "DEFAULT_LENGTH": len(default) if default else None, "DATA_DEFAULT": default,
@@ -431,11 +432,6 @@ def _materialized_views(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-VIEWS.family(
-    "TYPES",
-    "OWNER:v128 TYPE_NAME:v128 TYPE_OID:v32 TYPECODE:v128 ATTRIBUTES:n METHODS:n PREDEFINED:v3 INCOMPLETE:v3",
-    object_name="TYPE_NAME",
-)(_none)
 VIEWS.family(
     "ARGUMENTS",
     "OWNER:v128 OBJECT_NAME:v128 PACKAGE_NAME:v128 OBJECT_ID:n OVERLOAD:v40 SUBPROGRAM_ID:n ARGUMENT_NAME:v128 POSITION:n SEQUENCE:n"

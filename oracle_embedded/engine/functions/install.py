@@ -5,7 +5,15 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from oracle_embedded.engine.functions import convert, dates, documents, misc, numbers, text
+from oracle_embedded.engine.functions import (
+    convert,
+    dates,
+    documents,
+    misc,
+    numbers,
+    objects,
+    text,
+)
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import (
     AGGREGATES,
@@ -15,7 +23,7 @@ from oracle_embedded.engine.functions.registry import (
     Registered,
 )
 
-DECLARING = (convert, dates, documents, misc, numbers, text)
+DECLARING = (convert, dates, documents, misc, numbers, objects, text)
 """The modules that fill the registry."""
 
 

@@ -14,7 +14,8 @@ from oracle_embedded.engine.compile.queries import compile_query
 from oracle_embedded.engine.compile.scopes import Scope, resolve
 from oracle_embedded.engine.datatypes import numbers, types
 from oracle_embedded.engine.datatypes.types import SqlType
-from oracle_embedded.engine.plsql.composites import PlType, PlValue, RecordType, TableType
+from oracle_embedded.engine.plsql.composites import PlType, PlValue
+from oracle_embedded.engine.plsql.objects import image_of, sql_type
 from oracle_embedded.engine.plsql.state import Cell, Frame
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ast
@@ -36,9 +37,9 @@ class Compiled:
         self.values: list[Value] = []
         kinds: list[SqlType] = []
         for cell in frame.binds:
-            is_scalar = isinstance(cell.type, SqlType)
-            self.values.append(cell.value if is_scalar else None)  # type: ignore[arg-type]
-            kinds.append(cell.type if is_scalar else types.NULL)  # type: ignore[arg-type]
+            kind = sql_type(cell.type)
+            self.values.append(None if kind is None else image_of(cell.value, cell.type))
+            kinds.append(kind or types.NULL)
         self._look = look
         self._is_sql = is_sql
         rules = Rules(self._value, self._condition, compile_query, self._variable, self._routine)
@@ -46,17 +47,18 @@ class Compiled:
 
     def _given(self, state: Compilation, found: tuple[PlValue, PlType], node: ast.Expr) -> Sql:
         value, kind = found
-        if isinstance(kind, RecordType | TableType):
+        known = sql_type(kind)
+        if known is None:
             raise self.frame.error(node.pos, 382, "expression is of wrong type")
         if kind is types.NULL:
             return Sql("NULL", types.NULL, constant=True)
-        self.values.append(value)  # type: ignore[arg-type]
-        return Sql(state.parameter(len(self.values) - 1, kind), kind, constant=True)
+        self.values.append(image_of(value, kind))
+        return Sql(state.parameter(len(self.values) - 1, known), known, constant=True)
 
     def _value(self, state: Compilation, node: ast.Expr, scope: Scope) -> Sql:
         if isinstance(node, ast.Bind):
             self.frame.read_binds.add(node.index)
-            if not isinstance(self.frame.binds[node.index].type, SqlType):
+            if sql_type(self.frame.binds[node.index].type) is None:
                 raise self.frame.error(node.pos, 382, "expression is of wrong type")
         if isinstance(node, ast.Element | ast.Member) or _is_call_of_ours(self, node, scope):
             found = self._look(self.frame, node)

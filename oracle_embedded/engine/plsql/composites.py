@@ -15,20 +15,33 @@ _INDEX_MAX = 2**31
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """A record: names and types of its fields; ``defaults`` are made by whoever declares a variable."""
+    """A record: names and types of its fields; ``defaults`` are made by whoever declares a variable.
+
+    An object type of SQL is one whose values may be NULL as a whole; ``user`` is what SQL and clients know of it.
+    """
 
     name: str
     fields: tuple[tuple[str, PlType], ...]
+    user: SqlType | None = None
+
+    @property
+    def is_object(self) -> bool:
+        """Is this an object type, made by CREATE TYPE?"""
+        return self.user is not None and self.user.user is not None and not self.user.user.package
 
 
 @dataclass(frozen=True, slots=True)
 class TableType:
-    """A collection. ``index`` is NUMBER or TEXT for an associative array; others begin at 1 and may have a ``limit``."""
+    """A collection. ``index`` is NUMBER or TEXT for an associative array; others begin at 1 and may have a ``limit``.
+
+    ``user`` is what SQL and clients know of a type that is not PL/SQL's alone.
+    """
 
     name: str
     element: PlType
     index: str = ""
     limit: int | None = None
+    user: SqlType | None = None
 
 
 PlType: TypeAlias = SqlType | RecordType | TableType
@@ -88,6 +101,8 @@ def copied(value: PlValue) -> PlValue:
 def initial(kind: PlType) -> PlValue:
     """What a variable holds that nothing was assigned to."""
     match kind:
+        case RecordType() if kind.is_object:
+            return None
         case RecordType():
             return Record({name: initial(item) for name, item in kind.fields})
         case TableType() if kind.index:

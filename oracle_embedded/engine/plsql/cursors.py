@@ -22,6 +22,7 @@ from oracle_embedded.engine.plsql.declaring import resolve_type
 from oracle_embedded.engine.plsql.state import Cell, CursorPlan, Frame
 from oracle_embedded.engine.plsql.values import (
     Found,
+    as_composite,
     assign,
     coerce,
     evaluate,
@@ -141,7 +142,7 @@ def fetch_rows(frame: Frame, opened: OpenCursor, count: int) -> list[Sequence[Fo
             content = value
             if value is not None and kind.ora in _LOBS:
                 content = frame.session.read_lob(value)[1]
-            cells.append((content, kind))
+            cells.append(as_composite((content, kind)))
         rows.append(cells)
     opened.count += len(rows)
     opened.found = bool(rows)
@@ -159,7 +160,7 @@ def record_of(opened: OpenCursor, row: Sequence[Found]) -> tuple[Record, RecordT
 
 def row_as(frame: Frame, opened: OpenCursor, row: Sequence[Found], wanted: PlType) -> Found:
     """A row as a value of a type: a record, or the one column."""
-    if isinstance(wanted, RecordType):
+    if isinstance(wanted, RecordType) and not (len(row) == 1 and wanted.is_object):
         record, kind = record_of(opened, row)
         return coerce(frame, record, kind, wanted), wanted
     if len(row) != 1:
@@ -173,7 +174,7 @@ def into_targets(
     """Assign one row to the targets of INTO."""
     if len(targets) == 1:
         kind = type_of_target(frame, targets[0])
-        if isinstance(kind, RecordType):
+        if isinstance(kind, RecordType) and not (len(row) == 1 and kind.is_object):
             assign(frame, targets[0], row_as(frame, opened, row, kind))
             return
     if len(targets) != len(row):

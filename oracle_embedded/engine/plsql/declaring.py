@@ -14,6 +14,7 @@ from oracle_embedded.engine.plsql.composites import (
     TableType,
     initial,
 )
+from oracle_embedded.engine.plsql.objects import pl_type
 from oracle_embedded.engine.plsql.state import (
     Cell,
     Closure,
@@ -111,13 +112,12 @@ def resolve_type(frame: Frame, spec: nodes.TypeSpec) -> PlType:
     raise frame.undeclared(spec.pos, spec.name)
 
 
-def column_type(frame: Frame, name: ast.Name) -> SqlType | None:
+def column_type(frame: Frame, name: ast.Name) -> PlType | None:
     """The type of ``[owner.]table.column``."""
     if len(name) < 2:
         return None
     fields = dict(_fields_of(frame, name[:-1]) or ())
-    found = fields.get(name[-1])
-    return found if isinstance(found, SqlType) else None
+    return fields.get(name[-1])
 
 
 def _row_type(frame: Frame, spec: nodes.TypeName) -> RecordType:
@@ -129,11 +129,11 @@ def _row_type(frame: Frame, spec: nodes.TypeName) -> RecordType:
             inner.names[parameter.name] = Cell(resolve_type(inner, parameter.type))
         compiled = Compiled(inner, look, is_sql=True)
         plan = compile_select(compiled.state, held.spec.query)
-        return RecordType("", tuple((column.name, column.type) for column in plan.columns))
+        return RecordType("", tuple((column.name, pl_type(column.type)) for column in plan.columns))
     fields = _fields_of(frame, spec.name)
     if fields is None:
         raise frame.undeclared(spec.pos, spec.name)
-    return RecordType("", fields)
+    return RecordType(f"{spec.name[-1]}%ROWTYPE", fields)
 
 
 def _fields_of(frame: Frame, name: ast.Name) -> tuple[tuple[str, PlType], ...] | None:
@@ -142,11 +142,15 @@ def _fields_of(frame: Frame, name: ast.Name) -> tuple[tuple[str, PlType], ...] |
     owner = name[0] if len(name) > 1 else session.schema
     found = session.database.find(session, owner, name[-1])
     if isinstance(found, TableDef):
-        return tuple((column.name, column.type) for column in found.columns)
+        return tuple(
+            (column.name, pl_type(column.type)) for column in found.named if not column.is_invisible
+        )
     if isinstance(found, ViewDef):
         plan = compile_select(compilation(session, None), parse_query(found.text))
         names = found.columns or tuple(column.name for column in plan.columns)
-        return tuple((name, column.type) for name, column in zip(names, plan.columns, strict=True))
+        return tuple(
+            (name, pl_type(column.type)) for name, column in zip(names, plan.columns, strict=True)
+        )
     virtual = session.database.find_virtual(session, name[-1], None) if len(name) == 1 else None
     if virtual is None:
         return None

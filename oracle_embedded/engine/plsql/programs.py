@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.plsql.declaring import declare
+from oracle_embedded.engine.plsql.objects import pl_type
 from oracle_embedded.engine.plsql.state import Closure, Frame, Named, Overloads
 from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.user_types import usable_type
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import plsql_nodes as nodes
 from oracle_embedded.engine.sql.units import parse_unit
@@ -29,6 +31,9 @@ def find_stored(frame: Frame, name: ast.Name) -> Named | None:
     plain = name[1:] if name[0] == "SYS" and len(name) > 1 else name
     if len(plain) > 3:
         return None
+    kind = usable_type(session, plain)
+    if kind is not None:
+        return pl_type(kind)
     if len(plain) < 3:
         found = _program(session, session.schema, plain[0])
         if found is not None:

@@ -24,7 +24,6 @@ from oracle_embedded.engine.plsql import cursors, dynamic
 from oracle_embedded.engine.plsql.calls import call
 from oracle_embedded.engine.plsql.compile import Compiled
 from oracle_embedded.engine.plsql.composites import (
-    PlType,
     PlValue,
     RecordType,
     Table,
@@ -33,7 +32,9 @@ from oracle_embedded.engine.plsql.composites import (
     listed,
 )
 from oracle_embedded.engine.plsql.declaring import declare
+from oracle_embedded.engine.plsql.objects import image_of, pl_type, sql_type, value_of
 from oracle_embedded.engine.plsql.packages import call_packaged
+from oracle_embedded.engine.plsql.pickler import SPECIAL_FUNCTIONS
 from oracle_embedded.engine.plsql.programs import find_stored
 from oracle_embedded.engine.plsql.state import (
     Cell,
@@ -139,15 +140,17 @@ def run_block(
 
 
 def _bind_cell(value: Value, meta: BindMeta) -> Cell:
-    kind: PlType = bind_type(meta)
+    kind = pl_type(bind_type(meta))
     if not meta.is_array:
-        return Cell(kind, value)
+        return Cell(kind, value_of(value, kind))
     values = cast("Sequence[Value]", value or ())
     return Cell(TableType("", kind, "NUMBER"), listed(values))
 
 
 def _bind_value(cell: Cell) -> Value:
     """What goes back to the client; the elements of an array in the order of their indexes."""
+    if sql_type(cell.type) is not None:
+        return image_of(cell.value, cell.type)
     if isinstance(cell.value, Table):
         return cast("Value", [cell.value.elements[key] for key in cell.value.keys])
     return cast("Value", cell.value)
@@ -632,5 +635,5 @@ def _collect_targets(body: Sequence[nodes.Node], found: set[int]) -> None:
         found.update(target.index for target in targets if isinstance(target, ast.Bind))
 
 
-SERVICES = Services(find_stored, call, cursors.open_cursor, run_routine)
+SERVICES = Services(find_stored, call, cursors.open_cursor, run_routine, SPECIAL_FUNCTIONS)
 """How the parts of PL/SQL reach each other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import OracleError
@@ -83,6 +83,8 @@ class Services:
     open_cursor: Callable[[Frame, Expr], OpenCursor | None]
     execute: Callable[[Frame, Closure], tuple[PlValue, PlType] | None]
     """Runs a routine whose arguments are in its frame; gives what a function returns."""
+    special: Mapping[tuple[str, ...], Callable[[Frame, Call], tuple[PlValue, PlType]]]
+    """Packaged functions that assign to their arguments."""
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from oracle_embedded.engine.plsql.composites import (
     initial,
     listed,
 )
+from oracle_embedded.engine.plsql.objects import image_of, pl_type, sql_type, value_of
 from oracle_embedded.engine.plsql.state import Cell, Frame, Named, Overloads
 from oracle_embedded.engine.run.query_run import highest_parameter, parameters, translated
 from oracle_embedded.engine.sql import ast
@@ -40,9 +41,10 @@ def evaluate(frame: Frame, node: ast.Expr, wanted: PlType | None = None) -> Foun
     """Evaluate an expression; as a value of a type, if one is told."""
     found = look(frame, node)
     if found is None:
-        if isinstance(wanted, RecordType | TableType):
+        computed = None if wanted is None else sql_type(wanted)
+        if wanted is not None and computed is None:
             raise frame.error(node.pos, 382, "expression is of wrong type")
-        found = _computed(frame, node, wanted)
+        found = as_composite(_computed(frame, node, computed))
     value, kind = found
     if wanted is None or wanted is kind:
         return value, kind
@@ -68,10 +70,17 @@ def test(frame: Frame, node: ast.Expr) -> bool | None:
             found = look(frame, node.operand)
             if found is not None:
                 value, kind = found
-                is_null = value is None if not isinstance(kind, RecordType) else False
+                is_record = isinstance(kind, RecordType) and not kind.is_object
+                is_null = value is None and not is_record
                 return is_null != node.negated
     value, _ = evaluate(frame, node, BOOLEAN)
     return None if value is None else value == b"\x01"
+
+
+def as_composite(found: tuple[Value, SqlType]) -> Found:
+    """What SQL gives, an object or a collection as PL/SQL has it."""
+    value, kind = found
+    return value_of(value, pl_type(kind)), pl_type(kind)
 
 
 def integer(frame: Frame, node: ast.Expr) -> int:
@@ -87,7 +96,7 @@ def integer(frame: Frame, node: ast.Expr) -> int:
     return int(numbers.decode(value).to_integral_value())
 
 
-def _computed(frame: Frame, node: ast.Expr, wanted: PlType | None) -> Found:
+def _computed(frame: Frame, node: ast.Expr, wanted: SqlType | None) -> tuple[Value, SqlType]:
     compiled = Compiled(frame, look, is_sql=False)
     state = compiled.state
     sql = boolean_value(state, node)
@@ -175,6 +184,8 @@ def named(frame: Frame, name: ast.Name) -> tuple[Named | None, ast.Name]:
 def _look_call(frame: Frame, node: ast.Call) -> Found | None:
     if node.name[0].startswith("%"):
         return _cursor_fact(frame, node)
+    if node.name[-2:] in frame.services.special:
+        return frame.services.special[node.name[-2:]](frame, node)
     held, rest = named(frame, node.name)
     if node.name == ("UPDATING",) and isinstance(held, Cell):
         column, _ = evaluate(frame, node.args[0], types.TEXT)
@@ -194,6 +205,8 @@ def _look_call(frame: Frame, node: ast.Call) -> Found | None:
             return _element(frame, found, node.args, node.pos)
         case TableType() if not rest:
             return _constructed(frame, held, node)
+        case RecordType() if held.is_object and not rest:
+            return _constructed_object(frame, held, node)
         case Overloads() if not rest:
             return frame.services.call(frame, node, held)
     return None
@@ -204,6 +217,16 @@ def _constructed(frame: Frame, kind: TableType, node: ast.Call) -> Found:
     if kind.limit is not None and len(values) > kind.limit:
         raise OracleError(22165, f"given index [{len(values)}] must be in the range of [1] to [{kind.limit}]")  # fmt: skip
     return listed(values), kind
+
+
+def _constructed_object(frame: Frame, kind: RecordType, node: ast.Call) -> Found:
+    if len(node.args) != len(kind.fields):
+        raise frame.error(node.pos, 306, f"wrong number or types of arguments in call to '{kind.name}'")  # fmt: skip
+    values = {
+        name: copied(evaluate(frame, argument, item)[0])
+        for (name, item), argument in zip(kind.fields, node.args, strict=True)
+    }
+    return Record(values), kind
 
 
 def _element(frame: Frame, found: Found, args: Sequence[ast.Expr], pos: int) -> Found:
@@ -237,6 +260,8 @@ def _member(frame: Frame, found: Found, name: str, pos: int) -> Found:
     item = dict(kind.fields).get(name)
     if item is None:
         raise frame.error(pos, 302, f"component '{name}' must be declared")
+    if value is None:
+        return None, item
     assert isinstance(value, Record)
     return value.fields[name], item
 
@@ -293,6 +318,12 @@ def coerce(frame: Frame, value: PlValue, kind: PlType, wanted: PlType, pos: int 
     Raises:
         OracleError: ORA-06502 when it does not fit, PLS-00382 for types that do not go together.
     """
+    if isinstance(kind, SqlType) and kind.user is not None:
+        assert value is None or isinstance(value, bytes)
+        value, kind = as_composite((value, kind))
+    if isinstance(wanted, SqlType) and wanted.user is not None:
+        whole = pl_type(wanted)
+        return image_of(coerce(frame, value, kind, whole, pos), whole)
     match wanted:
         case SqlType() if isinstance(kind, SqlType) and _go_together(kind, wanted):
             assert value is None or isinstance(value, bytes)
@@ -307,6 +338,8 @@ def coerce(frame: Frame, value: PlValue, kind: PlType, wanted: PlType, pos: int 
             return Table(elements, list(value.keys))
         case RecordType() if kind is types.NULL:
             return initial(wanted)
+        case RecordType() if wanted.is_object and value is None:
+            return None
         case RecordType() if isinstance(kind, RecordType) and isinstance(value, Record):
             if len(kind.fields) == len(wanted.fields):
                 return Record(
@@ -421,6 +454,8 @@ def _for_bind(frame: Frame, value: PlValue, kind: PlType, wanted: PlType, pos: i
 
 def _assign_field(frame: Frame, holder: ast.Expr, name: str, found: Found, pos: int) -> None:
     record, kind = _container(frame, holder)
+    if isinstance(kind, RecordType) and record is None:
+        raise OracleError(6530, "Reference to uninitialized composite")
     if not isinstance(kind, RecordType) or not isinstance(record, Record):
         raise frame.error(pos, 302, f"component '{name}' must be declared")
     item = dict(kind.fields).get(name)

@@ -23,6 +23,7 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
+from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.security import Security
@@ -112,6 +113,8 @@ class DatabaseState(Protocol):
     transactions: Transactions
     security: Security
     sequences: Sequences
+    packaged_types: dict[str, SqlType]
+    """Types that packages declare, by their numbers, as far as clients have asked for them."""
     constants: dict[tuple[str, str], int]
     procedures: dict[tuple[str, str], Procedure]
     programs: Programs

@@ -9,6 +9,7 @@ from oracle_embedded.engine.compile.compilation import Compilation, Environment,
 from oracle_embedded.engine.compile.queries import SQL
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.user_types import usable_type
 from oracle_embedded.engine.sql.queries import parse_query
 
 
@@ -36,4 +37,5 @@ def _environment(session: SessionState) -> Environment:
         parse_view=parse_query,
         filling=session.filling,
         routine=partial(database.stored_function, session),
+        user_type=partial(usable_type, session),
     )

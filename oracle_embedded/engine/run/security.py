@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle_embedded.engine.storage.catalog import Catalog, Definition, TableDef, UserDef
+from oracle_embedded.engine.storage.catalog import Catalog, Definition, TableDef, TypeDef, UserDef
 
 ROLES = {
     "CONNECT": ("CREATE SESSION", "SET CONTAINER"),
@@ -20,7 +20,7 @@ ROLES = {
         "SELECT_CATALOG_ROLE", "EXECUTE_CATALOG_ROLE", "ANALYZE ANY", "CREATE PROCEDURE", "CREATE ANY PROCEDURE",
         "ALTER ANY PROCEDURE", "DROP ANY PROCEDURE", "EXECUTE ANY PROCEDURE", "CREATE TRIGGER", "CREATE ANY TRIGGER",
         "ALTER ANY TRIGGER", "DROP ANY TRIGGER", "CREATE MATERIALIZED VIEW", "CREATE ANY MATERIALIZED VIEW",
-        "DROP ANY MATERIALIZED VIEW", "CREATE TYPE", "CREATE ANY EDITION", "DROP ANY EDITION", "ALTER ANY EDITION",
+        "DROP ANY MATERIALIZED VIEW", "CREATE TYPE", "CREATE ANY TYPE", "DROP ANY TYPE", "EXECUTE ANY TYPE", "CREATE ANY EDITION", "DROP ANY EDITION", "ALTER ANY EDITION",
     ),
 }  # fmt: skip
 ROLES.update(
@@ -104,10 +104,14 @@ class Security:
         return any(wanted & set(holder.grants) for holder in holders)
 
     def may_select(self, user: str, definition: Definition) -> bool:
-        """May a user read a table, view or sequence?"""
+        """May a user read a table, view or sequence, or use a type?"""
         if isinstance(definition, UserDef):
             return False
         owner, name = definition.owner, definition.name
+        if isinstance(definition, TypeDef):
+            if owner == user or self.has(user, "EXECUTE ANY TYPE"):
+                return True
+            return self.granted(user, "EXECUTE", owner, name)
         if owner == user or self.has(user, "SELECT ANY TABLE"):
             return True
         return any(

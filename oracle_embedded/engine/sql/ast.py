@@ -346,7 +346,16 @@ class FromJson:
     pos: int = field(default=0, compare=False)
 
 
-FromItem = FromTable | FromQuery | FromJson | Join
+@dataclass(frozen=True, slots=True)
+class FromCollection:
+    """TABLE(collection): a row per element of a collection, which may be a column of the items before it in FROM."""
+
+    operand: Expr
+    alias: str | None
+    pos: int = field(default=0, compare=False)
+
+
+FromItem = FromTable | FromQuery | FromJson | FromCollection | Join
 
 
 @dataclass(frozen=True, slots=True)

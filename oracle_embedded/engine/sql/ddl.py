@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import ddl_nodes as nodes
@@ -20,6 +21,7 @@ from oracle_embedded.engine.sql.expressions import read_expression
 from oracle_embedded.engine.sql.partitions import read_partitioning
 from oracle_embedded.engine.sql.queries import read_query
 from oracle_embedded.engine.sql.stream import TokenStream
+from oracle_embedded.engine.sql.types import read_datatype
 
 _STORAGE_WORDS = frozenset(
     [
@@ -51,7 +53,7 @@ _STORAGE_WORDS = frozenset(
     ]
 )
 
-_UNSUPPORTED_KINDS = frozenset({"TYPE", "MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE"})
+_UNSUPPORTED_KINDS = frozenset({"MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE"})
 """Kinds of objects that Oracle has, and this database has not."""
 
 
@@ -148,6 +150,8 @@ def _read_create(stream: TokenStream) -> object:
         return nodes.CreateUser(stream.identifier(), None, role=True)
     if stream.token.text in ("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER"):
         return _read_program(stream, replacing)
+    if stream.is_word("TYPE"):
+        return _read_type(stream, replacing)
     if stream.token.kind == "word" and stream.token.text in _UNSUPPORTED_KINDS:
         raise unsupported(f"CREATE {stream.token.text}", stream.token.start)
     raise OracleError(901, "invalid CREATE command", stream.token.start)
@@ -162,6 +166,53 @@ def _read_program(stream: TokenStream, replacing: bool) -> nodes.CreateProgram:
     name = stream.name()
     stream.at = len(stream.tokens) - 1
     return nodes.CreateProgram(kind, name, stream.sql[start:].rstrip(), replacing)
+
+
+def _read_type(stream: TokenStream, replacing: bool) -> nodes.CreateType:
+    """Read an object type without methods, or a collection type."""
+    start = stream.next().start
+    if stream.is_word("BODY"):
+        raise unsupported("methods of object types", stream.token.start)
+    name = stream.name()
+    stream.take_word("FORCE")
+    if not stream.take_any("AS", "IS"):
+        raise unsupported("incomplete and derived object types", stream.token.start)
+    attributes: list[tuple[str, SqlType]] = []
+    element: SqlType | None = None
+    limit: int | None = None
+    if stream.take_word("OBJECT"):
+        stream.need_op("(")
+        while True:
+            if stream.token.text in (
+                "MEMBER",
+                "STATIC",
+                "CONSTRUCTOR",
+                "MAP",
+                "ORDER",
+                "OVERRIDING",
+            ):
+                raise unsupported("methods of object types", stream.token.start)
+            attributes.append((stream.identifier(), read_datatype(stream, of_column=True)))
+            if not stream.take_op(","):
+                break
+        stream.need_op(")")
+        _skip_words(stream, "NOT", "FINAL", "INSTANTIABLE", "PERSISTABLE")
+    else:
+        if stream.take_any("VARRAY", "VARYING"):
+            stream.take_word("ARRAY")
+            stream.need_op("(")
+            limit = stream.integer()
+            stream.need_op(")")
+            stream.need_word("OF")
+        else:
+            stream.need_word("TABLE", "OF")
+        element = read_datatype(stream, of_column=True)
+        if stream.take_word("NOT"):
+            stream.need_word("NULL")
+    stream.take_op(";")
+    return nodes.CreateType(
+        name, stream.sql[start:].rstrip(), replacing, tuple(attributes), element, limit
+    )
 
 
 _MVIEW_WORDS = (
@@ -279,7 +330,18 @@ def _read_elements(
 
 
 def skip_storage_clauses(stream: TokenStream) -> None:
-    """Step over physical attributes, which do nothing here."""
+    """Step over physical attributes, which do nothing here, and over the tables in which nested tables are stored."""
+    while stream.take_word("NESTED", "TABLE"):
+        stream.name()
+        _skip_words(stream, "LOCAL", "GLOBAL")
+        if stream.is_op("("):
+            _skip_parentheses(stream)
+        stream.need_word("STORE", "AS")
+        stream.name()
+        if stream.is_op("("):
+            _skip_parentheses(stream)
+        if stream.take_word("RETURN"):
+            _skip_words(stream, "AS", "VALUE", "LOCATOR")
     while stream.token.kind == "word" and stream.token.text in _STORAGE_WORDS:
         if stream.is_word("ORGANIZATION", "INDEX") or stream.is_word("ENABLE", "ROW", "MOVEMENT"):
             return
@@ -388,7 +450,7 @@ def _read_drop(stream: TokenStream) -> nodes.Drop | nodes.Edition:
     public = stream.take_word("PUBLIC")
     kind = stream.take_any("TABLE", "VIEW", "INDEX", "SEQUENCE", "SYNONYM", "USER", "ROLE")
     if kind is None:
-        kind = stream.take_any("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER")
+        kind = stream.take_any("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER", "TYPE")
         if stream.take_word("MATERIALIZED", "VIEW"):
             kind = "MATERIALIZED VIEW"
         if kind == "PACKAGE" and stream.take_word("BODY"):

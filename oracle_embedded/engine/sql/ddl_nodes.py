@@ -183,6 +183,18 @@ class CreateUser:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateType:
+    """CREATE TYPE of an object type (``attributes``) or a collection type (``element``, for a VARRAY with ``limit``)."""
+
+    name: Name
+    text: str
+    replacing: bool
+    attributes: tuple[tuple[str, SqlType], ...] = ()
+    element: SqlType | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Edition:
     """CREATE EDITION or DROP EDITION."""
 

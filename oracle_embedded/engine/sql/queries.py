@@ -307,6 +307,11 @@ def read_from_primary(stream: TokenStream) -> ast.FromItem:
         return item
     if stream.is_word("JSON_TABLE") and stream.ahead().text == "(":
         return read_json_table(stream, read_expression, read_alias)
+    if stream.is_word("TABLE") and stream.ahead().text == "(":
+        stream.at += 2
+        operand = read_expression(stream)
+        stream.need_op(")")
+        return ast.FromCollection(operand, read_alias(stream), pos=start)
     if stream.is_word("LATERAL") or stream.is_word("TABLE") or stream.is_word("XMLTABLE"):
         raise unsupported(f"{stream.token.text} in FROM", start)
     return read_table_reference(stream)

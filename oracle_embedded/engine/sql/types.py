@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oracle_embedded.api import OracleError, OraType
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.datatypes.types import SqlType, UserType
 from oracle_embedded.engine.sql.stream import TokenStream
 
 TEXT_MAX = 4000
@@ -13,6 +13,8 @@ _EXTENDED_MAX = 32767
 _CHAR_MAX = 2000
 _NATIONAL_BYTES = 2
 _CHAR_BYTES = 4
+_MISSING = frozenset({"BFILE", "JSON", "VECTOR", "BOOLEAN", "BINARY_INTEGER", "PLS_INTEGER"})
+"""What exists in Oracle, now or later, and is no type of a column here."""
 
 
 def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
@@ -21,8 +23,10 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
     Raises:
         OracleError: ORA-00902 for an unknown one, ORA-00910, ORA-01727, ORA-01728 … for sizes out of range.
     """
-    start = stream.token.start
+    start, first = stream.token.start, stream.at
     is_long = stream.plsql or of_column
+    if stream.is_word("SYS") and stream.ahead().text == "." and stream.ahead(2).text == "XMLTYPE":
+        stream.at += 2
     word = stream.next().text if stream.token.kind == "word" else ""
     match word:
         case "VARCHAR2" | "VARCHAR":
@@ -52,7 +56,7 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
         case "INTEGER" | "INT" | "SMALLINT":
             return SqlType(OraType.NUMBER, scale=0)
         case "PLS_INTEGER" | "BINARY_INTEGER" | "SIMPLE_INTEGER" | "NATURAL" | "POSITIVE":
-            return SqlType(OraType.NUMBER, precision=10, scale=0)
+            return SqlType(OraType.BINARY_INTEGER, precision=10, scale=0)
         case "FLOAT" | "REAL" | "DOUBLE":
             return _read_float(stream, word)
         case "BINARY_FLOAT":
@@ -89,7 +93,16 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
             return SqlType(OraType.UROWID, length=4000)
         case "BOOLEAN" if stream.plsql:
             return SqlType(OraType.BOOLEAN)
+    stream.at = first
+    if of_column and stream.token.kind in ("word", "quoted") and stream.token.text not in _MISSING:
+        return _read_user_type(stream)
     raise OracleError(902, "invalid datatype", start)
+
+
+def _read_user_type(stream: TokenStream) -> SqlType:
+    """The name of an object type or collection type, which the database looks up."""
+    *owner, name = stream.name()
+    return SqlType(OraType.OBJECT, user=UserType(owner="".join(owner), name=name))
 
 
 def _read_size(stream: TokenStream, most: int, start: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from oracle_embedded.api import OraType, StoredColumn, TableVersion, Value
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.datatypes.types import SqlType, UserType
 from oracle_embedded.engine.storage.partitions import Partition, Partitioning
 
 _FIRST_ID = 70_000
@@ -59,6 +59,9 @@ class ColumnDef:
         )
 
 
+_OBJECT_LENGTH, _COLLECTION_LENGTH = 1, 16
+
+
 def data_length(kind: SqlType) -> int:
     """ALL_TAB_COLS.DATA_LENGTH of a type."""
     match kind.family:
@@ -72,6 +75,8 @@ def data_length(kind: SqlType) -> int:
             return 7 if kind.scale == 0 else 11
         case "rowid":
             return kind.length
+    if kind.user is not None:
+        return _OBJECT_LENGTH if kind.user.element is None else _COLLECTION_LENGTH
     return {"number": 22, "float": 4, "double": 8, "date": 7, "tz": 13, "ids": 11, "iym": 5}.get(
         kind.family, 22
     )
@@ -400,7 +405,21 @@ class UserDef:
     """Users who may log in for this one."""
 
 
-Definition = TableDef | ViewDef | SequenceDef | SynonymDef | ProgramDef | UserDef
+@dataclass(frozen=True, kw_only=True)
+class TypeDef:
+    """An object type or collection type, with its text from its kind on."""
+
+    object_id: int
+    owner: str
+    name: str
+    type: SqlType
+    text: str
+    errors: tuple[tuple[int, int, str], ...] = ()
+    created: float = 0.0
+    changed: float = 0.0
+
+
+Definition = TypeDef | TableDef | ViewDef | SequenceDef | SynonymDef | ProgramDef | UserDef
 _CLASSES = {
     cls.__name__: cls
     for cls in (
@@ -417,6 +436,8 @@ _CLASSES = {
         Partition,
         Partitioning,
         SqlType,
+        TypeDef,
+        UserType,
     )
 }
 

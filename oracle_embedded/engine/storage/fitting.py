@@ -7,8 +7,11 @@ from collections.abc import Callable
 from oracle_embedded.api import OracleError, OraType, Value
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.temporal import fit_timestamp
+from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef
+from oracle_embedded.values import packed, unpacked
 
+_NO_TABLE = TableDef(object_id=0, data_object_id=0, object_version=0, owner="", name="", columns=())  # fmt: skip
 Fitter = Callable[[bytes], Value]
 
 
@@ -40,7 +43,51 @@ def fitter(table: TableDef, column: ColumnDef) -> Fitter:
             return fit_raw
         case "date":
             return lambda value: value[:7]
+        case "object":
+            return fit_object(column.type)
     return lambda value: value
+
+
+def fit_object(kind: SqlType) -> Fitter:
+    """An image whose parts fit: a client's have no blanks behind CHAR, and may be too long."""
+    user = kind.user
+    if user is None:
+        return lambda value: value
+    if user.element is not None:
+        one = _part_fitter(user.element)
+        has_index = bool(user.index)
+
+        def fit_elements(value: bytes) -> Value:
+            items = unpacked(value)
+            if user.limit is not None and len(items) > user.limit:
+                raise OracleError(22165, f"given index [{len(items)}] must be in the range of [1] to [{user.limit}]")  # fmt: skip
+            return packed(
+                item if item is None or (has_index and not at % 2) else one(item)
+                for at, item in enumerate(items)
+            )
+
+        return fit_elements
+    fitters = [_part_fitter(item) for _, item in user.attributes]
+
+    def fit(value: bytes) -> Value:
+        items = zip(fitters, unpacked(value), strict=True)
+        return packed(None if item is None else one(item) for one, item in items)
+
+    return fit
+
+
+def _part_fitter(kind: SqlType) -> Fitter:
+    inner = fitter(_NO_TABLE, ColumnDef(internal_id=0, name="", type=kind))
+
+    def fit(value: bytes) -> Value:
+        try:
+            return inner(value)
+        except OracleError as error:
+            if error.code not in (12899, 1438):
+                raise
+            raise OracleError(22814, "attribute or element value is larger than specified in type") from error  # fmt: skip
+
+    return fit
 
 
 def too_long(table: TableDef, column: ColumnDef, actual: int, most: int) -> OracleError:

@@ -1,0 +1,47 @@
+"""Columns of object types: refused by name, and captured around where they are excluded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.errors import PreflightError
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+T = table_id("T")
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TYPE PART_T AS OBJECT (N NUMBER, S VARCHAR2(10))",
+            "CREATE TYPE PARTS_T AS TABLE OF PART_T",
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, P PART_T, PS PARTS_T, V VARCHAR2(9))"
+            " NESTED TABLE PS STORE AS T_PS",
+            "INSERT INTO T VALUES (1, PART_T(1, 'a'), PARTS_T(), 'x')",
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "T") as opened:
+        yield opened
+
+
+def test_a_table_is_captured_without_its_objects(oracle: Oracle, source: Source) -> None:
+    with pytest.raises(PreflightError, match=r"P PART_T .*PS PARTS_T"):
+        source.run()
+    source.configure({"name": "T", "columns_exclude": ["P", "PS"]})
+    source.run()
+    oracle.run(
+        "INSERT INTO T VALUES (2, PART_T(2, 'b'), PARTS_T(PART_T(3, 'c')), 'y')",
+        "UPDATE T SET P = PART_T(4, 'd') WHERE ID = 1",
+        "UPDATE T SET P = NULL, V = 'z' WHERE ID = 2",
+    )
+    source.run()
+    assert source.lake.image(T) == [(1, "x"), (2, "z")]
