@@ -286,6 +286,10 @@ CloseAt = Literal["completed_logs", "online"]
 
 LogsBy = Literal["files", "scn_range"]
 
+Strategy = Literal["online_catalog", "redo_log_catalog", "hybrid", "dictionary_from_file"]
+
+Destination = Annotated[str, Field(pattern=r"^LOG_ARCHIVE_DEST_([1-9]|[12][0-9]|3[01])$")]
+
 
 class LogMinerConfig(ConfigModel):
     """Read redo through DBMS_LOGMNR."""
@@ -304,6 +308,28 @@ class LogMinerConfig(ConfigModel):
     databases whose root is out of reach, such as Amazon RDS with containers and Autonomous Database. The capture user is then a
     local one (``deploy/oracle/user_pdb.sql``)."""
 
+    strategy: Strategy = "online_catalog"
+    """Which dictionary LogMiner names the rows by. ``online_catalog``, the default: the present one; rows that it does not name, since a
+    DDL came after them, Redolake decodes by the definition of their time. ``hybrid``: the same; other tools have it as an option of its
+    own. ``redo_log_catalog``: one that a database administrator wrote into the redo (``deploy/oracle/build_dictionary.sql``); rows then
+    have the names of their time, and Oracle reads all redo from that dictionary on for each window. Keep the archived logs from it on.
+    ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without containers. All four give the same tables."""
+
+    dictionary_file: str | None = None
+    """The path of a dictionary file on the database's host, for ``strategy: dictionary_from_file``."""
+
+    archived_only: bool = False
+    """Read archived logs only, never the files that the database writes. A window then waits until its logs are archived. Needs
+    ``close_at: completed_logs``."""
+
+    archive_destinations: tuple[Destination, ...] = ()
+    """Archive destinations whose files are read, such as ``LOG_ARCHIVE_DEST_2``; of a log that several of them hold, the first one's. Empty, the
+    default: every local destination."""
+
+    archive_hours: Annotated[float, Field(gt=0)] | None = None
+    """Archived logs that began earlier than this many hours ago count as gone, even if Oracle lists them: for sites that move old logs away
+    without RMAN. A window that needs one stops. By default every log that Oracle lists counts."""
+
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
     """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""
 
@@ -316,6 +342,30 @@ class LogMinerConfig(ConfigModel):
 
     windows_per_run_max: Annotated[int, Field(gt=0)] = 20
     """Windows that one scheduled run takes at most."""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if (self.strategy == "dictionary_from_file") != (self.dictionary_file is not None):
+            raise ValueError("dictionary_file and strategy: dictionary_from_file need each other")
+        if self.logs == "scn_range" and self.strategy in (
+            "redo_log_catalog",
+            "dictionary_from_file",
+        ):
+            raise ValueError(
+                "inside a pluggable database LogMiner has the online catalog only (ORA-01371): with logs: scn_range leave strategy at "
+                "online_catalog"
+            )
+        chosen = self.archived_only or self.archive_destinations or self.archive_hours
+        if self.logs == "scn_range" and chosen:
+            raise ValueError(
+                "with logs: scn_range LogMiner finds its logs by itself: archived_only, archive_destinations and archive_hours need "
+                "logs: files"
+            )
+        if self.archived_only and self.close_at == "online":
+            raise ValueError(
+                "archived_only needs close_at: completed_logs, since close_at: online ends windows in logs that are not archived yet"
+            )
+        return self
 
 
 class SnapshotConfig(ConfigModel):

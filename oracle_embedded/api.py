@@ -588,6 +588,9 @@ class DatabaseView(Protocol):
     def segment_version(self, object_id: int) -> TableVersion | None:
         """The present definition of the table that has a segment: its own, a partition's, or a top index; None if the segment is gone."""
 
+    def segment_versions(self) -> Mapping[int, TableVersion]:
+        """The present definitions of all tables, by the numbers of their segments."""
+
     def open_transactions(self) -> Sequence[TransactionInfo]:
         """Transactions with at least one change, not ended."""
 

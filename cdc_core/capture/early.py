@@ -24,6 +24,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog, read_log_starts
@@ -31,9 +32,9 @@ from cdc_core.capture.mining import MINED_SCHEMA, mined_batches, mining
 from cdc_core.capture.proving import check_database, check_incarnation, prove_logs, refuse_changed
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import MinedBatch, RowReader
-from cdc_core.capture.shown_names import ShownNames, read_shown_names
+from cdc_core.capture.shown_names import ShownNames
 from cdc_core.capture.unnamed_rows import KnownSegments, Seen
-from cdc_core.config import LogsBy
+from cdc_core.config import LogMinerConfig
 from cdc_core.decode.masking import Masks
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
@@ -62,7 +63,7 @@ class Question:
         unnamed: Rows without a name are asked for.
         masks: What lands in place of values.
         rows: Rows per batch.
-        logs_by: How LogMiner learns which logs to read.
+        how: Which logs LogMiner reads, and by which dictionary it names rows.
     """
 
     window: ScnWindow
@@ -74,7 +75,7 @@ class Question:
     unnamed: bool
     masks: Mapping[TableId, Masks]
     rows: int
-    logs_by: LogsBy
+    how: LogMinerConfig
 
 
 def question_of(
@@ -85,7 +86,7 @@ def question_of(
     *,
     masks: Mapping[TableId, Masks],
     rows: int,
-    logs_by: LogsBy,
+    how: LogMinerConfig,
 ) -> Question:
     """What a window asks."""
     low = work.record.mining_low
@@ -99,7 +100,7 @@ def question_of(
         unnamed=segments.is_watching,
         masks=masks,
         rows=rows,
-        logs_by=logs_by,
+        how=how,
     )
 
 
@@ -128,7 +129,7 @@ def read_early(
     *,
     masks: Mapping[TableId, Masks],
     rows: int,
-    logs_by: LogsBy,
+    how: LogMinerConfig,
 ) -> EarlyRows | None:
     """Read a window's redo before its turn, in one pass; None if that cannot be done, or once ``stop`` is set.
 
@@ -142,25 +143,31 @@ def read_early(
     low, high = work.record.mining_low, work.record.window.scn_high
     reading = Reading(low, (), {})
     segments = KnownSegments(work.tables)
-    shown = read_shown_names(session, work.tables)
+    shown = names_shown(session, work.tables, how)
     segments.look(session)
-    asked = question_of(work, reading, segments, shown, masks=masks, rows=rows, logs_by=logs_by)
+    asked = question_of(work, reading, segments, shown, masks=masks, rows=rows, how=how)
     if asked.again:
         return None
-    reader = RowReader(asked.ordinal, asked.tables, reading, shown)
+    reader = RowReader(
+        asked.ordinal,
+        asked.tables,
+        reading,
+        shown,
+        by_number=has_old_names(how.strategy),
+    )
     excluded = ExcludedValues(asked.tables, masks)
-    with where_logminer_runs(session, logs_by):
+    with where_logminer_runs(session, how.logs):
         if not _is_unchanging(session, high):
             return None
         check_database(session, work.source)
         incarnation = check_incarnation(session, work.source.resetlogs_change)
-        copies, logs = prove_logs(session, low, high, incarnation)
+        proved = prove_logs(session, low, high, incarnation, how)
         waiting = WaitingRows(landing.scratch())
         try:
-            with mining(session, logs, low, high, logs_by=logs_by):
+            with mining(session, proved.logs, low, high, how=how, logs_by=how.logs):
                 found = mined_batches(
                     session, asked.tables, reading, high,
-                    rows=rows, shown=shown, unnamed=asked.unnamed, logs_by=logs_by,
+                    rows=rows, shown=shown, unnamed=asked.unnamed, logs_by=how.logs,
                 )  # fmt: skip
                 with closing(found) as batches:
                     for batch in reader.read(batches):
@@ -168,17 +175,17 @@ def read_early(
                         if stop.is_set():
                             waiting.close()
                             return None
-                used = logs_read(session, logs, copies, logs_by)
-            refuse_changed(session, used, low, high, incarnation)
+                used = logs_read(session, proved.logs, proved.copies, how.logs)
+            refuse_changed(session, used, proved.low, high, incarnation, how)
             waiting.finish()
         except BaseException:
             waiting.close()
             raise
-    if read_shown_names(session, work.tables) != shown:
+    if names_shown(session, work.tables, how) != shown:
         # A table was renamed meanwhile; under which name its rows were shown, nobody knows.
         waiting.close()
         return None
-    return EarlyRows(asked, logs, reading, reader.unnamed, excluded.ends, waiting)
+    return EarlyRows(asked, proved.logs, reading, reader.unnamed, excluded.ends, waiting)
 
 
 def _is_unchanging(session: OracleSession, scn_high: Scn) -> bool:

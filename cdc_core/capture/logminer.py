@@ -16,6 +16,7 @@ import pyarrow as pa
 from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.attempts import attempts
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
+from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.early import EarlyRows, Question, question_of
 from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
 from cdc_core.capture.excluding import ExcludedValues
@@ -27,6 +28,7 @@ from cdc_core.capture.logs import RedoLog, read_log_starts
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.orphans import Living, judged, read_living
 from cdc_core.capture.proving import (
+    ProvedLogs,
     check_database,
     check_incarnation,
     prove_logs,
@@ -34,10 +36,9 @@ from cdc_core.capture.proving import (
 )
 from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
-from cdc_core.capture.shown_names import read_shown_names
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.capture.unnamed_rows import KnownSegments
-from cdc_core.config import LogsBy, TableConfig
+from cdc_core.config import LogMinerConfig, TableConfig
 from cdc_core.decode.masking import Masks
 from cdc_core.errors import (
     REPORT_HINT,
@@ -85,7 +86,7 @@ def capture_window(
     configs: Sequence[TableConfig],
     landing: LandingStore,
     rows: int,
-    logs_by: LogsBy = "files",
+    how: LogMinerConfig | None = None,
     unlogged_ignored: Set[TableId] = frozenset(),
     masks: Mapping[TableId, Masks] | None = None,
     early: EarlyRows | None = None,
@@ -101,7 +102,7 @@ def capture_window(
         configs: The tables' configuration, for definitions after a DDL.
         landing: Where the window lands.
         rows: Rows per batch.
-        logs_by: How LogMiner learns which logs to read.
+        how: Which logs LogMiner reads, and by which dictionary it names rows; all logs and the online catalog by default.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
         masks: What lands in place of values, by table.
         early: The window's rows, if they were read before its turn: they are taken if they answer what the window asks.
@@ -111,19 +112,20 @@ def capture_window(
         RedoUnavailableError: Redo is gone, a file cannot be opened, or the database was opened with RESETLOGS.
         OracleError: Every pass was spoiled by a log that changed.
     """
+    how = how or LogMinerConfig()
     segments = KnownSegments(work.tables)
     for attempt in attempts():
         with attempt:
-            with where_logminer_runs(session, logs_by):
+            with where_logminer_runs(session, how.logs):
                 # Before the pass, and so before LogMiner: what is still unwritten now began in these logs.
                 starts = read_log_starts(session)
             first_scns = {thread: start.first_change for thread, start in starts.items()}
             reading = Reading(work.record.mining_low, work.positions, first_scns)
-            shown = read_shown_names(session, work.tables)
+            shown = names_shown(session, work.tables, how)
             segments.look(session)
             living = read_living(session) if work.ledger else None
             asked = question_of(
-                work, reading, segments, shown, masks=masks or {}, rows=rows, logs_by=logs_by
+                work, reading, segments, shown, masks=masks or {}, rows=rows, how=how
             )
             # A second attempt reads for itself what the first one could not use.
             answer, early = early if early and early.question == asked else None, None
@@ -154,11 +156,7 @@ class _Window:
         segments: KnownSegments,
         early: EarlyRows | None,
     ) -> None:
-        self._living, self._logs_by, self._unlogged_ignored = (
-            living,
-            asked.logs_by,
-            unlogged_ignored,
-        )
+        self._living, self._how, self._unlogged_ignored = living, asked.how, unlogged_ignored
         self._asked, self._early = asked, early
         self._before = {one.xid: one.state for one in work.ledger}
         self._ledger_after: list[OpenTransaction] = []
@@ -168,7 +166,13 @@ class _Window:
         self._tables, self._landing = tables, landing
         self._names = [str(schema.table) for schema in tables]
         self._reading, self._planned = reading, work.planned
-        self._reader = RowReader(record.ordinal, tables, reading, asked.shown)
+        self._reader = RowReader(
+            record.ordinal,
+            tables,
+            reading,
+            asked.shown,
+            by_number=has_old_names(self._how.strategy),
+        )
         self._ids = {str(schema.table): schema.table for schema in tables}
         self._ledger = TransactionLedger(
             uncounted(opened, {str(table) for table in work.joins}),
@@ -197,26 +201,27 @@ class _Window:
     def capture(self, session: OracleSession) -> None:
         started = time.monotonic()
         high = self._record.window.scn_high
-        with where_logminer_runs(session, self._logs_by):
+        with where_logminer_runs(session, self._how.logs):
             check_database(session, self._source)
             current = check_incarnation(session, self._source.resetlogs_change)
             if self._early is not None:
                 logs = self._early.logs
                 landed = self._land(self._take_early(self._early))
             else:
-                low, copies, logs = self._reach(session, current)
-                with mining(session, logs, low, high, logs_by=self._logs_by):
+                low, proved = self._reach(session, current)
+                logs = proved.logs
+                with mining(session, logs, low, high, how=self._how, logs_by=self._how.logs):
                     landed = self._land(self._mined(session, high))
-                    used = logs_read(session, logs, copies, self._logs_by)
-                refuse_changed(session, used, low, high, current)
-        if read_shown_names(session, self._tables) != self._asked.shown:
+                    used = logs_read(session, logs, proved.copies, self._how.logs)
+                refuse_changed(session, used, proved.low, high, current, self._how)
+        if names_shown(session, self._tables, self._how) != self._asked.shown:
             raise LogsChangedError(
                 "captured tables were renamed or dropped while their redo was read",
                 hint="The window is read again under their present names.",
             )
         self._ends += self._unnamed(session)
         history = SchemaHistory(self._tables)
-        altered_after = partial(is_altered_soon_after, session, logs_by=self._logs_by)
+        altered_after = partial(is_altered_soon_after, session, logs_by=self._how.logs)
         changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs, altered_after)
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
@@ -242,22 +247,19 @@ class _Window:
                 manifest.window.key, manifest.transactions_late, manifest.late_scn, ",".join(manifest.tables_late),
             )  # fmt: skip
 
-    def _reach(
-        self, session: OracleSession, incarnation: int
-    ) -> tuple[Scn, list[RedoLog], list[RedoLog]]:
-        """How far back redo is read, all logs from there on, and those that are needed: for the joining tables as far as redo is
-        there still."""
+    def _reach(self, session: OracleSession, incarnation: int) -> tuple[Scn, ProvedLogs]:
+        """How far back redo is read, and the logs that it needs: for the joining tables as far as redo is there still."""
         high = self._record.window.scn_high
         for table, low in sorted(self._joins.items(), key=lambda join: join[1]):
             self._reading.again_above = low
             reach = Scn(self._reading.mining_low)
             try:
-                return reach, *prove_logs(session, reach, high, incarnation)
+                return reach, prove_logs(session, reach, high, incarnation, self._how)
             except RedoUnavailableError as error:
                 self._ends.append(out_of_reach(table, low, self._record, error))
         self._reading.again_above = None
         low = Scn(self._reading.mining_low)
-        return low, *prove_logs(session, low, high, incarnation)
+        return low, prove_logs(session, low, high, incarnation, self._how)
 
     def _unnamed(self, session: OracleSession) -> list[StreamEnd]:
         """What becomes of rows without a name that no known segment has.
@@ -337,7 +339,7 @@ class _Window:
             rows=self._asked.rows,
             shown=self._asked.shown,
             unnamed=self._asked.unnamed,
-            logs_by=self._logs_by,
+            logs_by=self._how.logs,
         )
         with closing(mined) as batches:
             for batch in self._reader.read(batches):

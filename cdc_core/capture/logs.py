@@ -7,10 +7,11 @@ is not there yet makes the window wait; what is gone stops it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+from cdc_core.config import LogMinerConfig
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import OPEN_ENDED_FROM, SCN_MAX, Scn
 from cdc_core.oracle.session import OracleSession
@@ -21,11 +22,14 @@ SELECT L.THREAD#, L.SEQUENCE#, MIN(F.MEMBER), L.FIRST_CHANGE#, L.NEXT_CHANGE#, L
  WHERE F.GROUP# = L.GROUP# AND L.STATUS IN ('CURRENT', 'ACTIVE', 'INACTIVE')
  GROUP BY L.THREAD#, L.SEQUENCE#, L.FIRST_CHANGE#, L.NEXT_CHANGE#, L.BYTES, L.STATUS"""
 _ARCHIVED = """
-SELECT A.THREAD#, A.SEQUENCE#, A.NAME, A.FIRST_CHANGE#, A.NEXT_CHANGE#, A.BLOCKS * A.BLOCK_SIZE, A.STATUS, A.ARCHIVED,
+SELECT A.THREAD#, A.SEQUENCE#, A.NAME, A.FIRST_CHANGE#, A.NEXT_CHANGE#, A.BLOCKS * A.BLOCK_SIZE, {status}, A.ARCHIVED,
        A.DEST_ID
   FROM V$ARCHIVED_LOG A, V$DATABASE D
  WHERE A.NEXT_CHANGE# > :scn AND A.STANDBY_DEST = 'NO'
    AND A.RESETLOGS_CHANGE# = D.RESETLOGS_CHANGE# AND A.RESETLOGS_TIME = D.RESETLOGS_TIME"""
+_STATUS = "A.STATUS"
+_STATUS_OF_YOUNGER = "CASE WHEN A.FIRST_TIME >= SYSDATE - :hours / 24 THEN A.STATUS ELSE 'D' END"
+_ALL_LOGS = LogMinerConfig()
 _BEFORE = """
 SELECT A.THREAD#, MAX(A.SEQUENCE#), MAX(A.NEXT_CHANGE#)
   FROM V$ARCHIVED_LOG A, V$DATABASE D
@@ -85,14 +89,25 @@ class LogStart:
     switched_change: int | None
 
 
-def read_logs(session: OracleSession, scn: Scn) -> list[RedoLog]:
-    """Every log with redo above ``scn``, all copies, of the present incarnation; and per thread the log before.
+def read_logs(session: OracleSession, scn: Scn, how: LogMinerConfig = _ALL_LOGS) -> list[RedoLog]:
+    """Every log with redo above ``scn`` that the configuration lets Redolake read, all copies, of the present incarnation; and per
+    thread the log before.
 
     Online logs are read first: one that is archived in between then appears in both, never in neither.
     """
-    logs = [_online_log(row) for row in session.fetch_all(_ONLINE)]
-    logs = [log for log in logs if log.next_change > scn]
-    logs += [_archived_log(row) for row in session.fetch_all(_ARCHIVED, {"scn": scn})]
+    logs = []
+    if not how.archived_only:
+        logs = [_online_log(row) for row in session.fetch_all(_ONLINE)]
+        logs = [log for log in logs if log.next_change > scn]
+    status = _STATUS
+    binds: dict[str, object] = {"scn": scn}
+    if how.archive_hours is not None:
+        status, binds = _STATUS_OF_YOUNGER, {**binds, "hours": how.archive_hours}
+    archived = _ARCHIVED.format(status=status)
+    logs += _of_destinations(
+        [_archived_log(row) for row in session.fetch_all(archived, binds)],
+        how.archive_destinations,
+    )
     for thread, sequence, next_change in session.fetch_all(_BEFORE, {"scn": scn}):
         logs.append(
             RedoLog(
@@ -106,6 +121,31 @@ def read_logs(session: OracleSession, scn: Scn) -> list[RedoLog]:
             )
         )
     return logs
+
+
+def _of_destinations(logs: list[RedoLog], names: Sequence[str]) -> list[RedoLog]:
+    """The copies in the named destinations, in the order of the names (``destination`` counts them); all logs if none is named."""
+    if not names:
+        return logs
+    # DEST_ID is the number in the destination's name (Oracle Database Reference, V$ARCHIVE_DEST).
+    places = {int(name.rpartition("_")[2]): at for at, name in enumerate(names)}
+    return [
+        replace(log, destination=places[log.destination])
+        for log in logs
+        if log.destination in places
+    ]
+
+
+def archived_end(logs: Iterable[RedoLog], threads: Iterable[RedoThread]) -> Scn | None:
+    """The last SCN up to which the archived logs of every thread that is written go; None if a thread has none. Pure."""
+    ends: dict[int, int] = {}
+    for log in logs:
+        if log.state in ("archived", "before"):
+            ends[log.thread] = max(ends.get(log.thread, 0), log.next_change)
+    written = [one.thread for one in threads if one.is_written]
+    if not written or any(thread not in ends for thread in written):
+        return None
+    return Scn(min(ends[thread] for thread in written) - 1)
 
 
 def read_threads(session: OracleSession) -> list[RedoThread]:
@@ -283,7 +323,7 @@ def _not_ready(thread: RedoThread, sequence: int, scn: int) -> LogsNotReadyError
 
 def _gone(log: RedoLog) -> RedoUnavailableError:
     return RedoUnavailableError(
-        "a redo log that the window needs was deleted",
+        "a redo log that the window needs was deleted, or is older than capture.archive_hours",
         hint=_NEW_SNAPSHOT,
         thread=log.thread,
         sequence=log.sequence,

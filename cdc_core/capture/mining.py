@@ -12,11 +12,12 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from cdc_core.capture.dictionaries import start_options
 from cdc_core.capture.log_naming import name_logs, refuse_missing
 from cdc_core.capture.logs import RedoLog
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.shown_names import ShownNames
-from cdc_core.config import LogsBy
+from cdc_core.config import LogMinerConfig, LogsBy
 from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import CONTROL, ENDS, IGNORED, Operation
 from cdc_core.model.scn import Scn
@@ -70,9 +71,11 @@ _UNNAMED = """
 _UNREAD = """
    AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
 _START = (
-    "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,"
-    " OPTIONS => SYS.DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
+    "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,{file}"
+    " OPTIONS => {options}); END;"
 )
+_FILE = " DICTFILENAME => :dictionary,"
+_NO_ROWID = "SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT"
 _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
 _RS_ID_WIDTH = 32
@@ -85,9 +88,12 @@ def mining(
     scn_low: Scn,
     scn_high: Scn,
     *,
+    how: LogMinerConfig | None = None,
     logs_by: LogsBy = "files",
 ) -> Iterator[None]:
     """Hold a LogMiner session over ``logs`` for the block; the session must be where LogMiner runs.
+
+    ``how`` says which dictionary names the rows; without it LogMiner names them by the online catalog.
 
     Raises:
         LogsNotReadyError: Oracle misses or cannot open a log.
@@ -96,7 +102,8 @@ def mining(
     _end(session)  # what an earlier failure in this session may have left
     try:
         name_logs(session, logs, logs_by)
-        session.execute_block(_START, {"scn_low": scn_low + 1, "scn_high": scn_high})
+        sql, binds = _start(how or LogMinerConfig())
+        session.execute_block(sql, {"scn_low": scn_low + 1, "scn_high": scn_high, **binds})
         refuse_missing(session)
         yield
     except BaseException:
@@ -156,6 +163,13 @@ def mined_batches(
         objects=objects,
     )
     return session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=MINED_SCHEMA)
+
+
+def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:
+    options = " + ".join((*start_options(how.strategy), _NO_ROWID))
+    if how.dictionary_file is None:
+        return _START.format(file="", options=options), {}
+    return _START.format(file=_FILE, options=options), {"dictionary": how.dictionary_file}
 
 
 def _unread(reading: Reading) -> tuple[str, dict[str, object]]:

@@ -14,13 +14,20 @@ from collections.abc import Iterator, Sequence
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
+from cdc_core.capture.dictionaries import (
+    BUILD_SCRIPT,
+    needed_from,
+    newest_dictionary,
+    read_dictionary_marks,
+)
 from cdc_core.capture.log_naming import where_logminer_runs
-from cdc_core.capture.logs import cover, read_log_starts, read_logs, read_threads
+from cdc_core.capture.logs import archived_end, cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
-from cdc_core.config import LogsBy, TableConfig
+from cdc_core.config import LogMinerConfig, LogsBy, TableConfig
 from cdc_core.errors import (
     CdcError,
+    LogsNotReadyError,
     OracleError,
     OracleUnavailableError,
     PreflightError,
@@ -28,7 +35,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import Scn
+from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.oracle.session import ROOT, OracleSession
 from cdc_core.schema.dictionary import tables_condition
 from cdc_core.schema.segments import have_segments
@@ -72,6 +79,10 @@ SELECT DEST_NAME, STATUS FROM V$ARCHIVE_DEST_STATUS WHERE STATUS NOT IN ('VALID'
 _KEPT = """
 SELECT ROUND((SYSDATE - MIN(FIRST_TIME)) * 24)
   FROM V$ARCHIVED_LOG WHERE STATUS = 'A' AND ARCHIVED = 'YES' AND STANDBY_DEST = 'NO'"""
+_DICTIONARY_AGE = """
+SELECT ROUND((SYSDATE - MAX(COMPLETION_TIME)) * 24) FROM V$ARCHIVED_LOG
+ WHERE DICTIONARY_END = 'YES' AND STATUS = 'A' AND ARCHIVED = 'YES' AND STANDBY_DEST = 'NO'"""
+_DESTINATIONS = "SELECT DEST_NAME, STATUS, TYPE FROM V$ARCHIVE_DEST_STATUS"
 _LOGMINER_PROBE = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
 # The view says whether one may read it before it says that LogMiner is not started; ROWNUM = 0 would not open it.
@@ -83,12 +94,13 @@ _CONTAINER_CLOSED = "ORA-16331"
 
 
 def check_redo(
-    session: OracleSession, tables: Sequence[TableConfig], logs_by: LogsBy
+    session: OracleSession, tables: Sequence[TableConfig], how: LogMinerConfig
 ) -> list[Finding]:
     """Look at the database as LogMiner needs it, and at the tables' logging; an empty list means that nothing is to be said.
 
     Only failures to look are raised: a lost session, a database that is down.
     """
+    logs_by = how.logs
     findings = list(_check_views(session))
     can_look = not findings
     findings += _check_sessions(session)
@@ -111,10 +123,12 @@ def check_redo(
             if logs_by == "files" and session.is_cdb:
                 findings += _check_containers(session)
             if not any(one.is_problem for one in findings):
-                findings += _probe(session, logs_by)
+                findings += _check_dictionary(session, how)
+            if not any(one.is_problem for one in findings):
+                findings += _probe(session, how)
     except PreflightError as error:
         findings.append(_not_there(session, error, logs_by))
-    return findings + (list(_check_archive(session)) if can_look else [])
+    return findings + (list(_check_archive(session, how)) if can_look else [])
 
 
 def _not_there(session: OracleSession, error: PreflightError, logs_by: LogsBy) -> Finding:
@@ -335,7 +349,7 @@ def _check_containers(session: OracleSession) -> Iterator[Finding]:
             )
 
 
-def _probe(session: OracleSession, logs_by: LogsBy) -> Iterator[Finding]:
+def _probe(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
     """Start LogMiner over the redo of the newest logs, as a window does, and read one row."""
     attempts = Retrying(
         retry=retry_if_exception(_passes),
@@ -344,7 +358,7 @@ def _probe(session: OracleSession, logs_by: LogsBy) -> Iterator[Finding]:
         reraise=True,
     )
     try:
-        attempts(_read_newest, session, logs_by)
+        attempts(_read_newest, session, how)
     except CdcError as error:
         lost = isinstance(error, OracleUnavailableError)
         if lost and error.facts.get("ora") != _CONTAINER_CLOSED:
@@ -355,13 +369,30 @@ def _probe(session: OracleSession, logs_by: LogsBy) -> Iterator[Finding]:
         )
 
 
-def _read_newest(session: OracleSession, logs_by: LogsBy) -> None:
+def _read_newest(session: OracleSession, how: LogMinerConfig) -> None:
     # A thread that was opened a moment ago has no older log.
     first = max(one.first_change for one in read_log_starts(session).values())
     high = upper_bound(session, "online")
     low = Scn(min(first, high) - 1)
-    logs = cover(read_logs(session, low), read_threads(session), low, high)
-    with mining(session, logs, low, high, logs_by=logs_by):
+    if how.archived_only:
+        # The newest redo is not archived yet; what a window reads lies below.
+        end = archived_end(read_logs(session, low, how), read_threads(session))
+        if end is None:
+            raise LogsNotReadyError(
+                "capture.archived_only is set, and no log is archived yet",
+                hint="ALTER SYSTEM ARCHIVE LOG CURRENT archives the one that is written.",
+            )
+        high = min(high, end)
+        low = min(low, Scn(high - 1))
+    dictionary = None
+    if how.strategy == "redo_log_catalog":
+        dictionary = newest_dictionary(read_dictionary_marks(session, SCN_MAX))
+    if dictionary is not None:
+        low = max(low, Scn(dictionary.next_change - 1))
+        high = max(high, Scn(low + 1))
+    from_ = needed_from(session, how, low)
+    logs = cover(read_logs(session, from_, how), read_threads(session), from_, high)
+    with mining(session, logs, low, high, how=how, logs_by=how.logs):
         session.fetch_all(_CONTENTS_PROBE)
 
 
@@ -370,7 +401,57 @@ def _passes(error: BaseException) -> bool:
     return isinstance(error, TransientError) and not isinstance(error, OracleUnavailableError)
 
 
-def _check_archive(session: OracleSession) -> Iterator[Finding]:
+def _check_dictionary(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
+    """Is there a dictionary to read redo with, and for how long must logs be kept because of it?"""
+    if how.strategy == "dictionary_from_file" and session.is_cdb:
+        yield Finding(
+            "capture.strategy: dictionary_from_file in a database with containers: Oracle supports dictionary files from 19c on only "
+            "without them",
+            "Set capture.strategy to online_catalog, the default, which gives the same tables",
+            is_problem=False,
+        )
+    if how.strategy != "redo_log_catalog":
+        return
+    if newest_dictionary(read_dictionary_marks(session, SCN_MAX)) is None:
+        yield Finding(
+            "capture.strategy: redo_log_catalog, and no archived log holds a LogMiner dictionary",
+            f"Run {BUILD_SCRIPT} as a database administrator",
+        )
+        return
+    [(hours,)] = session.fetch_all(_DICTIONARY_AGE)
+    yield Finding(
+        f"the newest LogMiner dictionary in the redo is {int(hours)} hours old, and for each window Oracle reads all redo since then",
+        f"Keep the archived logs from it on, and run {BUILD_SCRIPT} from time to time (every day, for example)",
+        is_problem=False,
+    )
+
+
+def _check_destinations(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
+    """Can files of the chosen archive destinations be read here?"""
+    if not how.archive_destinations:
+        return
+    valid = {
+        str(name)
+        for name, status, kind in session.fetch_all(_DESTINATIONS)
+        if status == "VALID" and kind == "LOCAL"
+    }
+    for name in how.archive_destinations:
+        if name not in valid:
+            yield Finding(
+                f"capture.archive_destinations names {name}, which is not a valid local destination",
+                "SELECT DEST_NAME, STATUS, TYPE FROM V$ARCHIVE_DEST_STATUS shows those that are",
+            )
+
+
+def _check_archive(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
+    try:
+        yield from _check_destinations(session, how)
+    except PreflightError:
+        yield Finding(
+            "the capture user may not read V$ARCHIVE_DEST_STATUS, so nothing says whether capture.archive_destinations exist",
+            f"GRANT SELECT ON SYS.V_$ARCHIVE_DEST_STATUS TO {session.user}",
+            is_problem=False,
+        )
     try:
         broken = session.fetch_all(_BROKEN_DESTINATIONS)
     except PreflightError:

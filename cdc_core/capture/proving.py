@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from cdc_core.capture.dictionaries import needed_from
 from cdc_core.capture.logs import RedoLog, cover, read_logs, read_threads
 from cdc_core.capture.positions import database_id
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
+from cdc_core.config import LogMinerConfig
 from cdc_core.errors import LogsChangedError, RedoUnavailableError
 from cdc_core.model.records import SourceRecord
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 
 
+@dataclass(frozen=True, slots=True)
+class ProvedLogs:
+    """All ``copies`` of logs with redo above ``low``, and of those that LogMiner needs one each (``logs``): proved to cover all redo
+    above ``low``, which is lower than the range where LogMiner reads a dictionary from the redo first."""
+
+    low: Scn
+    copies: list[RedoLog]
+    logs: list[RedoLog]
+
+
 def prove_logs(
-    session: OracleSession, low: Scn, high: Scn, incarnation: int
-) -> tuple[list[RedoLog], list[RedoLog]]:
-    """All copies of logs, and of those that are proved to cover the range one each (:func:`~cdc_core.capture.logs.cover`)."""
+    session: OracleSession, low: Scn, high: Scn, incarnation: int, how: LogMinerConfig
+) -> ProvedLogs:
+    """Prove that the logs cover the range, from the dictionary on that names its rows (:func:`~cdc_core.capture.logs.cover`).
+
+    Raises:
+        RedoUnavailableError: A log is gone, or no dictionary lies before the range.
+        LogsNotReadyError: One is not there yet.
+    """
     # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
-    logs = read_logs(session, low)
-    return logs, cover(logs, read_threads(session), low, high, resetlogs_change=incarnation)
+    first = needed_from(session, how, low)
+    copies = read_logs(session, min(first, low), how)
+    threads = read_threads(session)
+    logs = cover(copies, threads, low, high, resetlogs_change=incarnation)
+    if first < low:
+        try:
+            logs = cover(copies, threads, first, high, resetlogs_change=incarnation)
+        except RedoUnavailableError as error:
+            raise RedoUnavailableError(
+                "redo between the newest LogMiner dictionary and the window is gone",
+                hint="Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or set capture.strategy to online_catalog, which reads the "
+                "window without that dictionary.",
+                **error.facts,
+            ) from error
+    return ProvedLogs(min(first, low), copies, logs)
 
 
 def check_database(session: OracleSession, source: SourceRecord) -> None:
@@ -56,14 +87,19 @@ def check_incarnation(session: OracleSession, expected: int) -> int:
 
 
 def refuse_changed(
-    session: OracleSession, used: Sequence[RedoLog], low: Scn, high: Scn, incarnation: int
+    session: OracleSession,
+    used: Sequence[RedoLog],
+    low: Scn,
+    high: Scn,
+    incarnation: int,
+    how: LogMinerConfig,
 ) -> None:
     """After the pass, every file must still hold the log it held before it: an online log may have been overwritten.
 
     Raises:
         LogsChangedError: One does not.
     """
-    copies = {(log.thread, log.sequence, log.name) for log in read_logs(session, low)}
+    copies = {(log.thread, log.sequence, log.name) for log in read_logs(session, low, how)}
     overwritten = [log for log in used if (log.thread, log.sequence, log.name) not in copies]
     if overwritten:
         raise LogsChangedError(

@@ -106,7 +106,8 @@ def _refuse_hole(rows: pa.RecordBatch) -> None:
 class RowReader:
     """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches.
 
-    ``unnamed`` are the numbers of the rows that were read without a name and are of no known segment.
+    ``unnamed`` are the numbers of the rows that were read without a name and are of no known segment. With ``by_number`` the number of
+    its object says whose a row is, before its name: the name is that of another time.
     """
 
     def __init__(
@@ -115,7 +116,10 @@ class RowReader:
         tables: Sequence[TableSchema],
         reading: Reading,
         shown: ShownNames | None = None,
+        *,
+        by_number: bool = False,
     ) -> None:
+        self._by_number = by_number
         self._next = ordinal << ORDINAL_SHIFT
         self._reading = reading
         self._captured = {one.table: at for at, one in enumerate(tables)}
@@ -211,6 +215,8 @@ class RowReader:
         if self._shown != self._captured and is_ddl.any():
             found = np.where(is_ddl, named.tables(self._captured), found)
         control = np.isin(operations, CONTROL)
+        if self._by_number:
+            self._correct(found, rows, ~control & ~is_ddl)
         found[control] = NO_TABLE
         lost = (found == NO_TABLE) & ~control
         if lost.any():
@@ -226,6 +232,24 @@ class RowReader:
             internal = pc.starts_with(rows.column("info"), "INTERNAL DDL").fill_null(False)
             found[is_ddl & internal.to_numpy(zero_copy_only=False)] = NO_TABLE
         return found
+
+    def _correct(
+        self, found: npt.NDArray[np.int32], rows: pa.RecordBatch, changes: npt.NDArray[np.bool_]
+    ) -> None:
+        """Give rows to the tables of their numbers. A captured name over a number that is not known says nothing: such a row counts as
+        one without a name."""
+        numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
+        scns = rows.column("scn").to_numpy()
+        owners = self._segments | self._objects
+        known = np.array([*self._objects.values()], dtype=np.int32)
+        doubted = np.isin(found, known) & (numbers != 0)
+        for number in np.unique(numbers[changes]).tolist():
+            own = changes & (numbers == number)
+            if number in owners:
+                found[own] = owners[number]
+            else:
+                note_rows(self.unnamed, numbers[own & doubted], scns[own & doubted])
+                found[own & doubted] = NO_TABLE
 
     def _under_captured_names(
         self, rows: pa.RecordBatch, tables: npt.NDArray[np.int32]

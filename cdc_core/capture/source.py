@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer, positions
+from cdc_core.capture.dictionaries import refuse_start_without
 from cdc_core.capture.early import EarlyRows
-from cdc_core.capture.logs import read_logs
+from cdc_core.capture.logs import archived_end, read_logs, read_threads
 from cdc_core.capture.preflight import check_redo
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
@@ -34,12 +35,14 @@ class LogMinerSource:
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
         """See :meth:`Source.check`."""
         with self._database.session() as session:
-            return check_redo(session, tables, self._config.capture.logs)
+            return check_redo(session, tables, self._config.capture)
 
     def read_start(self, tables: Sequence[TableId]) -> Start:
         """See :meth:`Source.read_start`."""
         with self._database.session() as session:
-            return positions.read_start(session, tables=tables)
+            start = positions.read_start(session, tables=tables)
+            refuse_start_without(session, self._config.capture, start.mining_low)
+            return start
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
         """See :meth:`Source.next_windows`."""
@@ -49,7 +52,11 @@ class LogMinerSource:
                 high = min(high, until)
             if high <= low:
                 return []
-            logs = read_logs(session, read_from)
+            logs = read_logs(session, read_from, self._config.capture)
+            if self._config.capture.archived_only:
+                high = min(high, archived_end(logs, read_threads(session)) or low)
+                if high <= low:
+                    return []
             windows = cut_windows(low, high, logs, self._config.capture.window_redo_bytes_max)
             times = times_of(session, [window.scn_high for window in windows])
         return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
@@ -66,7 +73,7 @@ class LogMinerSource:
                 stop,
                 masks=masks_by_table(self._config),
                 rows=self._config.oracle.fetch_rows,
-                logs_by=self._config.capture.logs,
+                how=self._config.capture,
             )
         )
 
@@ -85,6 +92,6 @@ class LogMinerSource:
                 landing=landing,
                 early=early,
                 rows=self._config.oracle.fetch_rows,
-                logs_by=self._config.capture.logs,
+                how=self._config.capture,
             )
         )

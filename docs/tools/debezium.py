@@ -37,6 +37,11 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "tables[].key": ("message.key.columns",),
     "policies.on_undecodable": ("event.processing.failure.handling.mode",),
     "capture.type": ("database.connection.adapter",),
+    "capture.strategy": ("log.mining.strategy",),
+    "capture.dictionary_file": ("log.mining.path.dictionary",),
+    "capture.archived_only": ("log.mining.archive.log.only.mode",),
+    "capture.archive_destinations": ("archive.destination.name",),
+    "capture.archive_hours": ("archive.log.hours",),
     "capture.window_redo_bytes_max": ("log.mining.batch.size.max",),
     "snapshot.chunk_rows": ("incremental.snapshot.chunk.size",),
     "lake.change_log_columns": (

@@ -244,6 +244,14 @@ class Database:
         """The present definition of the table that has a segment."""
         return self.store.catalog.segment_version(object_id)
 
+    def segment_versions(self) -> dict[int, TableVersion]:
+        """The present definitions of all tables, by the numbers of their segments."""
+        return {
+            number: version
+            for table in self.store.catalog.tables()
+            for number, version in table.segment_versions.items()
+        }
+
     def open_transactions(self) -> Sequence[TransactionInfo]:
         """Transactions with at least one change."""
         with self.store.lock:

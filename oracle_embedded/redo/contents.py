@@ -78,11 +78,13 @@ class Contents:
             connection.close()
             watch.close()
 
-    def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
-        """A stored definition as the session's dictionary shows it."""
+    def resolve(
+        self, number: int, packed: bytes, mining: Mining
+    ) -> tuple[Resolved, layout.ObjectFacts]:
+        """A stored definition, and its number, as the session's dictionary shows it."""
         row_version = store.unpack_table(packed)
         unnamed = Wart.UNNAMED_COLUMNS in self.warts
-        resolved = resolve(row_version, options, self._database, unnamed=unnamed)
+        resolved = resolve(number, row_version, mining, self._database, unnamed=unnamed)
         return resolved, layout.object_facts(resolved, row_version)
 
     def lob_statements(self, statements: TableStatements) -> LobStatements:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oracle_embedded.api import DatabaseView, TableVersion
-from oracle_embedded.redo.miner import DICT_FROM_ONLINE_CATALOG, DICT_FROM_REDO_LOGS
+from oracle_embedded.redo import store
+from oracle_embedded.redo.miner import DDL_DICT_TRACKING, DICT_FROM_ONLINE_CATALOG, Mining
 
 STATUS_EXECUTABLE = 0
 STATUS_INVALID = 2
@@ -28,9 +29,14 @@ class Resolved:
 
 
 def resolve(
-    row_version: TableVersion, options: int, database: DatabaseView, *, unnamed: bool
+    number: int,
+    row_version: TableVersion,
+    mining: Mining,
+    database: DatabaseView,
+    *,
+    unnamed: bool,
 ) -> Resolved:
-    """Look a row's table up as the session's options say.
+    """Look a row's table up as the session's dictionary and options say. ``number`` counts the definitions of which rows were written.
 
     Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on Oracle: it knows only the
     newest definition, so a row of a table whose columns have been changed since, were it back again, shows ``COL n`` and
@@ -41,11 +47,13 @@ def resolve(
         Measured on 23ai (rows before a bare ADD COLUMN; rows into a segment that was dropped later). Oracle Database
         Utilities 19c, "LogMiner Dictionary Options" and "DDL_DICT_TRACKING and Supplemental Logging".
     """
-    if options & DICT_FROM_REDO_LOGS:
-        return Resolved(row_version)
+    options = mining.options
     nameless = replace(
         _numbered(row_version), owner="UNKNOWN", name=f"OBJ# {row_version.object_id}"
     )
+    if mining.dictionary is not None:
+        tracks = bool(options & DDL_DICT_TRACKING)
+        return _in_dictionary(number, row_version, mining.dictionary, nameless, tracks=tracks)
     if not options & DICT_FROM_ONLINE_CATALOG:
         return Resolved(nameless, STATUS_INVALID, MISMATCH, raw=True)
     if not unnamed:
@@ -57,6 +65,27 @@ def resolve(
         row_version, owner=current.owner, name=current.name, partition=current.partition
     )
     if current.object_version == row_version.object_version:
+        return Resolved(named)
+    return Resolved(_numbered(named), STATUS_INVALID, MISMATCH, raw=True)
+
+
+def _in_dictionary(
+    number: int,
+    row_version: TableVersion,
+    dictionary: store.Dictionary,
+    nameless: TableVersion,
+    *,
+    tracks: bool,
+) -> Resolved:
+    """A dictionary of its time, in the redo or in a file: it knows one version of each table, and with DDL_DICT_TRACKING what DDL
+    has made of them since; rows from before it have the versions that it knows, or none."""
+    if tracks and number > dictionary.last_object:
+        return Resolved(row_version)
+    known = dictionary.objects.get(row_version.object_id)
+    if known is None:
+        return Resolved(nameless, STATUS_INVALID, MISMATCH, raw=True, segment=nameless.name)
+    named = replace(row_version, owner=known.owner, name=known.name, partition=known.partition)
+    if known.object_version == row_version.object_version:
         return Resolved(named)
     return Resolved(_numbered(named), STATUS_INVALID, MISMATCH, raw=True)
 

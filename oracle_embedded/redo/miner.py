@@ -82,6 +82,7 @@ class Mining:
     logs: tuple[AddedLog, ...]
     start_time: datetime | None
     end_time: datetime | None
+    dictionary: store.Dictionary | None = None
 
 
 @dataclass(slots=True)
@@ -213,8 +214,6 @@ class Miner:
         self._require_privilege(session)
         options = _scn(arguments["OPTIONS"])
         _check_options(options)
-        if arguments.get("DICTFILENAME"):
-            raise OracleError(1336, "specified dictionary file cannot be opened")
         start, end = _scn(arguments["STARTSCN"]), _scn(arguments["ENDSCN"])
         state = self.state(session)
         state.mining = None
@@ -232,12 +231,38 @@ class Miner:
         end_time = cast(datetime | None, arguments.get("ENDTIME"))
         if start_time and end_time and end_time < start_time:
             raise OracleError(1282, "date range specified is invalid")
+        dictionary = self._dictionary(options, arguments.get("DICTFILENAME"), start, logs)
+        if options & DDL_DICT_TRACKING and dictionary is not None and start:
+            # LogMiner reads from the dictionary on, so as to miss no DDL.
+            _range(min(start, dictionary.scn), end, logs, start_time, end_time)
         low, high = _range(start, end, logs, start_time, end_time)
-        if options & DICT_FROM_REDO_LOGS and not any(
-            added.log.dictionary_begin and added.log.dictionary_end for added in logs
-        ):
-            raise OracleError(1371, "Complete LogMiner dictionary not found")
-        state.mining = Mining(low, high, options, tuple(logs), start_time, end_time)
+        state.mining = Mining(low, high, options, tuple(logs), start_time, end_time, dictionary)
+
+    def _dictionary(
+        self, options: int, file: object, start: int, logs: list[AddedLog]
+    ) -> store.Dictionary | None:
+        """The dictionary that the session asks for: of those in its logs the newest from before the range, else the oldest.
+
+        Raises:
+            OracleError: ORA-01371 when no log on the list has one, ORA-01336 when there is no such file.
+        """
+        if not file and not options & DICT_FROM_REDO_LOGS:
+            return None
+        connection = self._database.read_connection()
+        try:
+            found = store.read_dictionaries(connection)
+        finally:
+            connection.close()
+        if options & DICT_FROM_REDO_LOGS:
+            listed = {added.log.log_id for added in logs}
+            own = [one for one in found if one.log_id in listed]
+            if not own:
+                raise OracleError(1371, "Complete LogMiner dictionary not found")
+            return next((one for one in reversed(own) if one.scn <= start), own[0])
+        for one in found:
+            if one.file == file:
+                return one
+        raise OracleError(1336, "specified dictionary file cannot be opened")
 
     def _chosen(self, start: int, end: int) -> list[AddedLog]:
         """The logs of a range, which LogMiner finds by itself inside a pluggable database.
@@ -278,7 +303,8 @@ class Miner:
     def _build(self, session: EngineSession, arguments: Mapping[str, object]) -> None:
         self._require_privilege(session)
         if _scn(arguments["OPTIONS"]) != STORE_IN_REDO_LOGS:
-            raise OracleError(1308, "initialization parameter utl_file_dir is not set")
+            self._build_file(arguments)
+            return
         with self._database.writing():
             meta = store.read_meta(self._sink.connection)
             if meta["log_mode"] != "ARCHIVELOG":
@@ -288,6 +314,15 @@ class Miner:
             if not self._sink.supplemental:
                 raise OracleError(1354, "Supplemental log data must be added to run this command")
             self._sink.write_dictionary()
+
+    def _build_file(self, arguments: Mapping[str, object]) -> None:
+        """A dictionary file. Any location is taken: a real database wants a directory object, or a folder of UTL_FILE_DIR, and
+        from 19c on no containers (Oracle's manual)."""
+        name, location = arguments.get("DICTIONARY_FILENAME"), arguments.get("DICTIONARY_LOCATION")
+        if not name or not location:
+            raise OracleError(1308, "initialization parameter utl_file_dir is not set")
+        with self._database.writing():
+            self._sink.write_dictionary_file(f"{location}/{name}")
 
     # --- checks ------------------------------------------------------------------------------------------------------
 

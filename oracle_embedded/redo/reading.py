@@ -95,8 +95,10 @@ class Catalog(Protocol):
     def untranslated(self) -> frozenset[bytes]:
         """Rows whose SQL_REDO holds one of these texts are shown with STATUS 2."""
 
-    def resolve(self, packed: bytes, options: int) -> tuple[Resolved, layout.ObjectFacts]:
-        """A stored definition as the session's dictionary shows it."""
+    def resolve(
+        self, number: int, packed: bytes, mining: Mining
+    ) -> tuple[Resolved, layout.ObjectFacts]:
+        """A stored definition, and its number, as the session's dictionary shows it."""
 
     def lob_statements(self, statements: TableStatements) -> LobStatements:
         """What prints the changes of a table with LOBs."""
@@ -170,8 +172,8 @@ class Reading:
         else:
             yield from self._rows()
 
-    def _facts_of(self, packed: bytes) -> layout.ObjectFacts:
-        _resolved, facts = self._contents.resolve(packed, self._mining.options)
+    def _facts_of(self, number: int, packed: bytes) -> layout.ObjectFacts:
+        _resolved, facts = self._contents.resolve(number, packed, self._mining)
         return facts
 
     def _hole(self) -> layout.Row:
@@ -431,7 +433,7 @@ class Reading:
         (packed,) = self._connection.execute(
             "SELECT definition FROM redo_object WHERE object = ?", (number,)
         ).fetchone()
-        resolved, facts = self._contents.resolve(packed, self._mining.options)
+        resolved, facts = self._contents.resolve(number, packed, self._mining)
         level = Level(flags >> s.LEVEL_SHIFT)
         statements = TableStatements(
             resolved.table, level, self._style, self._literals, raw=resolved.raw

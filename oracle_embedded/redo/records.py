@@ -28,7 +28,7 @@ class Records:
         connection: What it reads stays as it was when the query began.
         mining: The range, and the logs that were added.
         wanted: What the query's conditions leave.
-        shown: A stored definition as the session's dictionary shows it.
+        shown: A stored definition (its number, and it packed) as the session's dictionary shows it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Records:
         connection: sqlite3.Connection,
         mining: Mining,
         wanted: Filter,
-        shown: Callable[[bytes], ObjectFacts],
+        shown: Callable[[int, bytes], ObjectFacts],
     ) -> None:
         self._connection = connection
         self._mining = mining
@@ -137,7 +137,9 @@ class Records:
             return None
         definitions = self._connection.execute("SELECT object, definition FROM redo_object")
         return [
-            number for number, packed in definitions if self._wanted.accepts(self._shown(packed))
+            number
+            for number, packed in definitions
+            if self._wanted.accepts(self._shown(number, packed))
         ]
 
 

@@ -221,9 +221,22 @@ class Sink:
                 self.write_internal()
 
     def write_dictionary(self) -> None:
-        """Write the dictionary into the redo, as DBMS_LOGMNR_D.BUILD does."""
+        """Write the dictionary into the redo, as DBMS_LOGMNR_D.BUILD does with STORE_IN_REDO_LOGS."""
         self.write_internal()
-        self.writer.mark_dictionary()
+        self._keep_dictionary(log_id=self.writer.mark_dictionary(), file=None)
+
+    def write_dictionary_file(self, file: str) -> None:
+        """Write the dictionary into a file, as DBMS_LOGMNR_D.BUILD does with STORE_IN_FLAT_FILE."""
+        self._keep_dictionary(log_id=None, file=file)
+
+    def _keep_dictionary(self, *, log_id: int | None, file: str | None) -> None:
+        store.write_dictionary(
+            self.connection,
+            self._database.next_scn(),
+            log_id=log_id,
+            file=file,
+            versions=self._database.segment_versions(),
+        )
 
     # --- instances ---------------------------------------------------------------------------------------------------
 

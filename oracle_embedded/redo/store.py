@@ -51,6 +51,8 @@ CREATE TABLE IF NOT EXISTS redo_strand (
     seq INTEGER PRIMARY KEY, thread INTEGER NOT NULL, size INTEGER NOT NULL, scn INTEGER NOT NULL, time INTEGER NOT NULL,
     tx INTEGER NOT NULL, op INTEGER NOT NULL, flags INTEGER NOT NULL, object INTEGER,
     row_id BLOB, before BLOB, after BLOB);
+CREATE TABLE IF NOT EXISTS redo_dictionary (
+    id INTEGER PRIMARY KEY, scn INTEGER NOT NULL, log_id INTEGER, file TEXT, last_object INTEGER NOT NULL, objects BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS redo_mark (id INTEGER PRIMARY KEY, scn INTEGER NOT NULL, floor INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS redo_mark_scn ON redo_mark (scn);
 CREATE INDEX IF NOT EXISTS redo_mark_floor ON redo_mark (floor);
@@ -153,6 +155,30 @@ LOG_COLUMNS = ", ".join(_LOG_FIELDS)
 TRANSACTION_COLUMNS = ", ".join(_TRANSACTION_FIELDS)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownObject:
+    """What a dictionary knows of a segment: the names and the version of its table."""
+
+    owner: str
+    name: str
+    partition: str | None
+    object_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """A LogMiner dictionary as DBMS_LOGMNR_D.BUILD wrote it at ``scn``, into a log of the redo or into a file.
+
+    ``objects`` is what it knows, by number; ``last_object`` the newest definition of which a row had been written before.
+    """
+
+    scn: int
+    log_id: int | None
+    file: str | None
+    last_object: int
+    objects: Mapping[int, KnownObject]
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables where they are missing, inside the caller's transaction."""
     for statement in _SCHEMA.split(";\n"):
@@ -212,6 +238,50 @@ def read_transaction(connection: sqlite3.Connection, tx: int) -> Transaction:
     """One transaction by its number."""
     query = f"SELECT {TRANSACTION_COLUMNS} FROM redo_transaction WHERE tx = ?"
     return transaction_from(connection.execute(query, (tx,)).fetchone())
+
+
+def write_dictionary(
+    connection: sqlite3.Connection,
+    scn: int,
+    *,
+    log_id: int | None,
+    file: str | None,
+    versions: Mapping[int, TableVersion],
+) -> None:
+    """Keep a dictionary with the present definitions; a file is written over."""
+    (last,) = connection.execute("SELECT coalesce(max(object), 0) FROM redo_object").fetchone()
+    known = {
+        number: (one.owner, one.name, one.partition, one.object_version)
+        for number, one in versions.items()
+    }
+    if file is not None:
+        connection.execute("DELETE FROM redo_dictionary WHERE file = ?", (file,))
+    connection.execute(
+        "INSERT INTO redo_dictionary (scn, log_id, file, last_object, objects) VALUES (?, ?, ?, ?, ?)",
+        (scn, log_id, file, last, marshal.dumps(known, 2)),
+    )
+
+
+def read_dictionaries(connection: sqlite3.Connection) -> list[Dictionary]:
+    """All dictionaries, the newest last."""
+    rows = connection.execute(
+        "SELECT scn, log_id, file, last_object, objects FROM redo_dictionary ORDER BY scn, id"
+    )
+    return [
+        Dictionary(
+            scn,
+            log_id,
+            None if file is None else _text(file),
+            last,
+            {number: KnownObject(*facts) for number, facts in unpack_objects(packed).items()},
+        )
+        for scn, log_id, file, last, packed in rows
+    ]
+
+
+def unpack_objects(packed: bytes) -> dict[int, tuple[str, str, str | None, int]]:
+    """What :func:`write_dictionary` packed."""
+    return cast(dict[int, tuple[str, str, str | None, int]], marshal.loads(packed))  # noqa: S302 - our own file
 
 
 def ids_between(connection: sqlite3.Connection, low: int, high: int) -> tuple[int, int | None]:

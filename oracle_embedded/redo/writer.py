@@ -271,9 +271,11 @@ class RedoWriter:
         store.write_meta(self.connection, {"pdb_resets": [*resets, (scn, self._now())]})
         return scn
 
-    def mark_dictionary(self) -> None:
-        """Note that a whole dictionary was written into the first thread's current log."""
-        self._threads[threads.FIRST].logs.mark_dictionary()
+    def mark_dictionary(self) -> int:
+        """Note that a whole dictionary was written into the first thread's current log; returns that log's id."""
+        logs = self._threads[threads.FIRST].logs
+        logs.mark_dictionary()
+        return logs.log_id
 
     def delete_archived(self, sequence: int, thread: int) -> None:
         """Delete an archived log as RMAN does."""

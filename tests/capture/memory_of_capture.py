@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.capture.early import EarlyRows, read_early
-from cdc_core.config import LocalLandingConfig
+from cdc_core.config import LocalLandingConfig, LogMinerConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
@@ -63,7 +63,9 @@ def _session(rows: int) -> LargeTransaction:
 def _read(rows: int, landing: LandingStore) -> EarlyRows | None:
     """With no rows a pass would find none: what lands was read here."""
     session: Any = _session(rows)
-    return read_early(session, work_of(), landing, Event(), masks={}, rows=1000, logs_by="files")
+    return read_early(
+        session, work_of(), landing, Event(), masks={}, rows=1000, how=LogMinerConfig()
+    )
 
 
 def main() -> None:

@@ -93,7 +93,7 @@ class Source:
             configs=self.config.tables,
             landing=self.landing,
             rows=100,
-            logs_by=self.config.capture.logs,
+            how=self.config.capture,
         )
         manifest, ledger = landed_window(self.landing, "src", record.window)
         sha256 = digest_of(window_manifest_bytes(manifest))

@@ -11,7 +11,7 @@ import pytest
 
 from cdc_core.capture.early import EarlyRows, read_early
 from cdc_core.capture.unnamed_rows import Seen
-from cdc_core.config import LocalLandingConfig
+from cdc_core.config import LocalLandingConfig, LogMinerConfig
 from cdc_core.errors import LogsChangedError
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
@@ -45,7 +45,9 @@ def session_of(*texts: str, **more: Any) -> FakeSession:
 
 
 def early_of(session: Any, landing: LandingStore) -> EarlyRows:
-    early = read_early(session, work_of(), landing, Event(), masks={}, rows=1000, logs_by="files")
+    early = read_early(
+        session, work_of(), landing, Event(), masks={}, rows=1000, how=LogMinerConfig()
+    )
     assert early is not None
     return early
 
@@ -83,7 +85,7 @@ def test_a_table_that_is_renamed_while_it_is_read_early_answers_nothing(
         [("HR", "OTHER", 501), *NAMES[1:]] if mined(session) else NAMES
     )
     assert (
-        read_early(session, work_of(), landing, Event(), masks={}, rows=1000, logs_by="files")
+        read_early(session, work_of(), landing, Event(), masks={}, rows=1000, how=LogMinerConfig())
         is None
     )
 
@@ -133,7 +135,8 @@ def test_nothing_is_read_early_once_that_is_to_stop(landing: LandingStore) -> No
     stop.set()
     session: Any = session_of("early")
     assert (
-        read_early(session, work_of(), landing, stop, masks={}, rows=1000, logs_by="files") is None
+        read_early(session, work_of(), landing, stop, masks={}, rows=1000, how=LogMinerConfig())
+        is None
     )
     assert any("END_LOGMNR" in sql for sql, _ in session.sent)
 

@@ -27,7 +27,7 @@ from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.stream import Event, Stream
 from cdc_core.capture.windows import cut_windows
-from cdc_core.config import CloseAt, LogsBy, TableConfig
+from cdc_core.config import CloseAt, LogMinerConfig, LogsBy, TableConfig
 from cdc_core.errors import CdcError, TransientError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import LIVING_STATES, ledger_from_rows
@@ -105,7 +105,7 @@ class Run:
                 session, work, configs=[TableConfig(name="HR.EMP")],
                 landing=self.landing,  # type: ignore[arg-type]
                 rows=9,
-                logs_by=self.logs_by,
+                how=LogMinerConfig(close_at=self.close_at, logs=self.logs_by),
             )  # fmt: skip
         except TransientError:
             return

@@ -13,7 +13,7 @@ import pytest
 from cdc_core.capture import logminer
 from cdc_core.capture.attempts import PASSES_MAX
 from cdc_core.capture.shown_names import ShownNames
-from cdc_core.config import SnapshotConfig
+from cdc_core.config import LogMinerConfig, SnapshotConfig
 from cdc_core.errors import OracleError, RedoUnreadableError, SchemaMismatchError
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.after_ddl import read_after_ddl
@@ -104,15 +104,17 @@ def test_a_rename_while_redo_is_read_counts_for_another_pass(
     source = Source.begin(oracle, tmp_path, "MOVED")
     oracle.run("INSERT INTO MOVED VALUES (1)")
     [record] = source.store.plan_windows("src", [ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
-    real, names = logminer.read_shown_names, []
+    real, names = logminer.names_shown, []
 
-    def renamed_after_it(session: OracleSession, tables: Sequence[TableSchema]) -> ShownNames:
-        names.append(real(session, tables))
+    def renamed_after_it(
+        session: OracleSession, tables: Sequence[TableSchema], how: LogMinerConfig
+    ) -> ShownNames:
+        names.append(real(session, tables, how))
         if len(names) == 1:
             oracle.run("ALTER TABLE MOVED RENAME TO MOVED_AWAY")
         return names[-1]
 
-    monkeypatch.setattr(logminer, "read_shown_names", renamed_after_it)
+    monkeypatch.setattr(logminer, "names_shown", renamed_after_it)
     assert source.capture(record).rows_by_table == {"DEMO.MOVED": 1}
     assert (len(names), len(slept)) == (4, 1)
 

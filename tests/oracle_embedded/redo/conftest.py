@@ -102,6 +102,9 @@ class FakeDatabase:
     def segment_version(self, object_id: int) -> TableVersion | None:
         return self.tables.get(object_id)
 
+    def segment_versions(self) -> dict[int, TableVersion]:
+        return dict(self.tables)
+
     def session_statistics(self) -> dict[int, dict[str, int]]:
         return {}
 
