@@ -7,7 +7,7 @@ flight's number, its stage and how often it was changed since; so what a mirror 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.capture.logminer import REDO_DICTIONARY
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.tables import changelog_path, mirror_path
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
+from cdc_core.landing.redo_files import RedoFiles
 from cdc_core.landing.store_local import LocalLandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
@@ -348,20 +348,23 @@ class MadeSource:
         self._scn = scn + int(number[-1]) + 2
         window = ScnWindow(Scn(self._low), Scn(self._scn))
         folder = f"{SOURCE}/windows/{window.folder}"
-        with self._landing.writer(
-            folder, "redo-00000.parquet", REDO_SCHEMA, dictionary=REDO_DICTIONARY
-        ) as writer:
+        with RedoFiles(self._landing, folder) as writing:
             for batch in redo.cast(REDO_SCHEMA).to_batches(10_000):
-                writer.write(batch)
+                writing.write(batch)
+            files = tuple(writing.close())
         with self._landing.writer(folder, "transactions.parquet", TRANSACTION_SCHEMA) as kept:
             kept.write(ledger)
-        files, transactions = (writer.close(),), kept.close()
+        transactions = kept.close()
         manifest = self._manifest(window, names, files, transactions, counts)
+        manifest = replace(manifest, files_by_table=writing.by_table)
         self._low, self._ordinal = window.scn_high, self._ordinal + 1
         return MadeWindow(
             manifest,
             len(order),
-            self._landing.local_paths(folder, files),
+            {
+                table: self._landing.local_paths(folder, manifest.files_of(TableId.parse(table)))
+                for table in writing.by_table
+            },
             self._landing.local_paths(folder, (transactions,)),
         )
 
@@ -409,14 +412,18 @@ class MadeWindow:
 
     manifest: WindowManifest
     changes: int
-    redo_paths: list[str]
+    redo_paths: dict[str, list[str]]
     transactions_paths: list[str]
 
     def apply(self, lake: Lake, name: str) -> TableApplied:
         """Apply it to one table."""
         schema = schema_of(name)
         return lake.apply_window(
-            self.manifest, schema.table, schema, self.redo_paths, self.transactions_paths
+            self.manifest,
+            schema.table,
+            schema,
+            self.redo_paths[str(schema.table)],
+            self.transactions_paths,
         )
 
 

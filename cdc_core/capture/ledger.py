@@ -36,10 +36,15 @@ import pyarrow.compute as pc
 from cdc_core.capture.rows import MinedBatch, joined_batches, merged_batches
 from cdc_core.capture.stream import NO_XID, UNKNOWN_USER, UNRESOLVED, Event, Stream, slot_of
 from cdc_core.capture.whole import whole_transactions
-from cdc_core.landing.layout import TRANSACTION_SCHEMA
+from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
-from cdc_core.model.transactions import IncompleteTransaction, LedgerState, OpenTransaction
+from cdc_core.model.transactions import (
+    IncompleteTransaction,
+    LedgerState,
+    OpenTransaction,
+    with_window,
+)
 
 _LOG = logging.getLogger(__name__)
 # Plain numbers: compared for each row that begins or ends a transaction.
@@ -68,16 +73,19 @@ class Entry:
     stated_scn: int = 0
     start_timestamp: datetime | None = None
     client_id: str | None = None
+    windows: tuple[int, ...] | None = ()
 
     @property
     def has_changes(self) -> bool:
         """Is a captured change left that was not taken back?"""
         return self.rows > 2 * self.undone
 
-    def count(self, table: str, rows: int) -> None:
-        """Add captured rows of a table."""
+    def count(self, table: str, rows: int, window: int) -> None:
+        """Add captured rows of a table that land with a window."""
         before = self.tables.get(table, 0)
         self.tables[table] = None if before is None else before + rows
+        if self.windows is not None:
+            self.windows = with_window(self.windows, window)
 
     @property
     def by_table(self) -> dict[str, int | None]:
@@ -173,7 +181,8 @@ class TransactionLedger:
         resolved = stream.resolved()
         for at in resolved.ddl.tolist():
             self._ddl_commits.setdefault(resolved.rows.column("xid")[at].as_py(), None)
-        self._count(stream)
+        if len(batch.ordinals):
+            self._count(stream, int(batch.ordinals[0]) >> ORDINAL_SHIFT)
         self._revive(stream)
         for entry, event in ended:
             self._end(entry, event)
@@ -214,6 +223,7 @@ class TransactionLedger:
                 absent_scn=one.absent_scn,
                 start_timestamp=one.start_timestamp,
                 client_id=one.client_id,
+                windows=one.windows,
             )
             for one in self._open.values()
         )
@@ -313,7 +323,7 @@ class TransactionLedger:
 
     # -- whole columns ---------------------------------------------------------------------------------------------------
 
-    def _count(self, stream: Stream[Entry]) -> None:
+    def _count(self, stream: Stream[Entry], window: int) -> None:
         for entry, xid, rows, undone in stream.counts():
             if entry is not None and xid != NO_XID:
                 entry.rows += rows
@@ -327,7 +337,7 @@ class TransactionLedger:
                 lost = Entry(xid=xid, start_scn=None, first_ordinal=0, tables={name: rows})
                 self._doubt(lost, None, "its changes name no transaction")
             else:
-                entry.count(name, rows)
+                entry.count(name, rows, window)
 
     def _revive(self, stream: Stream[Entry]) -> None:
         """What was set aside goes on if it has changes after that."""
@@ -415,7 +425,7 @@ class TransactionLedger:
                 entry.xid, state, entry.start_scn, event.scn, event.ordinal, event.timestamp or None, entry.username,
                 entry.first_ordinal, entry.has_rollback, list(entry.by_table), list(entry.by_table.values()), entry.rows,
                 entry.undone, is_late, entry.session_id, entry.serial, entry.absent_scn,
-                entry.start_timestamp, entry.client_id,
+                entry.start_timestamp, entry.client_id, entry.windows,
             )
         )  # fmt: skip
 

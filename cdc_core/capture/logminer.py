@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 
 from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.attempts import attempts
@@ -46,7 +45,7 @@ from cdc_core.errors import (
     RedoUnavailableError,
     RowCountError,
 )
-from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA, window_folder
+from cdc_core.landing.layout import TRANSACTION_SCHEMA, window_folder
 from cdc_core.landing.ledger import ledger_batch
 from cdc_core.landing.manifest import (
     LandedFile,
@@ -55,7 +54,8 @@ from cdc_core.landing.manifest import (
     WindowManifest,
     window_manifest_bytes,
 )
-from cdc_core.landing.store import LandingStore, LandingWriter
+from cdc_core.landing.redo_files import RedoFiles
+from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamBegin, StreamEnd
@@ -69,13 +69,6 @@ from cdc_core.source import WindowWork
 _LOG = logging.getLogger(__name__)
 
 TRANSACTIONS_NAME = "transactions.parquet"
-REDO_DICTIONARY = (
-    "xid", "seg_owner", "table_name", "info", "operation_code", "status", "thread", "data_obj",
-    "data_objv", "data_objd", "timestamp", "rollback",
-)  # fmt: skip
-"""Columns of redo files that are worth dictionary encoding."""
-
-FILE_ROWS_MAX = 2_000_000
 ENDED_ROWS = 50_000
 
 
@@ -138,6 +131,7 @@ def capture_window(
 @dataclass(slots=True)
 class _Landed:
     redo: list[LandedFile] = field(default_factory=list)
+    by_table: dict[str, tuple[int, ...]] = field(default_factory=dict)
     transactions: LandedFile | None = None
 
 
@@ -356,7 +350,7 @@ class _Window:
             transactions = stack.enter_context(
                 self._landing.writer(self._folder, TRANSACTIONS_NAME, TRANSACTION_SCHEMA)
             )
-            redo = _RedoFiles(self._landing, self._folder, stack)
+            redo = stack.enter_context(RedoFiles(self._landing, self._folder))
             for batch in stack.enter_context(closing(batches)):
                 self._take(batch, redo)
                 if self._ledger.ended_count >= ENDED_ROWS:
@@ -365,6 +359,7 @@ class _Window:
             self._ledger_after = self._judged(self._ledger.open_transactions())
             transactions.write(ledger_batch(self._ledger_after))
             landed.redo = redo.close()
+            landed.by_table = redo.by_table
             landed.transactions = transactions.close()
         self._check_counts(landed)
         return landed
@@ -385,7 +380,7 @@ class _Window:
                 counted=self._ledger.rows,
             )
 
-    def _take(self, batch: MinedBatch, redo: _RedoFiles) -> None:
+    def _take(self, batch: MinedBatch, redo: RedoFiles) -> None:
         batch = self._ledger.take(batch)
         self._note_ddl(batch)
         changed = batch.tables[batch.is_change]
@@ -437,6 +432,7 @@ class _Window:
             ordinal=self._record.ordinal,
             mining_low=self._reading.mining_low,
             redo_files=tuple(landed.redo),
+            files_by_table=landed.by_table,
             transactions_file=landed.transactions,
             rows_by_table={name: count for name, count in counted if count},
             tables_committed=tuple(sorted(self._ledger.tables_committed)),
@@ -474,30 +470,3 @@ class _Window:
             },
             landed=datetime.now(UTC).isoformat(),
         )
-
-
-class _RedoFiles:
-    """The redo files of a window: a new one every ``FILE_ROWS_MAX`` rows, none without rows."""
-
-    def __init__(self, landing: LandingStore, folder: str, stack: ExitStack) -> None:
-        self._landing, self._folder, self._stack = landing, folder, stack
-        self._writer: LandingWriter | None = None
-        self._rows = 0
-        self._files: list[LandedFile] = []
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        if self._writer is None:
-            name = f"redo-{len(self._files):05d}.parquet"
-            self._writer = self._stack.enter_context(
-                self._landing.writer(self._folder, name, REDO_SCHEMA, dictionary=REDO_DICTIONARY)
-            )
-        self._writer.write(rows)
-        self._rows += rows.num_rows
-        if self._rows >= FILE_ROWS_MAX:
-            self.close()
-
-    def close(self) -> list[LandedFile]:
-        if self._writer is not None:
-            self._files.append(self._writer.close())
-            self._writer, self._rows = None, 0
-        return self._files

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from cdc_core.capture.rows import MinedBatch
 from cdc_core.capture.stream import SLOT_DIGITS, UNKNOWN_USER
-from cdc_core.landing.layout import TRANSACTION_SCHEMA
+from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
 
 Ints = npt.NDArray[np.int64]
@@ -144,6 +144,7 @@ def _records(
         "absent_scn": pa.nulls(len(there), pa.int64()),
         "start_timestamp": batch.rows.column("timestamp").take(begin),
         "client_id": batch.rows.column("client_id").take(begin),
+        "windows": _one_window(batch, len(there)),
     }
     arrays = [pa.array(columns[field.name], field.type) for field in TRANSACTION_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=TRANSACTION_SCHEMA), touched
@@ -170,6 +171,14 @@ def _tables(
     tables = pa.ListArray.from_arrays(offsets, values)
     counts = pa.ListArray.from_arrays(offsets, pa.array(rows, pa.int64()))
     return tables, counts, order[np.unique(ranks)].tolist()
+
+
+def _one_window(batch: MinedBatch, transactions: int) -> pa.ListArray:
+    """Each of so many transactions has all its rows in the window of the batch."""
+    window = int(batch.ordinals[0]) >> ORDINAL_SHIFT
+    offsets = pa.array(np.arange(transactions + 1, dtype=np.int32) * 2)
+    runs = pa.array(np.full(2 * transactions, window, dtype=np.int64))
+    return pa.ListArray.from_arrays(offsets, runs)
 
 
 def _known(numbers: pa.Array) -> pa.Array:

@@ -51,7 +51,7 @@ REDO_SCHEMA = pa.schema(
     ]
 )
 """One row per redo row of a captured table (operation codes 1, 2, 3, 5 and all that are neither these nor
-transaction control), sorted by ``ordinal``: LogMiner's own order."""
+transaction control); each row group has rows of one table, sorted by ``ordinal``: LogMiner's own order."""
 
 TRANSACTION_SCHEMA = pa.schema(
     [
@@ -84,6 +84,9 @@ TRANSACTION_SCHEMA = pa.schema(
         pa.field("absent_scn", pa.int64()),  # where Oracle was first found not to know it
         pa.field("start_timestamp", pa.timestamp("s")),  # database time of its START row, no zone
         pa.field("client_id", pa.string()),  # CLIENT_IDENTIFIER of the session that began it
+        pa.field(
+            "windows", pa.list_(pa.int64())
+        ),  # runs of windows in which its captured rows landed
     ]
 )
 """One row per transaction that ended in the window's redo, or is open at its end: the ledger after the window."""

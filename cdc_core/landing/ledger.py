@@ -35,6 +35,7 @@ def ledger_from_rows(rows: Iterable[dict[str, Any]]) -> list[OpenTransaction]:
             **{name: row[name] for name in names if row.get(name) is not None}
             | {"start_scn": row["start_scn"]}
             | {name: tuple(row.get(name) or ()) for name in ("tables", "table_rows")}
+            | {"windows": None if row.get("windows") is None else tuple(row["windows"])}
         )
         for row in rows
     ]
@@ -45,6 +46,7 @@ def ledger_batch(ledger: Iterable[OpenTransaction]) -> pa.RecordBatch:
     rows = [
         {name: getattr(one, name) for name in (each.name for each in fields(OpenTransaction))}
         | {"tables": list(one.tables), "table_rows": list(one.table_rows), "late": False}
+        | {"windows": None if one.windows is None else list(one.windows)}
         for one in ledger
     ]
     return pa.RecordBatch.from_pylist(rows, schema=TRANSACTION_SCHEMA)

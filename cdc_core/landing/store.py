@@ -23,6 +23,9 @@ class LandingWriter(AbstractContextManager["LandingWriter"], Protocol):
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Append rows. They are held back until a row group is full, never longer."""
 
+    def end_group(self) -> None:
+        """Write what is held back as a row group of its own; what follows is in another one. Does nothing if nothing is held."""
+
     def close(self) -> LandedFile:
         """Write what is left, make it durable, give it its name. May be called twice."""
 

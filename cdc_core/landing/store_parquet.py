@@ -89,14 +89,27 @@ class ParquetLandingWriter:
         self._held_rows += rows.num_rows
         self._held_bytes += rows.get_total_buffer_size()
         if self._held_rows >= self._row_group_rows or self._held_bytes >= _GROUP_BYTES_MAX:
-            self._write_group()
+            self.end_group()
+
+    def end_group(self) -> None:
+        """Write what is held back; see :class:`~cdc_core.landing.store.LandingWriter`."""
+        if not self._held:
+            return
+        table = pa.Table.from_batches(self._held, schema=self._schema)
+        self._held = []
+        self._held_rows = self._held_bytes = 0
+        try:
+            self._parquet.write_table(table, row_group_size=self._row_group_rows)
+        except OSError as error:
+            raise unavailable("a landing file cannot be written", error) from error
+        self._rows += table.num_rows
 
     def close(self) -> LandedFile:
         """Finish the file; see :class:`~cdc_core.landing.store.LandingWriter`."""
         if self._landed is not None:
             return self._landed
         try:
-            self._write_group()
+            self.end_group()
             self._parquet.close()
             self._file.sync_and_close()
             landed = LandedFile(
@@ -118,18 +131,6 @@ class ParquetLandingWriter:
             self._held.clear()
             self._file.discard()
             self._temporary.unlink(missing_ok=True)
-
-    def _write_group(self) -> None:
-        if not self._held:
-            return
-        table = pa.Table.from_batches(self._held, schema=self._schema)
-        self._held = []
-        self._held_rows = self._held_bytes = 0
-        try:
-            self._parquet.write_table(table, row_group_size=self._row_group_rows)
-        except OSError as error:
-            raise unavailable("a landing file cannot be written", error) from error
-        self._rows += table.num_rows
 
 
 class _HashedFile:

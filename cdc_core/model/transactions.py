@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -22,6 +23,9 @@ class OpenTransaction:
     apply; and ``released`` when Oracle no longer knows it and its end was never seen. ``absent_scn`` is the SCN at which Oracle
     was first found not to know it, ``session_id`` and ``serial`` name the session that began it, ``client_id`` is that session's
     CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time then, without a zone.
+
+    ``windows`` are the windows in which its captured rows landed, as :func:`with_window` writes them; None where a version that did
+    not note them saw it first.
     """
 
     xid: str
@@ -39,6 +43,7 @@ class OpenTransaction:
     table_rows: tuple[int | None, ...] = ()
     start_timestamp: datetime | None = None
     client_id: str | None = None
+    windows: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +55,27 @@ class IncompleteTransaction:
     start_scn: int | None
     tables: tuple[str, ...]
     reason: str
+
+
+WINDOW_RUNS_MAX = 64
+"""A transaction that comes and goes for longer has some windows noted that have no rows of it, which costs reading them."""
+
+
+def with_window(runs: Sequence[int], ordinal: int) -> tuple[int, ...]:
+    """Windows as runs (first and last ordinal, first and last, …, ascending), with one more that is not below the last of them.
+
+    At most :data:`WINDOW_RUNS_MAX` runs: of more, the two that lie closest to each other become one. No window is ever left out.
+    """
+    if runs and ordinal <= runs[-1] + 1:
+        return (*runs[:-1], max(ordinal, runs[-1]))
+    found = [*runs, ordinal, ordinal]
+    if len(found) > 2 * WINDOW_RUNS_MAX:
+        gaps = [found[at + 1] - found[at] for at in range(1, len(found) - 1, 2)]
+        at = 1 + 2 * gaps.index(min(gaps))
+        del found[at : at + 2]
+    return tuple(found)
+
+
+def windows_of(runs: Sequence[int]) -> list[range]:
+    """The windows that :func:`with_window` noted."""
+    return [range(first, last + 1) for first, last in zip(runs[::2], runs[1::2], strict=True)]

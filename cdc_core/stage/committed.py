@@ -179,7 +179,7 @@ class CommittedRows:
         try:
             for path in self._paths:
                 with pq.ParquetFile(path) as file:
-                    for group in range(file.num_row_groups):
+                    for group in groups_of(file, self._table):
                         found = self._of_group(file, group, columns)
                         if found is not None:
                             yield found
@@ -246,6 +246,22 @@ class CommittedRows:
         inside = (self._firsts[at] <= ordinals) & (ordinals < self._commits[at])
         places[rows] = np.where(inside, at, -1)
         return places
+
+
+def groups_of(file: pq.ParquetFile, table: TableId) -> Iterator[int]:
+    """The row groups of a redo file that may have rows of a table: by their statistics, which are exact for names."""
+    names = file.schema.names
+    wanted = ((names.index("seg_owner"), table.owner), (names.index("table_name"), table.name))
+    for group in range(file.num_row_groups):
+        columns = file.metadata.row_group(group)
+        if all(_may_hold(columns.column(at).statistics, name) for at, name in wanted):
+            yield group
+
+
+def _may_hold(statistics: pq.Statistics | None, name: str) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return bool(statistics.min <= name <= statistics.max)
 
 
 def _truncates(rows: pa.Table) -> npt.NDArray[np.bool_]:

@@ -150,6 +150,7 @@ OPEN_TRANSACTIONS = Table(
     Column("absent_scn", BigInteger),
     Column("start_timestamp", DateTime),
     Column("client_id", String(64)),
+    Column("windows", Text),
 )
 
 SCHEMA_VERSIONS = Table(

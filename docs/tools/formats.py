@@ -58,6 +58,7 @@ TRANSACTION: Mapping[str, str] = {
     "absent_scn": "SCN at which Oracle was first found to no longer know it.",
     "start_timestamp": "Database time at which it began, without a zone, if that was seen.",
     "client_id": "CLIENT_IDENTIFIER of the session that began it.",
+    "windows": "The windows in which its captured rows landed, as runs of ordinals (first, last, first, last …): apply reads these. At most 64 runs, so a window may be named that has none. NULL where a version that did not note them saw the transaction first.",
 }
 CHANGE: Mapping[str, str] = {
     "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk.",
@@ -118,6 +119,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "mining_low": "Redo with `mining_low < SCN <= scn_high` was looked at.",
     "redo_files": "Each redo file: name, rows, bytes, SHA-256.",
     "transactions_file": "The transactions file, likewise.",
+    "files_by_table": "Per table the redo files with rows of it, by their place in `redo_files`. Null in windows of version 1, where any file may have them.",
     "rows_by_table": "Redo rows per captured table.",
     "tables_committed": "Tables that transactions committed in this window touched: the only ones that the lake visits.",
     "transactions_committed": "Number of transactions that committed.",

@@ -107,7 +107,7 @@ def test_a_committed_transaction_is_handed_out_once_with_what_is_known() -> None
             "commit_ordinal": 3, "commit_timestamp": datetime(2026, 1, 2), "username": "SCOTT",
             "first_ordinal": 0, "has_rollback": True, "tables": ["HR.Dept", "HR.EMP"],
             "table_rows": [1, 1], "rows": 2, "undone": 1, "late": False, "session_id": None, "serial": None, "absent_scn": None,
-            "start_timestamp": datetime(2026, 1, 2), "client_id": "till 7",
+            "start_timestamp": datetime(2026, 1, 2), "client_id": "till 7", "windows": [0, 0],
         }
     ]  # fmt: skip
     assert found.ledger.drain().num_rows == 0
@@ -143,6 +143,7 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
             session_id=7,
             serial=9,
             start_timestamp=datetime(2026, 1, 2),
+            windows=(0, 0),
         ),
         OpenTransaction(
             xid=x(X2),
@@ -153,6 +154,7 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
             rows=0,
             username="SCOTT",
             start_timestamp=datetime(2026, 1, 2),
+            windows=(),
         ),
     ]
     assert ledger_from_rows(ledger_batch(opened).to_pylist()) == opened

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture import logminer
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logminer import capture_window
 from cdc_core.capture.rows import RowReader
@@ -22,6 +21,7 @@ from cdc_core.errors import (
     RedoUnavailableError,
     RowCountError,
 )
+from cdc_core.landing import redo_files
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest, window_manifest_bytes
 from cdc_core.landing.open import open_landing
@@ -146,7 +146,10 @@ def test_a_window_lands_with_its_rows_transactions_and_manifest(landing: Landing
     assert (manifest.transactions_committed, manifest.transactions_open) == (1, 1)
     assert [log.sequence for log in manifest.logs] == [5]
     [redo] = landing.local_paths(folder, manifest.redo_files)
-    assert pq.read_table(redo).column("ordinal").to_pylist() == [(2 << 40) + 1, (2 << 40) + 3]
+    with pq.ParquetFile(redo) as file:
+        groups = [file.read_row_group(at, ["ordinal"]) for at in range(file.num_row_groups)]
+    assert [group["ordinal"].to_pylist() for group in groups] == [[(2 << 40) + 3], [(2 << 40) + 1]]
+    assert manifest.files_by_table == {'HR."Dept"': (0,), "HR.EMP": (0,)}
     [path] = landing.local_paths(folder, [manifest.transactions_file])
     assert pq.read_table(path).column("state").to_pylist() == ["commit", "open"]
     assert [one.xid for one in ledger] == [X2.lower()]
@@ -206,7 +209,8 @@ def test_rows_that_the_ledger_misses_stop_the_window(
 
 
 def test_redo_goes_to_several_files(landing: LandingStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logminer, "FILE_ROWS_MAX", 2)
+    monkeypatch.setattr(redo_files, "FILE_ROWS_MAX", 2)
+    monkeypatch.setattr(redo_files, "HELD_ROWS_MAX", 2)
     batches = [batch(row(1), row(1)), batch(row(1))]
     manifest, _ = capture(FakeSession(answers(), batches), landing)
     assert [(file.name, file.rows) for file in manifest.redo_files] == [

@@ -241,6 +241,7 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
             table_rows=(11, None),
             rows=12,
             username="SCOTT",
+            windows=(0, 2, 5, 5),
         ),
         OpenTransaction(xid="bb" * 8, start_scn=None, first_ordinal=1, tables=("HR.EMP",)),
     ]

@@ -19,13 +19,13 @@ from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
+from cdc_core.model.transactions import windows_of
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
-from cdc_core.steps.windows.capture import verify_files
 from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 
@@ -247,8 +247,8 @@ def redo_inputs(
     state: TableRecord,
     late_above: int | None,
 ) -> tuple[list[str], list[str]]:
-    """Redo files of this window and of every earlier one in which a transaction that commits here began and touched the
-    table, and this window's transactions file.
+    """The table's redo files of this window and of the earlier ones in which rows landed of a transaction that commits here and
+    touched the table, and this window's transactions file.
 
     Windows before the table's present stream are left out: the window in which it joined has read their rows again.
     """
@@ -256,37 +256,48 @@ def redo_inputs(
     folder = window_folder(ctx.source, manifest.window)
     transactions = ctx.landing.local_paths(folder, [manifest.transactions_file])
     above = manifest.window.scn_low if late_above is None else late_above
-    first = _first_window(transactions[0], above, str(table), record.ordinal)
-    first = max(first, state.first_ordinal)
+    holding = windows_holding(transactions[0], above, str(table), record.ordinal)
+    holding = {ordinal for ordinal in holding if ordinal >= state.first_ordinal}
     paths: list[str] = []
-    if first < record.ordinal:
-        for earlier in ctx.store.windows(ctx.source, ordinals=range(first, record.ordinal)):
+    if holding:
+        for earlier in ctx.store.windows(
+            ctx.source, ordinals=range(min(holding), max(holding) + 1)
+        ):
+            if earlier.ordinal not in holding:
+                continue
             before, _ = ctx.window_manifest(earlier.window)
             if before.rows_by_table.get(str(table)):
-                paths += verify_files(ctx, before)
-    return [*paths, *verify_files(ctx, manifest)], transactions
+                paths += _files_of(ctx, before, table)
+    return [*paths, *_files_of(ctx, manifest, table)], transactions
 
 
-def _first_window(path: str, above: int, table: str, ordinal: int) -> int:
-    """The ordinal of the first window with rows of a transaction that committed above an SCN."""
-    rows = pq.read_table(path, columns=["state", "commit_scn", "first_ordinal", "tables"])
-    rows = rows.filter(
-        pc.and_(
-            pc.equal(rows["state"], "commit"),
-            pc.less(rows["first_ordinal"], ordinal << ORDINAL_SHIFT),
-        )
-    )
-    began = [
-        first
-        for scn, first, tables in zip(
-            rows["commit_scn"].to_pylist(),
-            rows["first_ordinal"].to_pylist(),
-            rows["tables"].to_pylist(),
-            strict=True,
-        )
-        if scn > above and table in tables
-    ]
-    return min(began) >> ORDINAL_SHIFT if began else ordinal
+def _files_of(ctx: Context, manifest: WindowManifest, table: TableId) -> list[str]:
+    """Paths of the redo files that hold rows of a table, checked against the manifest."""
+    folder = window_folder(ctx.source, manifest.window)
+    return ctx.landing.local_paths(folder, manifest.files_of(table))
+
+
+def windows_holding(path: str, above: int, table: str, ordinal: int) -> set[int]:
+    """The windows before this one that may have rows of a transaction that touched a table and committed above an SCN.
+
+    Args:
+        path: The window's transactions file.
+        ordinal: The window's number.
+    """
+    names = ["state", "commit_scn", "first_ordinal", "tables"]
+    with pq.ParquetFile(path) as file:
+        noted = [name for name in ("windows",) if name in file.schema_arrow.names]
+        rows = file.read(columns=[*names, *noted])
+    earlier = pc.less(rows["first_ordinal"], ordinal << ORDINAL_SHIFT)
+    rows = rows.filter(pc.and_(pc.equal(rows["state"], "commit"), earlier))
+    found: set[int] = set()
+    for row in rows.to_pylist():
+        if row["commit_scn"] > above and table in row["tables"]:
+            # A version that did not note the windows began to read the transaction: any since its first row.
+            runs = row.get("windows") or [row["first_ordinal"] >> ORDINAL_SHIFT, ordinal]
+            for run in windows_of(runs):
+                found.update(run)
+    return {one for one in found if one < ordinal}
 
 
 def _schema(ctx: Context, manifest: WindowManifest, table: TableId) -> TableSchema:

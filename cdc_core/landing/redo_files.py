@@ -1,0 +1,179 @@
+"""How do the redo rows of a window get into files, laid out by table, so that each table reads its own rows alone?
+
+Rows are held back until there are many, sorted by table, and written in row groups that have rows of one table only. A table with
+much redo gets files of its own; all others share one, since a file costs a sync, a request to S3 and a digest. Each table's rows
+stay in LogMiner's order.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cdc_core.landing.layout import REDO_SCHEMA
+from cdc_core.landing.manifest import LandedFile
+from cdc_core.landing.store import LandingStore, LandingWriter
+from cdc_core.model.identifiers import TableId
+
+REDO_DICTIONARY = (
+    "xid", "seg_owner", "table_name", "info", "operation_code", "status", "thread", "data_obj",
+    "data_objv", "data_objd", "timestamp", "rollback",
+)  # fmt: skip
+"""Columns of redo files that are worth dictionary encoding."""
+
+FILE_ROWS_MAX = 2_000_000
+HELD_ROWS_MAX = 100_000
+HELD_BYTES_MAX = 48 * 1024**2
+"""So much is held back. When it is there, the tables with most of it are written, until half is gone or longer."""
+GROUP_ROWS = 5_000
+"""A table with so many rows of what is held is written in any case: longer row groups would gain nothing."""
+OWN_FILE_BYTES = 1024**2
+"""A table with so much redo at once, as it is in memory, gets a file of its own."""
+OWN_FILES_MAX = 100
+"""So many tables have files of their own at once: a process may open some hundred files."""
+
+_Place = TableId | None
+"""Whose a file is: a table's own, or the one that all others share."""
+
+
+class RedoFiles:
+    """The redo files of a window. Leaving the block by an exception gives the open ones up.
+
+    ``by_table`` names, per table (``OWNER.NAME``), the numbers of the files with its rows.
+    """
+
+    def __init__(self, landing: LandingStore, folder: str) -> None:
+        self._landing, self._folder = landing, folder
+        self._stack = ExitStack()
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = self._held_bytes = 0
+        self._open: dict[_Place, _Open] = {}
+        self._files: dict[int, LandedFile] = {}
+        self._begun = 0
+        self._by_table: dict[str, list[int]] = {}
+
+    def __enter__(self) -> RedoFiles:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def by_table(self) -> dict[str, tuple[int, ...]]:
+        """The files of each table, once all are closed."""
+        return {table: tuple(numbers) for table, numbers in sorted(self._by_table.items())}
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of ``REDO_SCHEMA``, in LogMiner's order."""
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.nbytes
+        if self._held_rows >= HELD_ROWS_MAX or self._held_bytes >= HELD_BYTES_MAX:
+            self._write_fullest()
+
+    def close(self) -> list[LandedFile]:
+        """Write what is left; all files in the order in which they were begun, none without rows."""
+        for table, rows in self._sorted():
+            self._write(table, rows)
+        for place in list(self._open):
+            self._close(place)
+        return [file for _, file in sorted(self._files.items())]
+
+    def _write_fullest(self) -> None:
+        """Write tables, those with most rows first, until half of what is held is gone, and all that have many."""
+        parts = sorted(self._sorted(), key=lambda part: -part[1].num_rows)
+        enough = sum(rows.num_rows for _, rows in parts) / 2
+        written = 0
+        self._held = []
+        for table, rows in parts:
+            if written < enough or rows.num_rows >= GROUP_ROWS:
+                self._write(table, rows)
+                written += rows.num_rows
+            else:
+                # A copy: a slice would keep in memory what lies beside it.
+                self._held += rows.take(pa.array(np.arange(rows.num_rows))).to_batches()
+        self._held_rows = sum(batch.num_rows for batch in self._held)
+        self._held_bytes = sum(batch.nbytes for batch in self._held)
+
+    def _sorted(self) -> list[tuple[TableId, pa.Table]]:
+        """What is held, by table in the order of names."""
+        if not self._held:
+            return []
+        rows = pa.Table.from_batches(self._held, REDO_SCHEMA)
+        codes, tables = _tables(rows)
+        if len(tables) == 1:
+            return [(tables[0], rows)]
+        rows = rows.combine_chunks().take(pa.array(np.argsort(codes, kind="stable")))
+        ends = np.cumsum(np.bincount(codes, minlength=len(tables)))
+        starts = [0, *ends.tolist()]
+        return [
+            (table, rows.slice(start, end - start))
+            for table, start, end in zip(tables, starts, ends.tolist(), strict=False)
+        ]
+
+    def _write(self, table: TableId, rows: pa.Table) -> None:
+        place = self._place(table, rows)
+        file = self._open.get(place) or self._begin(place)
+        numbers = self._by_table.setdefault(str(table), [])
+        if file.number not in numbers[-1:]:
+            numbers.append(file.number)
+        file.writer.write(rows)
+        file.writer.end_group()
+        file.rows += rows.num_rows
+        if file.rows >= FILE_ROWS_MAX:
+            self._close(place)
+
+    def _place(self, table: TableId, rows: pa.Table) -> _Place:
+        """The table itself if it has a file of its own, or is to have one; else the shared file."""
+        if table in self._open:
+            return table
+        is_own = rows.nbytes >= OWN_FILE_BYTES and len(self._open) < OWN_FILES_MAX
+        return table if is_own else None
+
+    def _begin(self, place: _Place) -> _Open:
+        name = f"redo-{self._begun:05d}.parquet"
+        writer = self._stack.enter_context(
+            self._landing.writer(self._folder, name, REDO_SCHEMA, dictionary=REDO_DICTIONARY)
+        )
+        self._open[place] = file = _Open(self._begun, writer)
+        self._begun += 1
+        return file
+
+    def _close(self, place: _Place) -> None:
+        file = self._open.pop(place)
+        self._files[file.number] = file.writer.close()
+
+
+class _Open:
+    """A file that is being written, its number, and the rows that it has."""
+
+    def __init__(self, number: int, writer: LandingWriter) -> None:
+        self.number, self.writer, self.rows = number, writer, 0
+
+
+def _tables(rows: pa.Table) -> tuple[npt.NDArray[np.unsignedinteger[Any]], list[TableId]]:
+    """Per row the place of its table, and the tables in the order of their names."""
+    owner_codes, owners = _encoded(rows, "seg_owner")
+    name_codes, names = _encoded(rows, "table_name")
+    pairs = owner_codes * len(names) + name_codes
+    there = np.flatnonzero(np.bincount(pairs))
+    tables = [TableId(owners[one // len(names)], names[one % len(names)]) for one in there.tolist()]
+    order = sorted(range(len(tables)), key=lambda place: str(tables[place]))
+    rank = np.zeros(int(there[-1]) + 1, dtype=np.min_scalar_type(len(tables)))
+    rank[there[order]] = np.arange(len(tables))
+    return rank[pairs], [tables[place] for place in order]
+
+
+def _encoded(rows: pa.Table, column: str) -> tuple[npt.NDArray[np.int64], list[str]]:
+    encoded = rows[column].combine_chunks().dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
