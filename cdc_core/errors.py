@@ -60,6 +60,9 @@ RESNAPSHOT_HINT = f"{RESNAPSHOT} reads the table again from Oracle."
 DEBUG_HINT = "Run the command again as `redolake --debug …` to see the cause in full."
 """The hint where another program's words say more, which may quote row values."""
 
+MEMORY_HINT = "Raise lake.driver_memory, or the executors' memory on a cluster."
+"""The hint where Spark ran out of memory."""
+
 TRACEBACKS = "redolake.tracebacks"
 """The logger of the causes of what stops a table. Only ``--debug`` shows it, since other programs' words may quote row values."""
 
@@ -120,6 +123,10 @@ class CommitConflictError(TransientError):
 
 class SparkUnavailableError(TransientError):
     """Spark's JVM did not start, ran out of memory, or ended; the next attempt starts another."""
+
+
+class SparkMemoryError(SparkUnavailableError):
+    """Spark ran out of memory; its JVM was ended."""
 
 
 class SnapshotTooOldError(TransientError):

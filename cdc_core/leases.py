@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from cdc_core.errors import FencedError, LeaseHeldError, TransientError
@@ -49,10 +49,24 @@ class HeldLease:
         self._lease = self._store.renew_lease(self._lease)
 
     def release(self) -> None:
-        """Stop renewing and give the lease back."""
+        """Stop renewing and give the lease back; as soon as the store answers, if it does not now."""
         self._stop.set()
         self._thread.join()
-        self._store.release_lease(self._lease)
+        try:
+            self._store.release_lease(self._lease)
+        except TransientError as error:
+            _LOG.warning("the lease could not be given back, trying again: %s", error)
+            name = f"give back {self._lease.name}"
+            threading.Thread(target=self._give_back, daemon=True, name=name).start()
+
+    def _give_back(self) -> None:
+        """Until the lease has expired: this process lives on, so nobody may take it for a dead holder's before."""
+        deadline = time.monotonic() + self._seconds
+        while time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+            with suppress(TransientError):
+                self._store.release_lease(self._lease)
+                return
 
     def _renew(self) -> None:
         while not self._stop.wait(self._seconds / RENEWALS_PER_LEASE):

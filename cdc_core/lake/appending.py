@@ -12,8 +12,8 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,9 @@ from cdc_core.errors import (
     REPORT_HINT,
     CommitConflictError,
     LakeError,
-    StoreUnavailableError,
 )
 from cdc_core.lake.history import MAPPING, filesystem_of
+from cdc_core.lake.storage import storing
 
 ROW_GROUP_ROWS = 50_000
 TEXT_MAX = 32
@@ -116,7 +116,7 @@ def write_file(
     writer: pq.ParquetWriter | None = None
     try:
         for rows in _in_groups(schema, batches):
-            with _storing("a file"):
+            with storing("writing a file of a Delta table", path=table):
                 writer = writer or pq.ParquetWriter(
                     path, schema, filesystem=filesystem, compression="zstd"
                 )
@@ -131,7 +131,7 @@ def write_file(
         raise
     if writer is None:
         return None
-    with _storing("a file"):
+    with storing("writing a file of a Delta table", path=table):
         writer.close()
         _make_durable(filesystem, path)
     size = filesystem.get_file_info(path).size
@@ -171,19 +171,21 @@ def create_table(
     """Create a Delta table without rows, unless it is there; the metadata of the schema's fields become those of the columns.
 
     Raises:
+        StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
         LakeError: delta-rs refused.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        DeltaTable.create(
-            table,
-            schema,
-            mode="ignore",
-            configuration=dict(properties),
-            raise_if_key_not_exists=False,
-        )
+        with storing(doing, **facts):
+            DeltaTable.create(
+                table,
+                schema,
+                mode="ignore",
+                configuration=dict(properties),
+                raise_if_key_not_exists=False,
+            )
     except (DeltaError, OSError) as error:
         raise _refused(doing, facts) from error
 
@@ -218,18 +220,18 @@ def commit_files(
         **facts,
     )
     try:
-        found = DeltaTable(table)
-        done = found.transaction_version(txn[0])
-        if done is not None and done >= txn[1]:
-            raise conflict
-        if found.metadata().configuration.get(MAPPING, "none") != "none":
-            raise LakeError(
-                f"{doing}: the Delta table has other names in its files than in its schema, so appended rows would read as NULL",
-                hint=REPORT_HINT,
-                **facts,
-            )
-        fence()
-        with _storing("a commit"):
+        with storing(doing, **facts):
+            found = DeltaTable(table)
+            done = found.transaction_version(txn[0])
+            if done is not None and done >= txn[1]:
+                raise conflict
+            if found.metadata().configuration.get(MAPPING, "none") != "none":
+                raise LakeError(
+                    f"{doing}: the Delta table has other names in its files than in its schema, so appended rows would read as NULL",
+                    hint=REPORT_HINT,
+                    **facts,
+                )
+            fence()
             found.create_write_transaction(
                 actions,
                 "append",
@@ -247,18 +249,6 @@ def commit_files(
         raise conflict from error
     except (DeltaError, OSError) as error:
         raise _refused(doing, facts) from error
-
-
-@contextmanager
-def _storing(what: str) -> Iterator[None]:
-    """What storage refuses is not about the table, and may pass."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreUnavailableError(
-            f"the lake takes {what} no more: {error.strerror or 'its storage failed'}",
-            hint="Make room, or see to the disk or the bucket at lake.path; then try again.",
-        ) from error
 
 
 def _refused(doing: str, facts: dict[str, object]) -> LakeError:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from cdc_core.errors import DEBUG_HINT, CommitConflictError, LakeError
 from cdc_core.lake.appending import create_table
 from cdc_core.lake.history import read_log
+from cdc_core.lake.storage import storing
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.transactions import TRANSACTIONS
 
@@ -131,7 +132,8 @@ class BesideTable:
         )
         self._fence()
         try:
-            yield properties
+            with storing(self._doing, **self._facts):
+                yield properties
         except CommitFailedError as error:
             raise CommitConflictError(
                 f"{self._doing}: another writer committed to the same Delta table",

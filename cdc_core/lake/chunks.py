@@ -81,6 +81,8 @@ def apply_chunk(
     mirror = read_log(work.mirror)
     if mirror is not None and app in mirror.transactions:
         return TableApplied(table=work.table, skipped=True)
+    if position is not None:
+        work.require_tables()
     work.create_tables(manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
     schema = settle_schema(work, manifest.schema)

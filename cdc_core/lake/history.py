@@ -16,9 +16,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.errors import LakeError
+from cdc_core.lake.storage import storing
 
 MAPPING = "delta.columnMapping.mode"
 """Table property: how a table's columns are found in its files."""
+
+_READING = "reading a Delta table's log"
 
 _COMMIT = re.compile(r"(\d{20})\.json\Z")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet\Z")
@@ -163,7 +166,8 @@ def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
 def _names(filesystem: pafs.FileSystem, root: str) -> list[str]:
     """Names of the log's files; none without a table."""
     try:
-        infos = filesystem.get_file_info(pafs.FileSelector(f"{root}/_delta_log"))
+        with storing(_READING, path=root):
+            infos = filesystem.get_file_info(pafs.FileSelector(f"{root}/_delta_log"))
     except FileNotFoundError:
         return []
     return sorted(info.base_name for info in infos if info.is_file)
@@ -197,7 +201,7 @@ class _State:
                 }
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
-        with filesystem.open_input_file(name) as file:
+        with storing(_READING, path=name), filesystem.open_input_file(name) as file:
             rows = pq.read_table(file, columns=["txn", "metaData"]).to_pylist()
         for row in rows:
             if row["metaData"] is not None and row["metaData"]["id"] is not None:
@@ -222,7 +226,7 @@ def _newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:
 
 
 def _actions(filesystem: pafs.FileSystem, name: str) -> Iterator[dict[str, Any]]:
-    with filesystem.open_input_stream(name) as file:
+    with storing(_READING, path=name), filesystem.open_input_stream(name) as file:
         content = file.read()
     for line in content.splitlines():
         if line.strip():

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from cdc_core.errors import DEBUG_HINT, CommitConflictError, LakeError
 from cdc_core.lake.appending import create_table
 from cdc_core.lake.history import read_log
+from cdc_core.lake.storage import storing
 from cdc_core.lake.work import TableWork
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Suspects
 
@@ -137,7 +138,8 @@ class QuarantineTable:
         )
         self._work.fence()
         try:
-            yield properties
+            with storing(_DOING, **self._work.facts()):
+                yield properties
         except CommitFailedError as error:
             raise CommitConflictError(
                 f"{_DOING}: another writer committed to the same Delta table",

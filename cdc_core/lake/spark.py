@@ -22,13 +22,16 @@ from cdc_core import errors
 from cdc_core.config import LakeConfig
 from cdc_core.errors import (
     DEBUG_HINT,
+    MEMORY_HINT,
     CdcError,
     CommitConflictError,
     LakeError,
     LandingDamagedError,
     PreflightError,
+    SparkMemoryError,
     SparkUnavailableError,
 )
+from cdc_core.lake.storage import refused_by_storage, storage_error
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, require_jars
 from cdc_core.runtime.java import JavaHome, find_java
@@ -326,8 +329,10 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
 
     Raises:
         CommitConflictError: Another writer committed to the same Delta table.
+        StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
         LandingDamagedError: A Parquet file is missing or cannot be read.
-        SparkUnavailableError: The JVM has ended, or is out of memory and was ended.
+        SparkUnavailableError: The JVM has ended.
+        SparkMemoryError: It is out of memory, and was ended.
         LakeError: Everything else, with Spark's error condition. Messages of failed tasks may quote values and are left to
             the chained exception.
         CdcError: One of our own errors that was raised inside Spark.
@@ -350,11 +355,22 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         text = str(error)
         if "java.lang.OutOfMemoryError" in text:
             _end_jvm()
-            raise _gone(doing, "Spark ran out of memory", facts) from None
+            raise SparkMemoryError(
+                f"{doing}: Spark ran out of memory",
+                hint=f"Nothing is lost. {MEMORY_HINT}",
+                **facts,
+            ) from None
         if isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended():
-            raise _gone(doing, "Spark's JVM has ended", facts) from None
+            raise SparkUnavailableError(
+                f"{doing}: Spark's JVM has ended",
+                hint="Run the command again; `redolake run --loop` restarts Spark for you. Nothing is lost. "
+                "If it happens again, raise lake.driver_memory, or check the system log for what killed the process.",
+                **facts,
+            ) from None
         if (ours := _unpacked_error(text)) is not None:
             raise ours from None
+        if (reason := refused_by_storage(error)) is not None:
+            raise storage_error(doing, reason, **facts) from error
         conditions = _conditions(error, text)
         condition = " < ".join(conditions) or type(error).__name__
         if any(c.startswith(("FAILED_READ_FILE", "PATH_NOT_FOUND")) for c in conditions):
@@ -370,15 +386,6 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
             condition=condition,
             **facts,
         ) from error
-
-
-def _gone(doing: str, what: str, facts: Mapping[str, object]) -> SparkUnavailableError:
-    return SparkUnavailableError(
-        f"{doing}: {what}",
-        hint="Run the command again; `redolake run --loop` restarts Spark for you. Nothing is lost. "
-        "If it happens again, raise lake.driver_memory, or check the system log for what killed the process.",
-        **facts,
-    )
 
 
 def _conditions(error: Exception, text: str) -> list[str]:

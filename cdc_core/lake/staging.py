@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.lake.history import filesystem_of
 from cdc_core.lake.spark import translated
+from cdc_core.lake.storage import storing
 from cdc_core.lake.tables import quote_name, spark_type
 from cdc_core.lake.work import TableWork
 
@@ -42,12 +43,14 @@ def staged_frame(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> I
         return
     filesystem, folder = filesystem_of(work.staging)
     _clear(filesystem, folder)
-    filesystem.create_dir(folder, recursive=True)
+    with storing("staging rows for Spark", **work.facts()):
+        filesystem.create_dir(folder, recursive=True)
     try:
         rest = [] if second is None else [second]
         for number, rows in enumerate(chain([first], rest, tables)):
             path = f"{folder}/{number:05d}.parquet"
-            pq.write_table(rows, path, filesystem=filesystem, compression="lz4")
+            with storing("staging rows for Spark", **work.facts()):
+                pq.write_table(rows, path, filesystem=filesystem, compression="lz4")
         with translated("handing rows to Spark", **work.facts()):
             frame = session.read.schema(ddl).parquet(work.staging)
         yield frame

@@ -89,6 +89,8 @@ def apply_window(
     _check_store(where, position, window.scn_high)
     if position is None:
         work.create_tables(schema)
+    else:
+        work.require_tables()
     excluded = schema.excluded
     check_mirror(work, schema := settle_schema(work, schema), work.require_mirror())
     quarantine = QuarantineTable(work)

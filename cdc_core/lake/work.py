@@ -101,9 +101,17 @@ class TableWork:
         return {"source": self.source, "table": self.table, **facts}
 
     def position(self) -> DeltaPosition:
-        """How far both tables are, by their own logs."""
-        logs = [read_log(path) for path in (self.changelog, self.mirror)]
-        found = [log.transactions.get(self.window_app) if log else None for log in logs]
+        """How far both tables are, by their own logs.
+
+        Raises:
+            LakeError: A newer generation has begun.
+        """
+        found = []
+        for path in (self.changelog, self.mirror):
+            log = read_log(path)
+            if log is not None:
+                self.known_generation(log, path)
+            found.append(log.transactions.get(self.window_app) if log else None)
         return DeltaPosition(*found)
 
     def require_mirror(self) -> DeltaLog:
@@ -121,6 +129,21 @@ class TableWork:
             )
         return log
 
+    def require_tables(self) -> None:
+        """Both Delta tables must be there: they were, when the table got its position, and what is made again would lack rows.
+
+        Raises:
+            LakeError: Somebody has removed one of them.
+        """
+        self.require_mirror()
+        if read_log(self.changelog) is None:
+            raise LakeError(
+                "the change log is not there",
+                hint="Restore its folder. Without a copy, `redolake table rebuild --from-landing OWNER.TABLE` writes both Delta tables "
+                "from landing, or `redolake table resnapshot --fresh OWNER.TABLE` reads the table again into new ones.",
+                **self.facts(path=self.changelog),
+            )
+
     def create_tables(self, schema: TableSchema) -> None:
         """Create both Delta tables unless they are there; those of an older generation are moved aside.
 
@@ -130,21 +153,28 @@ class TableWork:
         check_names(schema)
         for path in (self.changelog, self.mirror):
             log = read_log(path)
-            found = (
-                self.generation if log is None else int(log.properties.get(GENERATION_PROPERTY, 1))
-            )
-            if found > self.generation:
-                raise LakeError(
-                    "a later snapshot has replaced this Delta table",
-                    hint="Another process serves this source from a newer metadata store; run this one with that store.",
-                    **self.facts(path=path, generation=self.generation, found=found),
-                )
+            found = self.generation if log is None else self.known_generation(log, path)
             if found < self.generation:
                 self.fence()
                 move_aside(path, f".g{found}")
                 log = None
             if log is None:
                 self.create_table(path, schema)
+
+    def known_generation(self, log: DeltaLog, path: str) -> int:
+        """The generation that has begun in a Delta table.
+
+        Raises:
+            LakeError: It is newer than the one of this work.
+        """
+        found = _generation_in(log)
+        if found > self.generation:
+            raise LakeError(
+                "a later snapshot has replaced this Delta table",
+                hint="Another process serves this source from a newer metadata store; run this one with that store.",
+                **self.facts(path=path, generation=self.generation, found=found),
+            )
+        return found
 
     def set_aside(self) -> list[str]:
         """Move the folders of both Delta tables aside, unless this generation has begun in them; return their new names."""
@@ -161,7 +191,7 @@ class TableWork:
             log = read_log(path)
         except LakeError:
             return None
-        return None if log is None else int(log.properties.get(GENERATION_PROPERTY, 1))
+        return None if log is None else _generation_in(log)
 
     def create_table(self, path: str, schema: TableSchema) -> None:
         """Create the change log or the mirror, without rows; it needs no Spark."""
@@ -235,3 +265,7 @@ class TableWork:
         with translated(doing, **self.facts()):
             writer = frame.write.format("delta").mode("append").option("userMetadata", metadata)
             writer.option("txnAppId", txn[0]).option("txnVersion", txn[1]).save(path)
+
+
+def _generation_in(log: DeltaLog) -> int:
+    return int(log.properties.get(GENERATION_PROPERTY, 1))

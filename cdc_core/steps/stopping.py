@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from cdc_core.errors import (
     ANY_TABLE,
+    MEMORY_HINT,
     TRACEBACKS,
     CdcError,
     ConfigError,
@@ -19,6 +21,7 @@ from cdc_core.errors import (
     RowCountError,
     SchemaMismatchError,
     SnapshotTooOldError,
+    SparkMemoryError,
     TableStoppedError,
     UnsupportedTypeError,
 )
@@ -28,6 +31,8 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _TRACEBACKS = logging.getLogger(TRACEBACKS)
@@ -65,6 +70,27 @@ def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> St
     _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
     _TRACEBACKS.debug("table stopped table=%s", table, exc_info=error)
     return end
+
+
+def without_memory(error: SparkMemoryError) -> LakeError:
+    """The error of a table for whose work alone Spark has not enough memory; this one stops it."""
+    return LakeError(f"{error.message}, for this table alone", hint=MEMORY_HINT, **error.facts)
+
+
+def tried_alone(work: Callable[[], T]) -> T:
+    """Do a table's work once more where Spark ran out of memory: what ran beside it may have taken that.
+
+    Raises:
+        LakeError: It ran out of memory again.
+    """
+    try:
+        return work()
+    except SparkMemoryError as error:
+        _LOG.warning("Spark ran out of memory, and starts again: %s", error.message)
+    try:
+        return work()
+    except SparkMemoryError as error:
+        raise without_memory(error) from error
 
 
 def way_back(table: TableId, error: CdcError) -> str:

@@ -86,20 +86,14 @@ class RowEncoder:
 
     Args:
         defines: How the client wants the columns, empty when it did not say.
-        cursor_out: Makes a cursor of the client of an open query, and encodes it.
     """
 
     def __init__(
-        self,
-        columns: Sequence[ColumnMeta],
-        defines: Sequence[WireBind],
-        lobs: LobStore,
-        cursor_out: Framer,
+        self, columns: Sequence[ColumnMeta], defines: Sequence[WireBind], lobs: LobStore
     ) -> None:
         wanted = defines if len(defines) == len(columns) else [None] * len(columns)
         framers = [
-            cursor_out if column.type is OraType.CURSOR else _framer(column, define, lobs)
-            for column, define in zip(columns, wanted, strict=True)
+            _framer(column, define, lobs) for column, define in zip(columns, wanted, strict=True)
         ]
         self._width = len(columns)
         self._framers = [(at, framer) for at, framer in enumerate(framers) if framer is not None]

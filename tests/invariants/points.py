@@ -7,7 +7,6 @@ a point waits there until it is killed or told to go on.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -180,16 +179,9 @@ def _before_the_link(reached: Callable[[], None]) -> None:
 
 
 def _before_the_append(reached: Callable[[], None]) -> None:
-    """When the commit has read the change log, found no other one there, and is about to ask the fence."""
-    from deltalake import DeltaTable
-
     from cdc_core.lake import windows
 
-    def is_of_a_window(*_: Any) -> bool:
-        commit, caller = sys._getframe(2), sys._getframe(3)
-        return commit.f_code is windows.commit_files.__code__ and caller.f_globals is vars(windows)
-
-    _before(DeltaTable, "metadata", reached, is_of_a_window)
+    _before(windows, "commit_files", reached)
 
 
 def _files(folder: Path) -> set[Path]:

@@ -60,6 +60,48 @@ def test_a_mirror_that_somebody_dropped_stops_its_table(
     assert "redolake table rebuild" in caught.value.hint
 
 
+@pytest.mark.parametrize("role", ["changelog", "mirror"])
+def test_a_delta_table_that_somebody_dropped_is_not_begun_again_without_its_rows(
+    lake: Lake, source: Source, tmp_path: Path, role: str
+) -> None:
+    """Neither by a window nor by a chunk of a later snapshot; the first chunk of a first snapshot makes both."""
+    source.chunk().apply(lake)
+    position = source.scn
+    dropped = Path(folder(tmp_path, role))
+    shutil.rmtree(dropped)
+    change = source.begin()
+    change.insert({"ID": 9, "NAME": "n", "AMOUNT": None, "NOTE": None})
+    change.commit()
+    again, window = source.chunk(snapshot="s2", keep=lambda row: row["ID"] < 2), source.cut()
+    for step in (window, again):
+        with pytest.raises(LakeError, match="is not there") as caught:
+            step.apply(lake, position=position)
+        assert "`redolake table re" in caught.value.hint
+        assert not dropped.exists()
+
+
+def test_an_older_generation_changes_nothing_of_a_newer_one(
+    lake: Lake, source: Source, tmp_path: Path
+) -> None:
+    """A process that serves the source from an older metadata store meets tables that were read anew since: chunks and windows alike."""
+    source.chunk().apply(lake, generation=2)
+    change = source.begin()
+    change.insert({"ID": 9, "NAME": "n", "AMOUNT": None, "NOTE": None})
+    change.commit()
+    again, window = source.chunk(snapshot="s0"), source.cut()
+    tables = [DeltaTable(folder(tmp_path, role)) for role in ("changelog", "mirror")]
+    versions = [table.version() for table in tables]
+    with pytest.raises(LakeError, match="a later snapshot has replaced") as caught:
+        again.apply(lake, generation=1)
+    assert (caught.value.facts["generation"], caught.value.facts["found"]) == (1, 2)
+    for position in (None, window.manifest.window.scn_low):
+        with pytest.raises(LakeError, match="a later snapshot has replaced"):
+            window.apply(lake, generation=1, position=position)
+    for table, version in zip(tables, versions, strict=True):
+        table.update_incremental()
+        assert table.version() == version
+
+
 def test_vacuum_in_between_takes_nothing_that_counts(
     lake: Lake, source: Source, tmp_path: Path
 ) -> None:

@@ -1,12 +1,13 @@
-"""The JVM dies in the middle: one error that says what to do, and the next attempt has another JVM."""
+"""The JVM dies in the middle, or has no memory left: one error that says what to do, and the next attempt has another JVM."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_core.errors import SparkUnavailableError
+from cdc_core.errors import SparkMemoryError, SparkUnavailableError
+from cdc_core.lake.merge import merge_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     row: Callable[..., Row],
     mirror: Callable[..., list[Row]],
     capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from pyspark import SparkContext
 
@@ -55,3 +57,24 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     window.apply(lake)
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2]
     assert SparkContext._gateway.proc.pid != ended[0]
+
+    # The same window's successor needs a text of 400 MB for each row, and so more than the JVM has.
+    tx = source.begin()
+    tx.insert(row(3))
+    tx.commit()
+    large = source.cut()
+
+    def too_large(*given: Any, **options: Any) -> str:
+        return merge_sql(*given, **options).replace(
+            "VALUES (s.`ID`, s.`NAME`", "VALUES (s.`ID`, REPEAT(s.`NAME`, 400000000 + INT(RAND()))"
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr("cdc_core.lake.merge.merge_sql", too_large)
+        with pytest.raises(SparkMemoryError, match="ran out of memory") as out:
+            large.apply(lake)
+    assert "lake.driver_memory" in out.value.hint
+    assert SparkContext._gateway.proc.poll() is not None
+    assert [one["ID"] for one in mirror(source.schema)] == [1, 2]
+    large.apply(lake)
+    assert [one["ID"] for one in mirror(source.schema)] == [1, 2, 3]

@@ -1,4 +1,5 @@
-"""A door to an S3 endpoint that fails in the middle: it refuses connections, cuts requests or answers after some bytes, or keeps silent."""
+"""A door to an S3 endpoint that fails in the middle: it refuses connections, cuts requests or answers after some bytes, keeps silent, or
+answers with an error of S3's."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 _NO_LIMIT = 2**63
+_METHODS = (b"GET ", b"HEAD ", b"PUT ", b"POST ", b"DELETE ")
 
 
 class FaultProxy:
@@ -39,11 +41,19 @@ class FaultProxy:
         silent: bool = False,
         request: int = _NO_LIMIT,
         answer: int = _NO_LIMIT,
+        error: tuple[int, str] | None = None,
+        from_request: int = 0,
     ) -> None:
-        """Refuse connections, give no answer, or cut each connection after so many bytes of what goes there, or of what comes back,
-        from now on."""
-        self._is_refusing, self._is_silent = refuse, silent
+        """Refuse connections, give no answer, cut each connection after so many bytes of what goes there, or of what comes back, or
+        answer with an HTTP status and a code of S3's: from now on, or from the nth request from now on."""
+        self._from, self._requests = from_request, 0
+        self._is_refusing, self._is_silent, self._error = refuse, silent, error
         self._request, self._answer = request, answer
+
+    @property
+    def was_met(self) -> bool:
+        """Has a request met the fault?"""
+        return self._requests >= max(self._from, 1)
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -64,6 +74,14 @@ class FaultProxy:
         passed = 0
         with suppress(OSError):
             while data := there.recv(4096):
+                if is_request and data.startswith(_METHODS):
+                    self._requests += 1
+                if self._requests < self._from:
+                    here.sendall(data)
+                    continue
+                if is_request and self._error is not None:
+                    there.sendall(_error_answer(*self._error))
+                    break
                 limit = self._request if is_request else self._answer
                 if limit == _NO_LIMIT:
                     passed = 0
@@ -80,3 +98,9 @@ class FaultProxy:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
+
+
+def _error_answer(status: int, code: str) -> bytes:
+    body = f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
+    head = f"HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + body

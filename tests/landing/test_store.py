@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from botocore.config import Config
-from moto.server import ThreadedMotoServer
 
 from cdc_core.config import LocalLandingConfig, S3LandingConfig
 from cdc_core.errors import ConfigError, LandingDamagedError, StoreUnavailableError
@@ -37,6 +36,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
 from tests.landing.fault_proxy import FaultProxy
+from tests.landing.s3_server import running_s3
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("t", pa.string())])
 FOLDER = "src/windows/a-b"
@@ -44,19 +44,8 @@ FOLDER = "src/windows/a-b"
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    saved = dict(os.environ)
-    os.environ |= {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-    os.environ.clear()
-    os.environ |= saved
+    with running_s3() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(params=["local", "s3"])

@@ -31,8 +31,9 @@ from cdc_core.errors import (
     WindowConflictError,
 )
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
+from cdc_core.leases import held
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
+from cdc_core.model.records import ChunkRecord, Lease, SourceRecord, TableRecord
 from cdc_core.model.reports import FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
@@ -514,6 +515,28 @@ def test_a_released_lease_is_free_and_its_token_grows_on(store: Store) -> None:
     with pytest.raises(FencedError):
         store.renew_lease(first)
     assert store.acquire_lease("src", "p1", 10).token == first.token + 1
+
+
+def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was away when the work ended: this process lives, so nobody else may release what it held."""
+    release, tries = Store.release_lease, list[str]()
+
+    def away(self: Store, lease: Lease) -> None:
+        tries.append(lease.name)
+        if len(tries) < 3:
+            raise StoreUnavailableError("the metadata store failed")
+        release(self, lease)
+
+    monkeypatch.setattr(Store, "release_lease", away)
+    monkeypatch.setattr("cdc_core.leases.POLL_SECONDS", 0.01)
+    with Store.open(url) as store:
+        with held(store, "src/capture", seconds=600):
+            pass
+        with held(store, "src/capture", seconds=600, wait_seconds=30) as again:
+            again.check()
+    assert len(tries) == 4
 
 
 def test_an_expired_lease_that_nobody_took_can_be_renewed(store: Store, clock: Clock) -> None:

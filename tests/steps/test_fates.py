@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.errors import ConfigError, DecodeError, LakeError, NotYetError, StoreUnavailableError
+from cdc_core.errors import (
+    ConfigError,
+    DecodeError,
+    LakeError,
+    NotYetError,
+    SparkMemoryError,
+    SparkUnavailableError,
+    StoreUnavailableError,
+)
 from cdc_core.model.identifiers import TableId
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
@@ -217,6 +225,74 @@ def test_what_stops_every_table_of_a_window_is_not_about_a_table(
     assert {source.record(name).state for name in ("ONE", "TWO")} == {"ready"}
     source.windows()
     source.check_current("ONE", "TWO")
+
+
+NO_MEMORY = SparkMemoryError("merging a window into the mirror: Spark ran out of memory", table=table_id("ONE"))  # fmt: skip
+JVM_ENDED = SparkUnavailableError("merging a window into the mirror: Spark's JVM has ended")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_table_for_which_spark_has_not_enough_memory_stops_alone(
+    oracle: Oracle, source: Source, times: int
+) -> None:
+    """Its JVM ends, and with it the work on the table beside it. What both need at once, each may get by itself."""
+    oracle.run("INSERT INTO ONE VALUES (2, 'a')", "INSERT INTO TWO VALUES (2, 'a')")
+    source.lake.fail(table_id("ONE"), NO_MEMORY, times=times)
+    source.lake.fail(table_id("TWO"), JVM_ENDED)
+    source.windows()
+    source.check_current("TWO")
+    if times == 1:
+        source.check_current("ONE")
+        return
+    status = source.status("ONE")
+    assert status.state == "failed"
+    assert "Spark ran out of memory, for this table alone" in str(status.reason)
+    assert str(status.way_out).startswith("Raise lake.driver_memory")
+    oracle.run("INSERT INTO ONE VALUES (3, 'a')", "INSERT INTO TWO VALUES (3, 'a')")
+    source.windows()
+    source.check_current("TWO")
+    source.pipeline.resume_tables([table_id("ONE")])
+    source.windows()
+    source.check_current("ONE", "TWO")
+
+
+def test_a_spark_that_ends_again_and_again_is_about_no_table(
+    oracle: Oracle, source: Source
+) -> None:
+    oracle.run("INSERT INTO ONE VALUES (2, 'a')", "INSERT INTO TWO VALUES (2, 'a')")
+    for name in ("ONE", "TWO"):
+        source.lake.fail(table_id(name), JVM_ENDED)
+    with pytest.raises(SparkUnavailableError):
+        source.windows()
+    source.lake.fail(table_id("ONE"), NO_MEMORY, times=2)
+    source.lake.fail(table_id("TWO"), JVM_ENDED, times=2)
+    with pytest.raises(SparkUnavailableError):
+        source.windows()
+    for name in ("ONE", "TWO"):
+        source.lake.fail(table_id(name), NO_MEMORY, times=2)
+    with pytest.raises(LakeError, match="ran out of memory"):
+        source.windows()
+    assert {source.record(name).state for name in ("ONE", "TWO")} == {"ready"}
+    source.windows()
+    source.check_current("ONE", "TWO")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_chunk_for_which_spark_has_not_enough_memory_stops_its_table_alone(
+    oracle: Oracle, source: Source, times: int
+) -> None:
+    source.configure("ONE", "TWO", "LATE")
+    source.lake.fail(table_id("LATE"), NO_MEMORY, times=times)
+    oracle.run("INSERT INTO ONE VALUES (2, 'x')")
+    source.run()
+    source.check_current("ONE", "TWO")
+    if times == 1:
+        source.check_current("LATE")
+        return
+    assert source.record("LATE").state == "failed"
+    source.pipeline.resume_tables([table_id("LATE")])
+    source.run()
+    source.check_current("LATE")
 
 
 def test_a_paused_table_is_captured_and_takes_its_backlog_when_resumed(

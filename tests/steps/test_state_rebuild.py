@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from cdc_core.errors import ConfigError, LandingDamagedError, StoreBehindError
+from cdc_core.errors import (
+    ConfigError,
+    LandingDamagedError,
+    OracleUnavailableError,
+    StoreBehindError,
+)
 from cdc_core.state.images import NOT_RECOVERABLE, Image
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
@@ -114,6 +119,43 @@ def test_a_snapshot_that_was_half_done_goes_on(source: Source, stop_after: int) 
     rebuilt(source)
     source.run()
     change(source, "INSERT INTO ONE VALUES (3000, 'later')")
+    source.check_current("ONE", "TWO")
+
+
+def test_a_snapshot_that_ended_before_it_deleted_what_is_gone_is_finished(source: Source) -> None:
+    """All its chunks are in the lake; rows that went without redo are still there, and no manifest says so."""
+    source.run()
+    change(source, "TRUNCATE TABLE ONE")
+    source.oracle.run("INSERT INTO ONE VALUES (3, 'after')")
+    source.pipeline.resnapshot_tables([table_id("ONE")])
+
+    def end(call: str, _table: object) -> None:
+        if call == "remove_gone":
+            raise OracleUnavailableError("the process ends here")
+
+    source.lake.before = end
+    with pytest.raises(OracleUnavailableError):
+        source.run()
+    source.lake.before = lambda _call, _table: None
+    assert len(source.lake.tables[table_id("ONE")].rows) == 250
+    rebuilt(source)
+    source.run()
+    source.check_current("ONE", "TWO")
+    assert len(source.lake.tables[table_id("ONE")].rows) == 1
+
+
+def test_a_window_that_landed_and_was_not_applied_is_not_taken_for_applied(source: Source) -> None:
+    """It is the first that changes rows: the tables beside do not say that they lack it."""
+    source.run()
+    source.oracle.run("UPDATE TWO SET NOTE = 'second'")
+    for window in source.pipeline.plan_windows():
+        source.pipeline.capture_window(window)
+    states = [row["state"] for row in image(source)["windows"]]
+    assert states[-1] == "captured"
+    lose_store(source)
+    source.pipeline.rebuild_state()
+    assert [row["state"] for row in image(source)["windows"]] == states
+    source.run()
     source.check_current("ONE", "TWO")
 
 

@@ -17,7 +17,7 @@ from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, is_of_whole_table
-from cdc_core.steps.stopping import stops_table
+from cdc_core.steps.stopping import stops_table, tried_alone
 
 
 def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
@@ -46,15 +46,18 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         paths = ctx.landing.local_paths(
             chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
         )
-        applied = ctx.lake.apply_chunk(
-            manifest,
-            paths,
-            generation=table.generation,
-            position=table.mirror_scn,
-            asked=_asked(record, manifest.schema),
-            fence=lease.check,
+        asked = _asked(record, manifest.schema)
+        applied = tried_alone(
+            lambda: ctx.lake.apply_chunk(
+                manifest,
+                paths,
+                generation=table.generation,
+                position=table.mirror_scn,
+                asked=asked,
+                fence=lease.check,
+            )
         )
-        gone = _settle(ctx, record, table, lease.check)
+        gone = tried_alone(lambda: _settle(ctx, record, table, lease.check))
         applied = replace(
             applied,
             changes=applied.changes + gone.changes,

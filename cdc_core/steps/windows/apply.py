@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.errors import CdcError, LakeError, NotYetError
+from cdc_core.errors import (
+    CdcError,
+    LakeError,
+    NotYetError,
+    SparkMemoryError,
+    SparkUnavailableError,
+)
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import WindowManifest
@@ -24,7 +30,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
-from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
+from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
 from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
@@ -53,13 +59,16 @@ def apply_window(
         }
         ctx.store.advance_tables(ctx.source, window, untouched)
         todo = [table for table in parts if table not in untouched]
-        done = side_by_side(
-            ctx, todo, lambda table: _apply_table(ctx, record, manifest, table, parts[table])
-        )
-        stopped = _stop_failed(ctx, dict(zip(todo, done, strict=True)), manifest)
+
+        def work(table: TableId) -> TableApplied | CdcError:
+            return _apply_table(ctx, record, manifest, table, parts[table])
+
+        done = dict(zip(todo, side_by_side(ctx, todo, work), strict=True))
+        done |= _again_alone(done, work)
+        stopped = _stop_failed(ctx, done, manifest)
         if stopped:
             answer_policies(ctx)
-        applied = [one for one in done if isinstance(one, TableApplied)]
+        applied = [one for one in done.values() if isinstance(one, TableApplied)]
         applied += [TableApplied(table=table) for table in untouched]
         _finish_windows(ctx, started)
         report = window_report("window-applied", window, started, applied, repeated=not parts)
@@ -122,7 +131,7 @@ def touches(table: TableId, manifest: WindowManifest) -> bool:
 def _apply_table(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, part: ScnWindow
 ) -> TableApplied | CdcError:
-    """Apply the table's part; an error that is about this table alone is handed back."""
+    """Apply the table's part; an error that is about this table alone, or the end of Spark, is handed back."""
     started = time.monotonic()
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
@@ -160,7 +169,7 @@ def _apply_table(
                     skipping=_skipping(ctx, table),
                     fence=lease.check,
                 )
-        except TABLE_ERRORS as error:
+        except (*TABLE_ERRORS, SparkUnavailableError) as error:
             return error
         if record.state == "applied":  # the table takes the window later than the others
             count_transactions(ctx, manifest)
@@ -168,6 +177,28 @@ def _apply_table(
         note_quarantine(ctx, table, manifest.window, result)
         ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
         return result
+
+
+def _again_alone(
+    done: Mapping[TableId, TableApplied | CdcError],
+    work: Callable[[TableId], TableApplied | CdcError],
+) -> dict[TableId, TableApplied | CdcError]:
+    """Where Spark ran out of memory, do the work of each table that it took along once more, one after the other; what a table needs
+    by itself and does not get is about that table.
+
+    Raises:
+        SparkUnavailableError: Spark ended for another reason.
+    """
+    ended = {one: error for one, error in done.items() if isinstance(error, SparkUnavailableError)}
+    if ended and not any(isinstance(error, SparkMemoryError) for error in ended.values()):
+        raise next(iter(ended.values()))
+    again = {table: work(table) for table in ended}
+    for table, error in again.items():
+        if isinstance(error, SparkMemoryError):
+            again[table] = without_memory(error)
+        elif isinstance(error, SparkUnavailableError):
+            raise error
+    return again
 
 
 def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: TableApplied) -> None:
