@@ -45,6 +45,7 @@ from cdc_core.errors import (
     RedoUnavailableError,
     RowCountError,
 )
+from cdc_core.landing.definitions import keep_definitions
 from cdc_core.landing.layout import TRANSACTION_SCHEMA, window_folder
 from cdc_core.landing.ledger import ledger_batch
 from cdc_core.landing.manifest import (
@@ -223,7 +224,8 @@ class _Window:
         self._ends += altered.ends
         check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, altered, current, started)
-        self._landing.write_manifest(self._folder, window_manifest_bytes(manifest))
+        definitions = keep_definitions(self._landing, self._source.name, manifest.schemas)
+        self._landing.write_manifest(self._folder, window_manifest_bytes(manifest, definitions))
         _LOG.info(
             "window mined window=%s rows=%d logs=%d seconds=%.2f",
             manifest.window.key, sum(manifest.rows_by_table.values()), len(logs), manifest.seconds,

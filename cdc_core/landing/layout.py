@@ -13,6 +13,7 @@ Folders below the landing root (``/`` stands for the store's separator)::
                   /kept/plans/<owner.table>/<snapshot id>/ plan.parquet           rows of PLAN_SCHEMA
                                                            manifest.json          what the snapshot's chunks were to be
                   /kept/applied/<owner.table>/<snapshot id>  manifest.json        all chunks of the snapshot are applied
+                  /kept/definitions/<digest>               manifest.json          definitions that many windows share
                   /kept/retired/<ordinal 12 digits>        manifest.json          windows below were retired; the highest counts
 
 Files are written under a temporary name, synced and renamed; a folder without a manifest has not landed and may be

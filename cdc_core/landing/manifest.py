@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,8 +25,11 @@ MANIFEST_VERSION = 1
 _NEWEST_VERSIONS = {"window": 2}
 """Kinds of manifests that have had several versions, all of which can be read; of the others there is :data:`MANIFEST_VERSION`.
 
-Version 2 of a window has ``files_by_table``, and row groups with rows of one table each.
+Version 2 of a window has ``files_by_table``, row groups with rows of one table each, and may name the set of its definitions.
 """
+
+ReadDefinitions = Callable[[str], Sequence[TableSchema]]
+"""Gives the set of definitions with a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +178,21 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def window_manifest_bytes(manifest: WindowManifest) -> bytes:
-    """Print a window's manifest; :func:`read_window_manifest` is the inverse."""
-    data = asdict(manifest)
+def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = None) -> bytes:
+    """Print a window's manifest; :func:`read_window_manifest` is the inverse.
+
+    Args:
+        manifest: The manifest.
+        definitions: Digest of the set in which its ``schemas`` are kept; None if they are to stand in it.
+    """
+    data = asdict(replace(manifest, schemas=(), schema_changes=()))
     if manifest.positions is not None:
         data["positions"] = [position.as_json() for position in manifest.positions]
-    data["schemas"] = [schema.as_json() for schema in manifest.schemas]
+    if definitions is None:
+        data["schemas"] = [schema.as_json() for schema in manifest.schemas]
+    else:
+        del data["schemas"]
+        data["definitions"] = definitions
     data["schema_changes"] = [
         {
             "scn": change.scn,
@@ -193,14 +205,21 @@ def window_manifest_bytes(manifest: WindowManifest) -> bytes:
     return sealed("window", data)
 
 
-def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
-    """Read and check a window's manifest.
+def read_window_manifest(
+    content: bytes, *, where: str, definitions: ReadDefinitions | None = None
+) -> WindowManifest:
+    """Read and check a window's manifest; ``definitions`` reads those that do not stand in it.
 
     Raises:
         LandingDamagedError: It is not what :func:`window_manifest_bytes` printed.
     """
     data = opened("window", content, where)
     try:
+        digest = data.pop("definitions", None)
+        if digest is not None and definitions is not None:
+            schemas = tuple(definitions(digest))
+        else:
+            schemas = tuple(TableSchema.from_json(schema) for schema in data["schemas"])
         return WindowManifest(
             **{
                 **data,
@@ -213,7 +232,7 @@ def read_window_manifest(content: bytes, *, where: str) -> WindowManifest:
                 "positions": _positions(data.get("positions")),
                 "planned": PlannedWindow(**data["planned"]) if data.get("planned") else None,
                 "logs": tuple(LogUsed(**log) for log in data["logs"]),
-                "schemas": tuple(TableSchema.from_json(schema) for schema in data["schemas"]),
+                "schemas": schemas,
                 "schema_changes": tuple(
                     SchemaChange(**{**change, "schema": TableSchema.from_json(change["schema"])})
                     for change in data["schema_changes"]

@@ -20,6 +20,7 @@ from cdc_core.errors import (
     TerminalError,
 )
 from cdc_core.lake.lake import Lake
+from cdc_core.landing.definitions import KeptDefinitions
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
     MANIFEST_NAME,
@@ -71,6 +72,7 @@ class Context:
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._landing: LandingStore | None = None
+        self._sets: KeptDefinitions | None = None
         self._lake: Lake | None = None
         self._writer: HeldLease | None = None
         self._leases = ExitStack()
@@ -279,6 +281,11 @@ class Context:
             )
         return record
 
+    def _definitions(self, digest: str) -> tuple[TableSchema, ...]:
+        with self._lock:
+            self._sets = self._sets or KeptDefinitions(self.landing, self.source)
+        return self._sets(digest)
+
     def window_manifest(self, window: ScnWindow) -> tuple[WindowManifest, str]:
         """The manifest of a landed window and its SHA-256.
 
@@ -287,7 +294,9 @@ class Context:
         """
         folder = window_folder(self.source, window)
         content = self.landing.read(folder, MANIFEST_NAME)
-        manifest = read_window_manifest(content, where=f"{folder}/{MANIFEST_NAME}")
+        manifest = read_window_manifest(
+            content, where=f"{folder}/{MANIFEST_NAME}", definitions=self._definitions
+        )
         if manifest.window != window or manifest.source != self.source:
             raise LandingDamagedError(
                 "the manifest belongs to another window or source",

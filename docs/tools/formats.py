@@ -126,7 +126,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "transactions_rolled_back": "Number of transactions that rolled back.",
     "transactions_open": "Number of transactions open at the end.",
     "logs": "Each redo log that was read: thread, sequence, name, first and next SCN.",
-    "schemas": "Definition of each captured table at `scn_high`.",
+    "schemas": "Definition of each captured table at `scn_high`. Where these are many (64 kB), the field `definitions` stands in its place: the digest of a set in `<source>/kept/definitions/<digest>/manifest.json`, which all windows with the same definitions name.",
     "schema_changes": "DDL of captured tables inside the window, in order, with the definition that each leads to.",
     "resetlogs_change": "Incarnation of the database.",
     "positions": "How far each redo thread was read: the next pass takes redo that entered the log late from there.",

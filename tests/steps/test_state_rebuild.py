@@ -417,3 +417,29 @@ def test_store_and_landing_restored_together_take_what_the_lake_lacks(source: So
     changes = source.lake.tables[table_id("ONE")].changes
     keys = [(one["_cdc_commit_scn"], one["after"] and one["after"]["ID"]) for one in changes]
     assert len(set(keys)) == len(keys), "nothing is doubled"
+
+
+def test_definitions_that_windows_share_are_known_again(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of many tables are kept beside the windows; a set that gets lost is written again with its windows."""
+    monkeypatch.setattr("cdc_core.landing.definitions.INLINE_BYTES_MAX", 0)
+    source.run()
+    for number in (1000, 1001):
+        change(source, f"INSERT INTO ONE VALUES ({number}, 'new')")
+    change(source, "ALTER TABLE ONE ADD (MORE NUMBER(3))")
+    change(source, "INSERT INTO ONE VALUES (1002, 'new', 7)")
+    source.check_current("ONE", "TWO")
+    sets = source.path / "landing" / "src" / "kept" / "definitions"
+    assert len(list(sets.iterdir())) == 2
+    rebuilt(source)
+    source.oracle.run("DELETE FROM ONE WHERE ID = 1000")
+    [window] = source.pipeline.plan_windows()
+    source.pipeline.capture_window(window)
+    source.close()
+    shutil.rmtree(sets)
+    with pytest.raises(LandingDamagedError):
+        source.pipeline.apply_window(window)
+    list(source.pipeline.recapture())
+    source.run()
+    source.check_current("ONE", "TWO")

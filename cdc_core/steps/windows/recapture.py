@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import ConfigError, LandingDamagedError, RedoUnavailableError
+from cdc_core.landing.definitions import KeptDefinitions
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
@@ -133,7 +134,11 @@ def _try_to_read(ctx: Context, work: WindowWork) -> tuple[str, ...]:
         scratch = open_landing(LocalLandingConfig(path=folder))
         ctx.changes.capture_window(work, scratch)
         name = window_folder(ctx.source, work.record.window)
-        manifest = read_window_manifest(scratch.read(name, MANIFEST_NAME), where=name)
+        manifest = read_window_manifest(
+            scratch.read(name, MANIFEST_NAME),
+            where=name,
+            definitions=KeptDefinitions(scratch, ctx.source),
+        )
         return manifest.tables_late
 
 
