@@ -131,9 +131,9 @@ def test_the_four_uses(site: Site) -> None:
         }
         pipeline.add_signal(Signal(id="s1", source="src", type="execute-snapshot", data=data))
     filters = [{"data-collection": str(TABLE), "filter": "ID >= 270"}]
-    data = json.dumps(data | {"additional-conditions": filters})
+    signal = json.dumps(data | {"additional-conditions": filters})
     site.oracle.run(
-        f"INSERT INTO CDC_SIGNALS VALUES ('from-oracle', 'execute-snapshot', '{data}')",
+        f"INSERT INTO CDC_SIGNALS VALUES ('from-oracle', 'execute-snapshot', '{signal}')",
         "INSERT INTO CDC_SIGNALS VALUES ('strange', 'execute-snapshot', '{}')",
         "UPDATE ITEMS SET PRICE = 0 WHERE ID = 6",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dagster as dg
 import pytest
 
@@ -278,9 +280,7 @@ def test_maintenance_shows_at_each_table_what_became_of_it(
     assert planned.calls[-1] == ("maintain", "HR.JOBS")
 
 
-def latest(
-    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
-) -> dict[str, dg.MetadataValue]:
+def latest(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dict[str, Any]:
     records = instance.fetch_materializations(
         dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition]), limit=1
     ).records

@@ -43,6 +43,11 @@ class Sensors:
         ) as context:
             return sensor.evaluate_tick(context)
 
+    def request(self, name: str) -> dg.RunRequest:
+        """The one run that a sensor asks for."""
+        (request,) = self.tick(name).run_requests or []
+        return request
+
     def start(self, request: dg.RunRequest, status: dg.DagsterRunStatus) -> dg.DagsterRun:
         """What the daemon makes of a request for windows."""
         job = self._repository.get_job("hr_windows")
@@ -65,9 +70,8 @@ def test_windows_up_to_the_present_are_one_request(
     pipeline: StandIn, sensors: Sensors, instance: dg.DagsterInstance
 ) -> None:
     pipeline.snapshotted()
-    data = sensors.tick("windows")
+    request = sensors.request("windows")
     assert instance.get_dynamic_partitions("hr_windows") == [FIRST, SECOND]
-    (request,) = data.run_requests
     assert request.tags[RANGE_START_TAG] == FIRST
     assert request.tags[RANGE_END_TAG] == SECOND
     assert request.tags["cdc/source"] == "hr"
@@ -75,7 +79,7 @@ def test_windows_up_to_the_present_are_one_request(
 
 def test_a_run_takes_a_bounded_number_of_windows(pipeline: StandIn, sensors: Sensors) -> None:
     pipeline.snapshotted().scn = 10_000
-    (request,) = sensors.tick("windows").run_requests
+    request = sensors.request("windows")
     assert request.tags[RANGE_END_TAG] == partition(2500, 3000)
 
 
@@ -110,7 +114,7 @@ def test_an_idle_database_is_quiet(
     assert quiet.asset_events == []
 
     pipeline.idle_below, pipeline.scn = 4000, 4500
-    (request,) = sensors.tick("windows").run_requests
+    request = sensors.request("windows")
     assert request.tags[RANGE_START_TAG] == partition(4000, 4500)
     assert instance.get_dynamic_partitions("hr_windows") == [partition(4000, 4500)]
 
@@ -158,7 +162,8 @@ def test_nothing_is_requested_before_the_first_snapshot(sensors: Sensors) -> Non
 def test_a_run_in_progress_is_waited_for(
     pipeline: StandIn, sensors: Sensors, status: dg.DagsterRunStatus
 ) -> None:
-    (request,) = (pipeline.snapshotted() and sensors.tick("windows")).run_requests
+    pipeline.snapshotted()
+    request = sensors.request("windows")
     sensors.start(request, status)
     pipeline.scn = 3000
     data = sensors.tick("windows")
@@ -170,12 +175,13 @@ def test_a_run_in_progress_is_waited_for(
 def test_a_failed_run_is_asked_for_again_after_a_pause(
     pipeline: StandIn, sensors: Sensors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (first,) = (pipeline.snapshotted() and sensors.tick("windows")).run_requests
+    pipeline.snapshotted()
+    first = sensors.request("windows")
     sensors.start(first, dg.DagsterRunStatus.FAILURE)
     assert "next attempt in" in str(sensors.tick("windows").skip_message)
     late = time.time() + 1000
     monkeypatch.setattr("assets.runs.time.time", lambda: late)
-    (second,) = sensors.tick("windows").run_requests
+    second = sensors.request("windows")
     assert second.tags[RANGE_START_TAG] == first.tags[RANGE_START_TAG]
     assert second.run_key != first.run_key, "the same key would never start a run again"
 
@@ -206,13 +212,13 @@ def test_a_signal_becomes_one_run_of_its_chunks(
         id="x1", source="hr", type="execute-snapshot", data={"data-collections": ["HR.JOBS"]}
     )
     pipeline.add_signal(signal)
-    (request,) = sensors.tick("snapshots").run_requests
+    request = sensors.request("snapshots")
     assert request.asset_selection == [NAMES.key("snapshot", JOBS)]
     assert request.tags[RANGE_START_TAG] == "s2000_1-of-3"
     assert request.tags[RANGE_END_TAG] == "s2000_3-of-3"
     assert "s2000_2-of-3" in instance.get_dynamic_partitions("hr_hr_jobs_chunks")
     pipeline.add_signal(signal)
-    (again,) = sensors.tick("snapshots").run_requests
+    again = sensors.request("snapshots")
     assert again.run_key == request.run_key, "asked for again under the same key: still one run"
     assert len(pipeline.pending_chunks()) == 3
 
@@ -257,7 +263,8 @@ class TestJanitor:
         component: OracleCdc,
         instance: dg.DagsterInstance,
     ) -> dg.DagsterRun:
-        (request,) = (pipeline.snapshotted() and sensors.tick("windows")).run_requests
+        pipeline.snapshotted()
+        request = sensors.request("windows")
         return sensors.start(request, dg.DagsterRunStatus.STARTED)
 
     def released(self, pipeline: StandIn, instance: dg.DagsterInstance) -> list[str]:

@@ -328,12 +328,12 @@ class WorldSession:
             ]  # fmt: skip
         ended = [log for log in logs if log.next_change is not None]
         if "MAX(A.SEQUENCE#)" in sql:
-            old = {log.thread: log for log in ended if log.next_change <= asked["scn"]}  # type: ignore[operator]
+            old = {log.thread: log for log in ended if log.next_change <= asked["scn"]}
             return [(log.thread, log.sequence, log.next_change) for log in old.values()]
         if "A.BLOCKS" in sql:
             return [
                 (log.thread, log.sequence, log.archived, log.first_change, log.next_change, 100, "A", "YES", 1)
-                for log in ended if log.next_change > asked["scn"]  # type: ignore[operator]
+                for log in ended if log.next_change > asked["scn"]
             ]  # fmt: skip
         if "LAST_DDL_TIME" in sql:
             return []  # nothing is altered in this world

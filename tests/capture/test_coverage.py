@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import pytest
 
@@ -13,7 +14,7 @@ from cdc_core.model.scn import SCN_MAX, Scn
 WAIT, STOP = LogsNotReadyError, RedoUnavailableError
 
 
-def arch(sequence: int, first: int, end: int, thread: int = 1, **more: object) -> RedoLog:
+def arch(sequence: int, first: int, end: int, thread: int = 1, **more: Any) -> RedoLog:
     name = f"arc_{thread}_{sequence}"
     return RedoLog(
         thread=thread,
@@ -24,7 +25,7 @@ def arch(sequence: int, first: int, end: int, thread: int = 1, **more: object) -
         bytes=10,
         state="archived",
         **more,
-    )  # type: ignore[arg-type]
+    )
 
 
 def gone(sequence: int, first: int, end: int, thread: int = 1) -> RedoLog:
@@ -78,7 +79,7 @@ def before(sequence: int, end: int, thread: int = 1) -> RedoLog:
 def t(
     thread: int = 1,
     is_open: bool = True,
-    enabled: str = "PUBLIC",
+    enabled: Literal["PUBLIC", "PRIVATE", "DISABLED"] = "PUBLIC",
     *,
     enable: int = 1,
     disable: int = 0,
@@ -93,7 +94,7 @@ def t(
         disable_change=disable,
         checkpoint_change=checkpoint,
         last_redo_change=last,
-    )  # type: ignore[arg-type]
+    )
 
 
 ONE = [t()]

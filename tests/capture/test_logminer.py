@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -187,7 +188,7 @@ def test_rows_that_get_lost_on_their_way_to_landing_stop_the_window(
     landing: LandingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are counted when they are read, when they land, and by the ledger."""
-    original = RowReader.landing_rows
+    original: Callable[..., Any] = RowReader.landing_rows
     monkeypatch.setattr(
         RowReader, "landing_rows", lambda self, batch: original(self, batch).slice(1)
     )

@@ -23,6 +23,7 @@ from cdc_core.capture import ledger as ledger_module
 from cdc_core.capture import logminer, logs, reading_position
 from cdc_core.capture.ledger import Entry, TransactionLedger
 from cdc_core.capture.logs import RedoThread, read_logs
+from cdc_core.capture.orphans import judged
 from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.stream import Event, Stream
@@ -392,10 +393,10 @@ def _gives_up_at_once(ledger: Any, living: Any, **_more: Any) -> Any:
 
 
 def _gives_up_unmined(ledger: Any, living: Any, *, before: Any, scn_low: int) -> Any:
-    return REAL_JUDGED(ledger, living, before=before, scn_low=2**62)
+    return REAL_JUDGED(ledger, living, before=before, scn_low=Scn(2**62))
 
 
-REAL_JUDGED = logminer.judged
+REAL_JUDGED = judged
 REAL_NEW_ROWS = reading_position.new_rows
 REAL_POSITION = Reading._position
 REAL_LOG_STARTS = logs.read_log_starts

@@ -12,6 +12,7 @@ import pytest
 
 from cdc_core.capture import logminer
 from cdc_core.capture.attempts import PASSES_MAX
+from cdc_core.capture.dictionaries import names_shown
 from cdc_core.capture.shown_names import ShownNames
 from cdc_core.config import LogMinerConfig, SnapshotConfig
 from cdc_core.errors import OracleError, RedoUnreadableError, SchemaMismatchError
@@ -104,12 +105,12 @@ def test_a_rename_while_redo_is_read_counts_for_another_pass(
     source = Source.begin(oracle, tmp_path, "MOVED")
     oracle.run("INSERT INTO MOVED VALUES (1)")
     [record] = source.store.plan_windows("src", [ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
-    real, names = logminer.names_shown, []
+    names: list[ShownNames] = []
 
     def renamed_after_it(
         session: OracleSession, tables: Sequence[TableSchema], how: LogMinerConfig
     ) -> ShownNames:
-        names.append(real(session, tables, how))
+        names.append(names_shown(session, tables, how))
         if len(names) == 1:
             oracle.run("ALTER TABLE MOVED RENAME TO MOVED_AWAY")
         return names[-1]
@@ -158,7 +159,7 @@ def test_a_table_that_was_altered_long_ago_is_not_waited_for(slept: list[float])
         raise error
 
     with pytest.raises(SchemaMismatchError):
-        read_after_ddl(FakeSession({"LAST_DDL_TIME": [(0,)]}), [EMP], refuse)  # type: ignore[arg-type]
+        read_after_ddl(FakeSession({"LAST_DDL_TIME": [(0,)]}), [EMP], refuse)
     assert slept == []
 
 

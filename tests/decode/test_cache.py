@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_a_user_without_a_home_still_has_candidates(monkeypatch: pytest.MonkeyPa
 def test_warm_up_compiles_every_loop() -> None:
     """What set-up calls, so that no later process has to compile."""
     warm_up()
-    for loop in (scan.scan, finish.overlay, finish.measure, finish.write):
-        assert len(loop.signatures) == 1
-    for loop in (stored.measure_stored, stored.write_stored):
+    loops: list[Any] = [scan.scan, finish.overlay, finish.measure, finish.write]
+    loops += [stored.measure_stored, stored.write_stored]
+    for loop in loops:
         assert len(loop.signatures) == 1

@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 
 def _write_parquet(path: Path, found: Rows) -> None:
-    columns = list(zip(*found.rows, strict=True)) or [[] for _ in found.columns]
+    columns = list(zip(*found.rows, strict=True)) or [() for _ in found.columns]
     pq.write_table(pa.table([pa.array(list(one)) for one in columns], list(found.columns)), path)
 
 

@@ -328,7 +328,7 @@ class Life:
     def _on_side_by_side(self, event: Event) -> None:
         """Both roles and the load at once."""
         for role in ("capture", "apply"):
-            self.team[role].send(role)  # type: ignore[index]
+            self.team[role].send(role)
         self._on_load(event)
         self.load.tpcc()
         for role in ("capture", "apply"):
@@ -575,7 +575,7 @@ class Life:
         if not store.exists() or not self._states:
             return False
         for role in ("capture", "apply"):
-            self._kill(role)  # type: ignore[arg-type]
+            self._kill(role)
         for path in self.folder.glob("state.db*"):
             path.unlink()
         self.do("apply" if self.lake == "delta" else "capture", "rebuild_state")

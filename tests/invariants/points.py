@@ -127,7 +127,7 @@ def _in_fetch(reached: Callable[[], None]) -> None:
             reached()
             yield batch
 
-    OracleSession.fetch_batches = wrapped  # type: ignore[assignment, method-assign]
+    OracleSession.fetch_batches = wrapped  # type: ignore[method-assign]
 
 
 def _before_statement(reached: Callable[[], None]) -> None:
@@ -145,8 +145,7 @@ def _between_deltas(reached: Callable[[], None]) -> None:
 def _in_merge(reached: Callable[[], None]) -> None:
     """When a MERGE has written a file of the mirror and not committed it."""
     from cdc_core.lake import windows
-
-    original = windows.merged
+    from cdc_core.lake.merge import merged as original
 
     def wrapped(work: Any, *args: Any, **kwargs: Any) -> Any:
         folder = Path(work.mirror)
@@ -163,7 +162,7 @@ def _in_merge(reached: Callable[[], None]) -> None:
         threading.Thread(target=watch, daemon=True).start()
         return original(work, *args, **kwargs)
 
-    windows.merged = wrapped
+    windows.merged = wrapped  # type: ignore[attr-defined]
 
 
 def _before_the_fence(reached: Callable[[], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +52,7 @@ class Proof:
     passed: list[Passed] = field(default_factory=list)
     stopped: str | None = None
     stopped_in: str = ""
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def let_pass(self, kind: str, what: str) -> None:
         """Note what was not answered as it must be."""
@@ -123,7 +123,9 @@ def show(proof: Proof, console: Console) -> None:
         f" TPC-C's conditions at {proof.consistent} SCNs, {len(proof.violations)} violations",
         soft_wrap=True,
     )
-    parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in proof.seconds.most_common(12))
+    parts = ", ".join(
+        f"{name} {seconds:.0f}" for name, seconds in Counter(proof.seconds).most_common(12)
+    )
     console.print(f"{sum(proof.seconds.values()):.0f} seconds: {parts}", soft_wrap=True)
     for text in proof.faults[:20]:
         console.print(f"  {text}", style="red", markup=False, soft_wrap=True)

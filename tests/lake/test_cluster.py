@@ -41,7 +41,7 @@ def test_snapshot_windows_replay_and_comparison_on_a_cluster(tmp_path: Path) -> 
 
 def settings_of(**more: object) -> dict[str, str]:
     runtime = default_runtime_folder()
-    lake = LakeConfig(path="/lake", **more)  # type: ignore[arg-type]
+    lake = LakeConfig(path="/lake", **more)
     return spark_settings(lake, runtime, find_java(shim_folder(runtime)))
 
 

@@ -49,7 +49,7 @@ def events_by_duckdb(sql: str) -> list[dict[str, Any]]:
         sql = (
             f"SELECT * FROM ({sql}) ORDER BY _cdc_commit_scn, _cdc_ordinal, transaction.total_order"
         )
-        return connection.sql(sql).to_arrow_table().to_pylist()  # type: ignore[no-any-return]
+        return connection.sql(sql).to_arrow_table().to_pylist()
 
 
 def written(source: OracleSource, name: str) -> None:

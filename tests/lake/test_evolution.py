@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from cdc_core.errors import ConfigError, SchemaMismatchError
 from cdc_core.landing.manifest import SchemaChange
+from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 
 def _with(schema: Any, *columns: Any) -> Any:
-    return dataclasses.replace(schema, columns=(*schema.columns, *columns), scn_from=500)
+    return dataclasses.replace(schema, columns=(*schema.columns, *columns), scn_from=Scn(500))
 
 
 def test_added_columns_are_followed(
@@ -107,7 +108,7 @@ def test_added_columns_are_followed(
     )
     for wrong in (
         renamed,
-        dataclasses.replace(source.schema, key=("NAME",), scn_from=500),
+        dataclasses.replace(source.schema, key=("NAME",), scn_from=Scn(500)),
         _with(source.schema, columns.varchar("BY_WHOM", default="USER")),
         _with(source.schema, columns.varchar("state")),
     ):
@@ -139,7 +140,7 @@ def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
     old = tx.insert(row(10))
     tx.commit()
     added = dataclasses.replace(
-        _with(first, columns.number("COUNT", 9, 0, default="7")), scn_from=source.tick()
+        _with(first, columns.number("COUNT", 9, 0, default="7")), scn_from=Scn(source.tick())
     )
     changes = [SchemaChange(added.scn_from, source.next_ordinal(), "alter table …", added)]
     without = tuple(column for column in added.columns if column.name != "NAME")
@@ -192,7 +193,7 @@ def rename_two(
             for column in schema.columns
         )
         schema = dataclasses.replace(
-            schema, columns=columns, renamed=(*schema.renamed, pair), scn_from=source.tick()
+            schema, columns=columns, renamed=(*schema.renamed, pair), scn_from=Scn(source.tick())
         )
         change = SchemaChange(schema.scn_from, source.next_ordinal(), "alter table …", schema)
         changes.append(change)
@@ -365,7 +366,7 @@ def test_a_newer_generation_moves_the_older_tables_aside(
     tx.insert(row(1))
     tx.commit()
     source.chunk().apply(lake, generation=1)
-    source.schema = dataclasses.replace(source.schema, key=("NAME",), scn_from=900)
+    source.schema = dataclasses.replace(source.schema, key=("NAME",), scn_from=Scn(900))
     chunk = source.chunk(snapshot="s2")
     calls = iter(range(1, 100))
 

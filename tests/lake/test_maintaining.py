@@ -120,9 +120,9 @@ def test_a_maintained_table_is_the_same_and_goes_on(
 
     last, _ = maintain(deletion_vectors="never")
     assert (last.had_vectors, last.has_vectors) == (True, False)
-    log = read_log(str(tmp_path / "lake" / "shop" / "mirror" / table.path))
-    assert log is not None
-    assert log.properties["delta.enableDeletionVectors"] == "false"
+    delta_log = read_log(str(tmp_path / "lake" / "shop" / "mirror" / table.path))
+    assert delta_log is not None
+    assert delta_log.properties["delta.enableDeletionVectors"] == "false"
     window(lambda tx: tx.update(ids[5], {"NAME": "fifth"}))
     before = mirror(source.schema, hidden=True)
     lake.rebuild_mirror(table, source.schema)

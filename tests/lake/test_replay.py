@@ -39,7 +39,7 @@ def _random_work(
             if action == "insert" or not mine:
                 tx.insert(row(free, f"n{rng.randint(0, 99)}", note=rng.choice([None, "a", "ü'"])))
             elif action == "update":
-                some = rng.choice(
+                some: dict[str, Any] = rng.choice(
                     [
                         {"NAME": f"u{rng.randint(0, 99)}"},
                         {"NOTE": "lob"},

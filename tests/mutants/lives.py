@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
+from typing import Any
 
 from tests.invariants.events import Event
 from tests.invariants.points import FENCE, LINK, UNFENCED, LakeKind
@@ -41,7 +42,7 @@ def main(lake: LakeKind) -> None:
     """Live, and print what was seen."""
     events = [Event(at, kind, what) for at, (kind, what) in enumerate(EVENTS[lake])]
     tables = TABLES[lake]
-    options = {} if tables is None else {"tables": tables}
+    options: dict[str, Any] = {} if tables is None else {"tables": tables}
     proof = prove(SEED, events=events, lake=lake, scns_compared=4, **options)
     print(json.dumps(seen_in(proof)))
 

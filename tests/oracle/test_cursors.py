@@ -67,7 +67,7 @@ def test_the_collector_may_meet_a_cursor_while_a_statement_is_prepared(
         cursor = session._connection.cursor()
         cursor.execute("SELECT 1 FROM DUAL")
         circle = [cursor]
-        circle.append(circle)  # type: ignore[arg-type]
+        circle.append(circle)
         del cursor, circle
         gc.set_threshold(threshold)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -187,7 +188,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
 
     pauses: list[float] = []
     monkeypatch.setattr(source, "run_once", run_once, raising=False)
-    monkeypatch.setattr(data.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     result = redolake("run", "--loop", "--every", "5")
     assert "cannot connect" in result.stderr
     assert "1 changes in 1 windows applied" in result.stdout

@@ -213,7 +213,7 @@ def test_an_empty_table_is_one_empty_chunk_with_the_schema(
     fill(oracle, "CREATE TABLE EMPTY (ID NUMBER(5) PRIMARY KEY, T VARCHAR2(5))", "", [])
     reader = Reader(oracle, tmp_path, "EMPTY")
     for by in ("key", "rowid"):
-        [chunk] = reader.plan(100, by)  # type: ignore[arg-type]
+        [chunk] = reader.plan(100, by)
         assert (chunk.low, chunk.high) == (None, None)
     manifest, table = reader.read(ChunkRange.whole())
     assert (manifest.rows, len(manifest.files)) == (0, 1)

@@ -202,6 +202,7 @@ class Source:
         self.redo_paths: list[str] = []
         self.transactions = 0
         self.row_ids = 0
+        self.ids: dict[int, str] = {}
         self.lobs_in_old_image = lobs_in_old_image
 
     def tick(self) -> int:

@@ -45,11 +45,11 @@ def test_changes_from_before_a_rename_are_read_under_the_new_names(
     tmp_path: Path, new: TableSchema
 ) -> None:
     """A window that was in the change log already when the columns got their names, and one of both times."""
-    old_rows = [
+    old_rows: list[dict[str, object]] = [
         {"before": {"ID": 1}, "after": {"ID": 1, "NAME": "old"}},
         {"before": {"ID": 2}, "after": {"ID": 2}, "_cdc_absent": ["NAME"]},
     ]
-    new_rows = [
+    new_rows: list[dict[str, object]] = [
         {"before": {"ID": 3}, "after": {"ID": 3, "TITLE": "new"}},
         {"before": {"ID": 4}, "after": {"ID": 4}, "_cdc_absent": ["TITLE"]},
     ]

@@ -39,7 +39,7 @@ def change(
 
 def reason(skipping: Skipping, changes: pa.Table, client: str | None = None) -> str | None:
     [found] = skipping.reasons(changes, pa.array([client], pa.string())).to_pylist()
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @pytest.mark.parametrize(

@@ -467,7 +467,10 @@ def _rename(found: MemoryTable, schema: TableSchema) -> None:
     def named(values: dict[str, Any] | None) -> dict[str, Any] | None:
         return values and {schema.present_name(name): value for name, value in values.items()}
 
-    found.rows = {key: (named(values) or {}, *place) for key, (values, *place) in found.rows.items()}  # fmt: skip
+    found.rows = {
+        key: (named(values) or {}, scn, ordinal)
+        for key, (values, scn, ordinal) in found.rows.items()
+    }
     for change in found.history:
         absent = [schema.present_name(name) for name in change["_cdc_absent"]]
         change |= {"before": named(change["before"]), "after": named(change["after"])}
@@ -649,7 +652,7 @@ def _take(
     if old is not None:
         found.touched[old] = max(found.touched.get(old, -1), place[0])
         values, scn, ordinal = found.rows.get(old, ({}, -1, -1))
-        known = found.displaced.pop(old, None) or {}
+        known = found.displaced.pop(old, {})
         if not known:
             known = values
             if place > (scn, ordinal) and old != new:

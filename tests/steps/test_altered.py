@@ -253,4 +253,4 @@ def test_data_objects_are_held_against_those_of_the_window_before(
         {ONE: now} if now else {},
         {ONE} if told else set(),
     )
-    assert found == ({ONE: kept} if kept else {}, [ONE] if replaced else [])
+    assert found == ({ONE: frozenset(kept)} if kept else {}, [ONE] if replaced else [])

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cdc_core.errors import PartitionKeyError
 from cdc_core.model.chunks import ChunkKey

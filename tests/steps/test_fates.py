@@ -359,7 +359,7 @@ def test_windows_go_on_between_the_chunks_of_a_table_that_joins(
     with source_of(oracle, tmp_path, "ONE", "TWO", snapshot={"chunk_rows": 100}) as source:
         source.run()
         source.configure("ONE", "TWO", "LATE")
-        current = []
+        current: list[object] = []
         for report in source.pipeline.run_once():
             if report.kind == "chunk-applied":
                 oracle.run(f"INSERT INTO ONE VALUES ({len(current) + 100}, 'meanwhile')")

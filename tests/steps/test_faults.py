@@ -261,7 +261,12 @@ def test_of_two_runs_of_one_window_at_once_one_is_refused_and_told_what_to_do(
         changes = source.pipeline._ctx.changes
         capture = changes.capture_window
         with monkeypatch.context() as patched:
-            patched.setattr(changes, "capture_window", lambda *work: (capture(*work), tries(other.capture_window)))  # fmt: skip
+
+            def captured_twice(*work: Any) -> None:
+                capture(*work)
+                tries(other.capture_window)
+
+            patched.setattr(changes, "capture_window", captured_twice)
             source.pipeline.capture_window(window)
         source.lake.before = lambda call, _table: (
             tries(other.apply_window) if call == "apply_window" else None

@@ -11,10 +11,10 @@ from cdc_core.errors import LakeError, LogsNotReadyError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
 
-WINDOWS = [ScnWindow(low, low + 10) for low in (0, 10, 20)]
+WINDOWS = [ScnWindow(Scn(low), Scn(low + 10)) for low in (0, 10, 20)]
 SECONDS = 10.0
 
 

@@ -215,9 +215,11 @@ def test_windows_do_not_wait_for_a_snapshot_that_is_planned_elsewhere(
 
 
 def test_a_table_of_a_pattern_has_its_patterns_policies() -> None:
-    config = SourceConfig.model_construct(
-        tables=(TableConfig(name="SHOP.*", on_drop="remove"),), policies=PolicyConfig()
-    )
+    given: dict[str, Any] = {
+        "tables": (TableConfig(name="SHOP.*", on_drop="remove"),),
+        "policies": PolicyConfig(),
+    }
+    config = SourceConfig.model_construct(**given)
     found = with_matches(config, [FoundTable(TableId("SHOP", "A*B"), columns_exclude=("PIC",))])
     [table] = found.tables
     assert isinstance(table, MatchedTable)

@@ -24,6 +24,7 @@ from cdc_core.errors import CdcError, PreflightError
 from cdc_core.landing.layout import windows_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.oracle import database
+from cdc_core.oracle.session import connect
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
@@ -287,7 +288,6 @@ def test_a_database_that_allows_fewer_sessions_is_read_in_those(
     twin = twin_of(source, tmp_path / "four")
     source.windows()
     refused: list[int] = []
-    connect = database.connect
 
     def limited(*arguments: Any, **more: Any) -> Any:
         reads_ahead = threading.current_thread().name.startswith("read ")

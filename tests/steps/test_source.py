@@ -88,7 +88,7 @@ class ScriptedSource:
     ) -> None:
         self.asked.append(f"window {work.record.ordinal} with {len(work.tables)} tables")
         folder = window_folder(work.source.name, work.record.window)
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "ordinal": (work.record.ordinal << ORDINAL_SHIFT) + number,
                 "scn": work.record.window.scn_low + number,
@@ -206,7 +206,7 @@ def test_what_a_source_lacks_is_told_before_anything_is_begun(tmp_path: Path) ->
             pipeline.start_snapshot()
             records = {str(one.table): one for one in pipeline.status(ask_oracle=False).tables}
     assert records[f"{OWNER}.ONE"].state != "failed"
-    assert "it cannot read TWO" in records[f"{OWNER}.TWO"].reason
+    assert "it cannot read TWO" in (records[f"{OWNER}.TWO"].reason or "")
 
 
 def _insert(number: int, text: str) -> str:

@@ -78,8 +78,8 @@ def test_store_and_mirror_are_lost_together(tmp_path: Path, spark_process: None)
             (["_cdc_xid", "_cdc_commit_scn", "_cdc_snapshot"], [beside / "changelog" / f"demo.{name}" for name in "tu"]),
         )
     )  # fmt: skip
-    found = logs.filter("_cdc_snapshot IS NULL").aggregate("_cdc_xid, _cdc_commit_scn, count(*)")
-    assert sorted(found.fetchall()) == sorted(transactions.fetchall())
+    counted = logs.filter("_cdc_snapshot IS NULL").aggregate("_cdc_xid, _cdc_commit_scn, count(*)")
+    assert sorted(counted.fetchall()) == sorted(transactions.fetchall())
     assert len(transactions) == 3
     changes = DeltaTable(beside / "schema_changes").to_pyarrow_table().to_pylist()
     assert [(one["table_name"], one["type"], one["ddl"]) for one in changes if one["ddl"]] == [

@@ -69,7 +69,7 @@ class Client:
         if outcome.rows is None:
             return outcome.row_count
         columns = outcome.rows.columns
-        rows = []
+        rows: list[tuple[Any, ...]] = []
         while True:
             batch = outcome.rows.fetch(100)
             rows.extend(tuple(map(plain, row, columns)) for row in batch)

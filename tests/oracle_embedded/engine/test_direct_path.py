@@ -44,7 +44,7 @@ def test_a_load_that_fails_leaves_nothing(
     rows = [(at, "x") for at in (1, 2, 3, 1)]
     with pytest.raises(oracledb.IntegrityError, match="ORA-00001"):
         driver.direct_path_load("demo", "t", ["id", "name"], rows, batch_size=2)
-    assert cursor.execute("select count(*) from t").fetchone() == (0,)  # type: ignore[union-attr]
+    assert cursor.execute("select count(*) from t").fetchone() == (0,)
     with pytest.raises(oracledb.DatabaseError, match="ORA-00942"):
         driver.direct_path_load("demo", "nowhere", ["id"], [(1,)])
 

@@ -115,7 +115,8 @@ def test_sqlalchemy_reflects_and_queries(engine: Any) -> None:
         "DATE",
         "NUMBER",
     ]
-    assert (child.c.price.type.precision, child.c.price.type.scale) == (8, 2)
+    price: Any = child.c.price.type
+    assert (price.precision, price.scale) == (8, 2)
     with engine.begin() as connection:
         connection.execute(parent.insert(), [{"id": 1}, {"id": 2}])
         connection.execute(

@@ -45,7 +45,9 @@ def test_values_are_the_same_from_sql_and_from_the_driver(
 ) -> None:
     cursor.execute(f"insert into t values (1, {_FULL}, numbers_t(7, 8))")
     cursor.execute("select w, n from t")
-    (fetched, numbers) = cursor.fetchone() or ()
+    row = cursor.fetchone()
+    assert row is not None
+    fetched, numbers = row
     assert (plain(fetched), plain(numbers)) == (_ROW, [7, 8])
     cursor.execute("insert into t (id, w) values (2, :1)", [fetched])
     made = driver.gettype("WHOLE_T").newobject()
@@ -84,7 +86,7 @@ def test_blocks_change_parts_of_them(cursor: oracledb.Cursor, driver: oracledb.C
         end;""",
         [out],
     )
-    changed = (1, "x  ", "text", "é", (3, "two"), [], [4, None, 5])
+    changed: tuple[Any, ...] = (1, "x  ", "text", "é", (3, "two"), [], [4, None, 5])
     assert plain(out.getvalue()) == changed
     cursor.execute("select w from t order by id")
     assert plain(cursor.fetchall()[1][0]) == changed
@@ -130,7 +132,7 @@ def test_what_cannot_be_is_refused_with_its_code(
     cursor: oracledb.Cursor, statement: str, code: int
 ) -> None:
     with pytest.raises(oracledb.DatabaseError) as raised:
-        cursor.execute(statement).fetchall()  # type: ignore[union-attr]
+        cursor.execute(statement).fetchall()
     assert raised.value.args[0].code == code
 
 

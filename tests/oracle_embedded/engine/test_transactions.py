@@ -58,6 +58,7 @@ def test_uncommitted_changes_are_seen_by_their_session_only(
 
 def test_a_query_sees_the_moment_it_began(table: Client, connect: Connect) -> None:
     outcome = table.session.run("select v from t order by id")
+    assert outcome.rows is not None
     first = outcome.rows.fetch(1)
     other = connect()
     other("update t set v = 'later'")
@@ -183,9 +184,12 @@ def test_a_running_query_can_be_cancelled(shared: Client) -> None:
     query = "select count(*) from (select level l from dual connect by level < 3000000) where mod(l, 7) = 3"
     thread, results = in_thread(lambda: shared(query))
     wait_until(lambda: shared.session._running is not None)
-    time.sleep(0.05)
-    shared.session.interrupt()
-    thread.join(20)
+
+    def is_cancelled() -> bool:
+        shared.session.interrupt()  # nothing comes of one before the query's first step
+        return not thread.is_alive()
+
+    wait_until(is_cancelled)
     assert results[0].code == 1013
 
 

@@ -25,6 +25,7 @@ from oracle_embedded.api import (
 from oracle_embedded.redo import Redo, RedoSettings, open_redo
 from oracle_embedded.values import number_from_text
 from tests.oracle_embedded.encodings import int_from_number
+from tests.oracle_embedded.wire import fake_engine
 
 NLS = {
     "NLS_DATE_FORMAT": "YYYY-MM-DD HH24:MI:SS",
@@ -36,14 +37,12 @@ NLS = {
 }
 
 
-class FakeSession:
+class FakeSession(fake_engine.FakeSession):
     """A session that only has settings and privileges."""
 
-    session_id = 17
-    serial = 4711
-    username = "C##MINER"
-
     def __init__(self, **settings: str) -> None:
+        super().__init__(fake_engine.FakeEngine(), 17, "C##MINER", "test")
+        self.serial = 4711
         self.settings = {**NLS, **settings}
         self.privileges = {"LOGMINING"}
 
@@ -60,11 +59,11 @@ class FakeDatabase:
     database_name = "ORCLCDB"
     instance_name = "ORCLCDB"
     container_name = "ORCLPDB1"
-    closed_containers: frozenset[str] = frozenset()
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.scn = 1000
+        self.closed_containers: set[str] = set()
         self.tables: dict[int, TableVersion] = {}
         self.open: dict[bytes, TransactionInfo] = {}
         self.system: dict[str, Callable[[EngineSession], None]] = {}
@@ -84,7 +83,7 @@ class FakeDatabase:
         self.scn += 1
         return self.scn
 
-    def connection(self) -> object:
+    def connection(self) -> sqlite3.Connection:
         return self._connection
 
     @contextmanager

@@ -38,7 +38,7 @@ def switch(running: Live) -> None:
 
 
 def start(miner: Miner, options: int, *, low: int = 0, file: str | None = None) -> None:
-    names = {"startscn": low, "endscn": 0, "options": options + NO_ROWID}
+    names: dict[str, int | str] = {"startscn": low, "endscn": 0, "options": options + NO_ROWID}
     if file:
         names["dictfilename"] = file
     miner.connection.cursor().callproc("dbms_logmnr.start_logmnr", keyword_parameters=names)

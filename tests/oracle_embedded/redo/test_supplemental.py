@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ SET = 'update "APP"."T" set "NAME" = \'b\''
     ],
 )
 def test_an_updates_where_shows_what_was_logged(
-    world: World, people: TableVersion, database: list[str], own: dict[str, object], where: str
+    world: World, people: TableVersion, database: list[str], own: dict[str, Any], where: str
 ) -> None:
     world.supplemental(*database)
     made = dataclasses.replace(people, **own)

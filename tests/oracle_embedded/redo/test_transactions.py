@@ -64,7 +64,7 @@ def test_undoing_shows_rollback_rows_by_rowid(world: World, people: TableVersion
     world.insert(tx, people, ROW, row_id="AAAR3sAAEAAAACXAAB")
     world.change(tx, people, RowOp.UPDATE, ROW, {"NAME": b"b"}, row_id="AAAR3sAAEAAAACXAAB")
     world.change(tx, people, RowOp.DELETE, new, row_id="AAAR3sAAEAAAACXAAB")
-    undo = {"row_id": "AAAR3sAAEAAAACXAAB", "rollback": True}
+    undo: dict[str, Any] = {"row_id": "AAAR3sAAEAAAACXAAB", "rollback": True}
     world.change(tx, people, RowOp.INSERT, None, new, **undo)
     world.change(tx, people, RowOp.UPDATE, new, {"NAME": b"a"}, **undo)
     world.change(tx, people, RowOp.DELETE, ROW, None, **undo)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
+    EngineSession,
+    ObjectShape,
     OracleError,
     OraType,
     Outcome,
+    ResultRows,
+    Statement,
     StatementKind,
     Value,
 )
@@ -24,7 +29,7 @@ class FakeRows:
     def __init__(
         self,
         columns: Sequence[ColumnMeta],
-        rows: Sequence[Sequence[Value]] | Callable[[int], list[Sequence[Value]]],
+        rows: Sequence[Sequence[Value]] | Callable[[int], Sequence[Sequence[Value]]],
     ) -> None:
         self.columns = columns
         self._rows = rows
@@ -33,7 +38,7 @@ class FakeRows:
 
     def fetch(self, count: int) -> list[Sequence[Value]]:
         if callable(self._rows):
-            return self._rows(count)
+            return list(self._rows(count))
         batch = list(self._rows[self._at : self._at + count])
         self._at += len(batch)
         return batch
@@ -74,10 +79,11 @@ class Script:
     binds: int = 0
 
 
-class FakeSession:
+class FakeSession(EngineSession):
     def __init__(self, engine: FakeEngine, number: int, user: str, program: str) -> None:
         self.session_id = number
         self.serial = 7
+        self.username = user
         self.round_trips = 0
         self.user = user
         self.program = program
@@ -104,6 +110,21 @@ class FakeSession:
     def instance_name(self) -> str:
         return "FREE"
 
+    def has_privilege(self, privilege: str) -> bool:
+        return False
+
+    def object_shape(self, oid: bytes) -> ObjectShape:
+        raise OracleError(21700, "object does not exist or is marked for delete")
+
+    def is_interrupted(self) -> bool:
+        return self.interrupted.is_set()
+
+    def take_cursor(self, handle: bytes) -> ResultRows:
+        raise OracleError(1001, "invalid cursor")
+
+    def give_cursor(self, rows: ResultRows) -> bytes:
+        raise OracleError(1001, "invalid cursor")
+
     def parse(self, sql: str) -> FakeStatement:
         key = max((k for k in self.engine.scripts if sql.startswith(k)), key=len, default=None)
         if key is None:
@@ -117,12 +138,13 @@ class FakeSession:
 
     def execute(
         self,
-        statement: FakeStatement,
+        statement: Statement,
         binds: Sequence[Sequence[Value]] = (),
         *,
         bind_metas: Sequence[BindMeta] = (),
         batch_errors: bool = False,
     ) -> Outcome:
+        assert isinstance(statement, FakeStatement)
         self.log.append(statement.sql)
         if statement.sql.startswith("ALTER SESSION"):
             return Outcome(StatementKind.DDL)
@@ -206,7 +228,7 @@ class FakeEngine:
         self,
         sql: str,
         columns: Sequence[ColumnMeta],
-        rows: Sequence[Sequence[Value]] | Callable[[int], list[Sequence[Value]]],
+        rows: Sequence[Sequence[Value]] | Callable[[int], Sequence[Sequence[Value]]],
         binds: int = 0,
     ) -> None:
         """Let a query return these rows at every execution."""
@@ -224,7 +246,7 @@ class FakeEngine:
         self.scripts[sql] = Script(kind, run, (), binds)
 
 
-def column(name: str, ora_type: OraType, **facts: int) -> ColumnMeta:
+def column(name: str, ora_type: OraType, **facts: Any) -> ColumnMeta:
     """A column with sizes that fit its type."""
     text = ora_type in (OraType.VARCHAR, OraType.CHAR, OraType.CLOB, OraType.LONG)
     facts.setdefault("charset_form", 1 if text else 0)

@@ -253,12 +253,16 @@ def test_a_cancelled_cursor_loses_its_rows_and_can_be_executed_again() -> None:
 def test_client_attributes_may_come_without_lengths() -> None:
     piggyback = "87280000 0159 01 0102 01 0103 01 0103 00 00 00 00 00 00 00 00 00 00 00 00 6d65 6d6f64 616374"
     attributes: dict[str, str | None] = {}
+
+    def refuse(*arguments: object) -> None:
+        pytest.fail(f"not asked for: {arguments}")
+
     actions = PiggybackActions(
-        close_cursor=pytest.fail,
-        cancel_cursor=pytest.fail,
-        free_lob=pytest.fail,
+        close_cursor=refuse,
+        cancel_cursor=refuse,
+        free_lob=refuse,
         set_attribute=attributes.__setitem__,
-        set_context=pytest.fail,
+        set_context=refuse,
     )
     read_piggyback(_reader(piggyback), actions, lengths_converted=False)
     assert attributes == {"CLIENT_IDENTIFIER": "me", "MODULE": "mod", "ACTION": "act"}

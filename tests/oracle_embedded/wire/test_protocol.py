@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from functools import partial
 
 import oracledb
 import pytest
@@ -130,7 +131,7 @@ def test_garbage_after_login_closes_only_its_connection(
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 255, 256, 65535, 2**31, 2**32 - 1, 2**63])
 def test_numbers_are_read_as_they_are_written(value: int) -> None:
     for number in (value, -value):
-        assert TtcReader(lambda n=number: sb_bytes(n)).sb() == number
+        assert TtcReader(partial(sb_bytes, number)).sb() == number
     assert TtcReader(lambda: ub_bytes(value)).ub() == value
 
 
@@ -140,15 +141,14 @@ def test_bytes_are_read_as_they_are_written(size: int) -> None:
     for encode, method in ((clr_bytes, "clr"), (dlc_bytes, "dlc")):
         raw = encode(value)
         pieces = iter([raw[at : at + 7] for at in range(0, len(raw), 7)])
-        assert getattr(TtcReader(lambda source=pieces: next(source)), method)() == value
+        assert getattr(TtcReader(partial(next, pieces)), method)() == value
 
 
 def test_impossible_lengths_are_refused() -> None:
-    for raw in (b"\x09", b"\xfd"):
-        with pytest.raises(ProtocolError):
-            TtcReader(lambda data=raw: data).clr() if raw == b"\xfd" else TtcReader(
-                lambda data=raw: data
-            ).ub()
+    with pytest.raises(ProtocolError):
+        TtcReader(lambda: b"\xfd").clr()
+    with pytest.raises(ProtocolError):
+        TtcReader(lambda: b"\x09").ub()
     with pytest.raises(ProtocolError):
         TtcReader(lambda: struct.pack("B", 0x89)).sb()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import oracledb
@@ -14,6 +15,7 @@ from oracle_embedded.api import (
     OutBind,
     Outcome,
     StatementKind,
+    Value,
 )
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import decimal_from_number, number_from_decimal
@@ -197,7 +199,7 @@ def test_array_dml_that_fails_midway_tells_how_far_it_came(
 ) -> None:
     def run(call: Call) -> Outcome:
         error = OracleError(1, "unique constraint (S.K) violated")
-        error.row_count = 3  # type: ignore[attr-defined]
+        error.row_count = 3
         raise error
 
     engine.on_statement("insert", run, binds=1)
@@ -306,7 +308,7 @@ def test_returning_positions_follow_the_clients_rules(sql: str, positions: set[i
 
 
 def _double(call: Call) -> Outcome:
-    values = [
+    values: list[list[Value]] = [
         [number_from_decimal(decimal_from_number(row[-1] or b"\x80") * 2)] for row in call.binds
     ]
     return Outcome(StatementKind.PLSQL, out_binds=[OutBind(0, _NUMBER_META, values)])
@@ -423,7 +425,9 @@ def test_errors_of_the_first_execution_leave_the_statement_usable(
 def test_errors_in_the_middle_of_a_fetch_come_after_the_rows(
     connection: oracledb.Connection, engine: FakeEngine
 ) -> None:
-    batches = iter([_numbers(100), OracleError(1555, "snapshot too old")])
+    batches: Iterator[list[tuple[bytes]] | OracleError] = iter(
+        [_numbers(100), OracleError(1555, "snapshot too old")]
+    )
 
     def rows(count: int) -> list[tuple[bytes]]:
         batch = next(batches)

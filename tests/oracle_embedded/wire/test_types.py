@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import oracledb
 import pytest
@@ -283,7 +284,8 @@ def test_bind_types_that_are_not_supported_are_refused(
 
 def test_arrays_go_both_ways(connection: oracledb.Connection, engine: FakeEngine) -> None:
     def run(call: Call) -> Outcome:
-        [[texts, numbers]] = call.binds
+        arrays: Any = call.binds  # the value of a bind that is an array is a list
+        [[texts, numbers]] = arrays
         assert texts == [b"a", None, b"c"]
         out = OutBind(1, call.metas[1], [[numbers[::-1]]])
         return Outcome(StatementKind.PLSQL, out_binds=[out])

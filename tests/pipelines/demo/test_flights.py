@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -90,6 +91,6 @@ def test_a_scheduled_row_knows_nothing_of_what_comes() -> None:
 
 
 def test_without_the_package_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flights_module.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(PreflightError, match="make setup"):
         flights_module.data_folder()
