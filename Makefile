@@ -1,6 +1,6 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test test-fast test-plain test-spark check bench prove mutate prove-long doctor format docs
+.PHONY: help setup demo ui test test-fast test-plain test-spark test-loaded check bench prove mutate prove-long doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
@@ -9,6 +9,7 @@ PYTEST_ARGS ?=
 # What the plain tests run under beside Spark's: Spark's one JVM decides how long both take, so it goes first.
 BESIDE ?=
 WORKERS ?= 2
+BUSY ?= 8
 unexport PYTHONDONTWRITEBYTECODE # imports are compiled once, not by each process
 ifeq ($(origin SEED), undefined)
 SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
@@ -39,6 +40,9 @@ test-plain: setup ## The same with Dagster's tests and the stories: a whole pipe
 
 test-spark: setup ## Run the tests that need Spark
 	@$(RUN)/python -m pytest -m "spark and not oracle and not slow" $(PYTEST_ARGS)
+
+test-loaded: setup ## Run all tests beside BUSY=8 processes that use the CPU: a test that fails only there relies on time
+	@$(RUN)/python -m tests.busy --processes $(BUSY) -- $(MAKE) --no-print-directory test
 
 check: setup ## Check format, lint, types and import contracts
 	@$(RUN)/ruff format --check .

@@ -26,8 +26,9 @@ def setup() -> None:
 def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Show what is installed, what is missing, and how to fix it. Exit code 1 when something is missing.
 
-    With a configuration (--config or $REDOLAKE_CONFIG) the source's database and stores are examined too. --json has these
-    keys, which stay as they are: ok, and checks, a list of {name, ok, found, remedy}.
+    With a configuration (--config or $REDOLAKE_CONFIG) the source's database and stores are examined too.
+
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     from pipelines import doctor as examination
     from pipelines.demo_oracle import database_of

@@ -29,21 +29,7 @@ EXIT_DIFFERENT = 1
 def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Show the status of a source and its tables: state, position, lag, open transactions, last window, and what stops them.
 
-    --json has these keys, which stay as they are: source, scn_oracle (null if the database cannot be reached),
-    windows_planned, windows_captured, windows_applied, windows_inexact, open_transactions, oldest_open_scn, signals_pending, and tables, a
-    list of {table, state, position, consistent_from, lag_scns, lag_seconds, snapshot_id, chunks_applied, chunks_planned,
-    last_window, position_time, reason, way_out, since, stopped_scn, asked_by, read_again, rest_waits, in_quarantine}, and last_error of the window
-    that the tables wait for.
-
-    position: the mirror is an exact image of the table as of this SCN.
-    reason, way_out, since: why a table has stopped, how it comes back, since when.
-    stopped_scn: where the table's stream ended.
-    asked_by: who stopped the table (command, configuration, policy).
-    read_again: why policies reread the table, a list of {policy, at, reason}.
-    rest_waits: why a table that has left the stream cannot apply its remaining changes.
-    in_quarantine: redo rows that Redolake could not decode; rows of the mirror are missing, stale or left over.
-    transactions_released: transactions that Redolake abandoned because Oracle no longer lists them, a list of
-    {xid, tables, start_scn, absent_scn, …}.
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config) as pipeline:
         found = pipeline.status()
@@ -79,9 +65,7 @@ def reconcile(
     Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size needs little memory and disk.
     `redolake repair` fixes what differs.
 
-    --json has these keys, which stay as they are: scn, and tables, a list of {table, rows_oracle, rows_delta,
-    double_keys_oracle, double_keys_delta, differences, is_lower_bound, keys, digest_oracle, digest_delta, seconds}.
-    is_lower_bound: so much differs that not every key was looked at. keys is empty without --keys.
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config) as pipeline:
         found = pipeline.reconcile(tables_of(table), scn=scn, keys_max=keys)

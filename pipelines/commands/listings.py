@@ -44,10 +44,7 @@ def windows(
 
     --since and --until choose windows by the time of their ends. Windows in which captured tables had nothing are marked idle.
 
-    --json has these keys, which stay as they are: a list windows of {window, key, ended, state, is_idle, redo_rows, bytes,
-    changes, captured, applied, last_error, inexact}; changes are counts per table, times are ISO 8601 in UTC. inexact is null, or
-    {scn, tables, window}: commits of these tables, the first at that SCN, came to light with that later window, so the mirrors
-    as of this one lack them.
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.records.windows(
@@ -89,7 +86,7 @@ def signals(
 ) -> None:
     """List signals: what was asked for, when, what became of it, and why one was rejected.
 
-    --json has these keys, which stay as they are: a list signals of {id, type, state, created, channel, tables, reason}.
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.records.signals()[-limit:]

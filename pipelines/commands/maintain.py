@@ -35,8 +35,7 @@ def maintain(
     files that only old versions use (VACUUM). Run it each night: by cron, or with the schedule <source>_maintain_nightly in Dagster.
     Exits with code 1 if a table could not be maintained; Redolake still maintains the others.
 
-    --json has these keys, which stay as they are: tables, a list of {table, done, left_alone, is_failed}; done is a list of {table,
-    layer, files_before, files_after, bytes_before, bytes_after, files_removed, had_vectors, has_vectors, seconds}.
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config, oracle=False) as pipeline:
         found = list(pipeline.maintain(tables_of(table)))

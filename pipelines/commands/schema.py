@@ -32,8 +32,7 @@ def show(
     "Widest" is the widest value so far: digits before and after the decimal point, or characters (for RAW and BLOB, bytes).
     "Room" says how many more digits the Delta type has, where it is narrower than Oracle's.
 
-    --json prints an object with the keys table, as_of, columns (each with name, type, in_key, nullable, digits, fraction, length, room) and
-    definitions (each with scn, changes, ddl).
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     named = TableId.parse(table)
     at = Scn(SCN_MAX if as_of is None else as_of)

@@ -27,8 +27,7 @@ def rebuild(
     Stop the loop or the sensors of the source first. Signals that waited, and what patterns were found to name, are not
     recovered: send the signals again; the next run looks patterns up.
 
-    --json prints an object with the keys rows and rows_before (rows by table of the store; rows_before is null if the store held
-    nothing), tables (a list of {table, state, position}), remarks and is_written.
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.rebuild_state(replace=replace, dry_run=dry_run)

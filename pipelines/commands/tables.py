@@ -30,7 +30,7 @@ NamesArgument = Annotated[
 def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
     """List every table with its state, since when, why, and what to do.
 
-    --json prints a list with the keys of the tables of `redolake status --json`.
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.status(ask_oracle=False).tables
@@ -44,7 +44,8 @@ def find(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Look up the configuration's patterns in Oracle: which tables they match, which they leave out, and why.
 
     Every run does this automatically. Reload Dagster's code location afterwards, so that it shows new tables.
-    --json prints a list of objects with the keys table, columns_exclude and left_out.
+
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config) as pipeline:
         found = pipeline.find_tables()

@@ -27,6 +27,7 @@ from cdc_core.state.records import SchemaVersion
 from pipelines.cli import app
 from pipelines.commands import data, inspect, listings, maintain, schema, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
+from tests.docs.json_page import keys_page
 from tests.state.writing import save_table
 
 COMMANDS = [
@@ -224,7 +225,7 @@ def test_windows_are_listed_with_times_states_and_changes(source: StandIn) -> No
         (partition(1500, 2000), "captured"),
     ]
     assert found[0]["changes"] == {"HR.EMPLOYEES": 7, "HR.JOBS": 7}
-    documented = redolake("windows", "--help").stdout
+    documented = keys_page("windows")
     assert all(key in documented for key in found[0])
     late = redolake("windows", "--since", "2026-01-01T00:30", "--json").stdout
     assert [one["window"] for one in json.loads(late)["windows"]] == [second.key]
@@ -257,7 +258,7 @@ def test_a_table_s_definition_is_shown_as_of_an_scn_with_its_history(source: Sta
     text = redolake("schema", "show", "hr.employees").stdout
     assert "[X] was dropped" in text
     assert "DROP ([X])" in text
-    documented = redolake("schema", "show", "--help").stdout
+    documented = keys_page("schema show")
     assert all(
         key in documented
         for part in ("columns", "definitions")
@@ -303,7 +304,7 @@ def test_signals_are_listed_with_what_became_of_them(source: StandIn) -> None:
     assert "mine: ORA-01722 [invalid number]" in text
     (found,) = json.loads(redolake("signals", "--json").stdout)["signals"]
     assert found["tables"] == ["HR.JOBS"]
-    documented = redolake("signals", "--help").stdout
+    documented = keys_page("signals")
     assert all(key in documented for key in found)
 
 
@@ -394,7 +395,7 @@ def test_status_shows_each_table(source: StandIn, monkeypatch: pytest.MonkeyPatc
 def test_status_json_has_its_keys(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     status(source, monkeypatch)
     found = json.loads(redolake("status", "--json").stdout)
-    documented = redolake("status", "--help").stdout
+    documented = keys_page("status")
     assert all(key in documented for key in found)
     assert all(key in documented for key in found["tables"][0])
     assert found["tables"][0]["position"] == 2000
@@ -431,7 +432,7 @@ def test_maintenance_shows_what_became_of_each_table(source: StandIn) -> None:
     assert "HR.JOBS was left alone: Delta refused" in result.stdout
     assert "HR.EMPLOYEES  mirror" in result.stdout
     [found] = json.loads(redolake("maintain", "--json", "-t", "HR.EMPLOYEES").stdout)["tables"]
-    documented = redolake("maintain", "--help").stdout
+    documented = keys_page("maintain")
     assert all(key in documented for key in [*found, *found["done"][0]])
     assert found["done"][0]["files_removed"] == 7
 
