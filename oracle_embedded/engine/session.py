@@ -91,6 +91,7 @@ class Session:
         self.rights = user.name
         self.packages: dict[int, Any] = {}
         self.filling = 0
+        self.has_recycle_bin = True
         self._private: dict[int, tuple[TableDef, TableDef]] = {}
         self.output = Output()
         self.results: list[bytes] = []

@@ -23,6 +23,8 @@ class DdlRun:
     object_id: int = 0
     has_warning: bool = False
     """A program was made that does not compile."""
+    texts: tuple[str, ...] = ()
+    """What the redo has in place of the statement's own text."""
 
     def about(self, owner: str, name: str | None, object_id: int) -> None:
         """Note which object the redo shall name."""

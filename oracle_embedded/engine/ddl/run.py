@@ -20,6 +20,12 @@ from oracle_embedded.engine.ddl.programs import (
     drop_program,
     drop_triggers,
 )
+from oracle_embedded.engine.ddl.recycle_bin import (
+    bring_back,
+    flash_rows_back,
+    purge,
+    put_into_bin,
+)
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
 from oracle_embedded.engine.ddl.tables import create_table, virtual_value
@@ -53,6 +59,9 @@ def run_ddl(session: SessionState, node: object, text: str) -> bool:
         alter_system(session, node, text)
         return False
     database = session.database
+    if isinstance(node, nodes.FlashbackRows):
+        flash_rows_back(session, node)
+        return False
     if isinstance(node, nodes.CreateTable) and node.query is not None:
         _create_as_select(session, node, text)
         return False
@@ -65,17 +74,21 @@ def _one(session: SessionState, node: object, text: str) -> DdlRun:
     transaction = session.need_transaction()
     try:
         run = DdlRun(session, database.store.clock.next(), database.store.now())
-        _HANDLERS[type(node)](run, node)
+        if isinstance(node, nodes.Drop) and node.kind == "TABLE":
+            _drop_table(run, node, text)
+        else:
+            _HANDLERS[type(node)](run, node)
         if database.store.sink is not None:
-            database.store.sink.ddl(
-                transaction.info,
-                database.store.clock.next(),
-                run.now,
-                text,
-                run.subject_owner,
-                run.subject,
-                run.object_id,
-            )
+            for one in run.texts or (text,):
+                database.store.sink.ddl(
+                    transaction.info,
+                    database.store.clock.next(),
+                    run.now,
+                    one,
+                    run.subject_owner,
+                    run.subject,
+                    run.object_id,
+                )
         return run
     finally:
         session.transaction = None
@@ -259,8 +272,8 @@ def _drop(run: DdlRun, node: nodes.Drop) -> None:
         return
     session = run.session
     catalog = session.database.store.catalog
-    if node.kind in ("TABLE", "MATERIALIZED VIEW"):
-        _drop_table(run, node)
+    if node.kind == "MATERIALIZED VIEW":
+        _drop_table(run, node, "")
         return
     if node.kind == "INDEX":
         _drop_index(run, node)
@@ -292,7 +305,7 @@ def _drop(run: DdlRun, node: nodes.Drop) -> None:
     run.about(owner, node.name[-1], found.object_id)
 
 
-def _drop_table(run: DdlRun, node: nodes.Drop) -> None:
+def _drop_table(run: DdlRun, node: nodes.Drop, text: str) -> None:
     database = run.session.database
     catalog = database.store.catalog
     table = run.table(node.name, f"DROP ANY {node.kind}")
@@ -318,6 +331,12 @@ def _drop_table(run: DdlRun, node: nodes.Drop) -> None:
                 )
             )
     drop_triggers(run, table)
+    if (
+        not (node.purge or table.temporary or table.query is not None)
+        and run.session.has_recycle_bin
+    ):
+        put_into_bin(run, table, text)
+        return
     run.drop(table)
     for column in table.columns:
         if column.identity:
@@ -405,6 +424,8 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     nodes.CreateUser: create_user,
     nodes.Edition: change_editions,
     nodes.CreateType: create_type,
+    nodes.FlashbackDrop: bring_back,
+    nodes.Purge: purge,
     nodes.Drop: _drop,
     nodes.Truncate: _truncate,
     nodes.Grant: grant,

@@ -45,7 +45,6 @@ _WITHOUT_EFFECT = frozenset(
         "DDL_LOCK_TIMEOUT",
         "SESSION_CACHED_CURSORS",
         "PARALLEL_DEGREE_POLICY",
-        "RECYCLEBIN",
         "NLS_LENGTH_SEMANTICS",
     ]
 )
@@ -76,6 +75,8 @@ def _set(session: SessionState, name: str, value: str) -> None:
         zone = {"LOCAL": "+00:00", "DBTIMEZONE": "+00:00"}.get(value.upper(), value)
         temporal.zone_offset(zone, temporal.now())
         session.time_zone = zone
+    elif name == "RECYCLEBIN":
+        session.has_recycle_bin = value.upper() == "ON"
     elif name == "ISOLATION_LEVEL":
         session.is_serializable = value.upper() == "SERIALIZABLE"
     elif name == "CURRENT_SCHEMA":

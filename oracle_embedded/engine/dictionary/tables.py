@@ -61,7 +61,7 @@ def _tables_view(view: View) -> Iterator[Row]:
             "DURATION": ("SYS$SESSION" if table.keeps_rows else "SYS$TRANSACTION") if table.temporary else None,
             "SECONDARY": "N", "NESTED": "NO",
             "ROW_MOVEMENT": "ENABLED" if table.has_row_movement else "DISABLED",
-            "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": "DISABLED", "DROPPED": "NO", "READ_ONLY": "NO",
+            "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": "DISABLED", "DROPPED": "YES" if table.original_name else "NO", "READ_ONLY": "NO",
             "SEGMENT_CREATED": "YES", "EXTERNAL": "NO", "HYBRID": "NO", "DEFAULT_COLLATION": "USING_NLS_COMP",
             "NUM_ROWS": _row_count(view, table), "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed,
             "DEGREE": "         1", "INSTANCES": "         1", "CACHE": "    N", "TABLE_LOCK": "ENABLED", "BUFFER_POOL": "DEFAULT",

@@ -10,6 +10,7 @@ from oracle_embedded.api import EngineSession, OracleError, OraType, Parameter, 
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.types import TEXT, SqlType, family_type
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.plsql import redefinition
 from oracle_embedded.engine.plsql.calls import wrong_arguments
 from oracle_embedded.engine.plsql.output import SPECIAL
 from oracle_embedded.engine.plsql.state import Frame
@@ -30,6 +31,7 @@ _PUBLIC = frozenset(
         "DBMS_FLASHBACK",
         "DBMS_METADATA",
         "DBMS_UTILITY",
+        "DBMS_REDEFINITION",
     }
 )
 
@@ -64,7 +66,18 @@ def _text(name: str, *, required: bool = True) -> Parameter:
     return Parameter(name, _TEXT, required)
 
 
+def _redefinition(
+    name: str, run: Callable[[EngineSession, Mapping[str, object]], None]
+) -> Procedure:
+    tables = (_text("UNAME"), _text("ORIG_TABLE"), _text("INT_TABLE"))
+    return Procedure("DBMS_REDEFINITION", name, tables, run)
+
+
 BUILT_IN = (
+    _redefinition("START_REDEF_TABLE", redefinition.start),
+    _redefinition("SYNC_INTERIM_TABLE", redefinition.synchronize),
+    _redefinition("FINISH_REDEF_TABLE", redefinition.finish),
+    _redefinition("ABORT_REDEF_TABLE", redefinition.abort),
     Procedure("DBMS_SESSION", "SLEEP", (Parameter("SECONDS", _NUMBER),), _sleep),
     Procedure("DBMS_LOCK", "SLEEP", (Parameter("SECONDS", _NUMBER),), _sleep),
     Procedure("DBMS_SESSION", "SET_IDENTIFIER", (_text("CLIENT_ID"),), _attribute("CLIENT_IDENTIFIER", "CLIENT_ID")),

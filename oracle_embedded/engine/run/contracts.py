@@ -216,6 +216,8 @@ class SessionState(EngineSession, Protocol):
     output: Output
     filling: int
     """The materialized view whose rows are made just now."""
+    has_recycle_bin: bool
+    """Does a DROP TABLE without PURGE leave the table in the recycle bin?"""
     results: list[bytes]
     """Handles of queries that DBMS_SQL.RETURN_RESULT gives to the client."""
 

@@ -67,6 +67,10 @@ def read_ddl(stream: TokenStream) -> object:
             return read_alter(stream)
         case "DROP":
             return _read_drop(stream)
+        case "FLASHBACK":
+            return _read_flashback(stream)
+        case "PURGE":
+            return _read_purge(stream)
         case "TRUNCATE":
             _need_table(stream)
             name = stream.name()
@@ -461,8 +465,36 @@ def _read_drop(stream: TokenStream) -> nodes.Drop | nodes.Edition:
         raise OracleError(950, "invalid DROP option", stream.token.start)
     name = stream.name()
     cascade = stream.take_word("CASCADE", "CONSTRAINTS") or stream.take_word("CASCADE")
-    _skip_words(stream, "PURGE", "FORCE")
-    return nodes.Drop(kind, ("PUBLIC", *name) if public else name, cascade)
+    purge = stream.take_word("PURGE")
+    stream.take_word("FORCE")
+    return nodes.Drop(kind, ("PUBLIC", *name) if public else name, cascade, purge)
+
+
+def _read_flashback(stream: TokenStream) -> nodes.FlashbackDrop | nodes.FlashbackRows:
+    stream.need_word("TABLE")
+    names = [stream.name()]
+    while stream.take_op(","):
+        names.append(stream.name())
+    stream.need_word("TO")
+    if stream.take_word("BEFORE", "DROP"):
+        new_name = stream.identifier() if stream.take_word("RENAME", "TO") else None
+        return nodes.FlashbackDrop(names[0], new_name)
+    if not (stream.is_word("SCN") or stream.is_word("TIMESTAMP")):
+        raise unsupported("this form of FLASHBACK TABLE", stream.token.start)
+    start = stream.token.start
+    while stream.token.kind != "end":
+        stream.next()
+    return nodes.FlashbackRows(tuple(names), stream.source_text(start))
+
+
+def _read_purge(stream: TokenStream) -> nodes.Purge:
+    if stream.take_word("TABLE"):
+        return nodes.Purge(stream.name())
+    if stream.take_word("RECYCLEBIN"):
+        return nodes.Purge()
+    if stream.take_word("DBA_RECYCLEBIN"):
+        return nodes.Purge(is_of_all=True)
+    raise unsupported("this form of PURGE", stream.token.start)
 
 
 def _read_grant(stream: TokenStream, *, revoke: bool) -> nodes.Grant:

@@ -209,6 +209,31 @@ class Drop:
     kind: str
     name: Name
     cascade: bool = False
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FlashbackDrop:
+    """FLASHBACK TABLE … TO BEFORE DROP."""
+
+    name: Name
+    new_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlashbackRows:
+    """FLASHBACK TABLE … TO SCN | TIMESTAMP; ``point`` is that, as typed."""
+
+    names: tuple[Name, ...]
+    point: str
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """PURGE of a table in the recycle bin, or of all."""
+
+    name: Name = ()
+    is_of_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,8 @@ class TableDef:
     partitioning: Partitioning | None = None
     is_index_organized: bool = False
     has_row_movement: bool = False
+    original_name: str | None = None
+    """What a table in the recycle bin was called."""
     unused: tuple[ColumnDef, ...] = ()
     virtual: tuple[ColumnDef, ...] = ()
 
