@@ -1,11 +1,12 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test test-fast test-plain test-spark test-loaded check bench prove mutate prove-long doctor format docs
+.PHONY: help setup demo ui test test-fast test-plain test-spark test-loaded check bench prove mutate prove-long test-slow doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
 SCALE ?= day
 PYTEST_ARGS ?=
+PROVE_ARGS ?=
 # What the plain tests run under beside Spark's: Spark's one JVM decides how long both take, so it goes first.
 BESIDE ?=
 WORKERS ?= 2
@@ -58,11 +59,11 @@ prove: setup ## Load, kill, restart, replay under a new seed: nothing is lost or
 	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 150
 	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 24 --lake delta
 
-prove-long: setup ## The same with every kill, every rule broken on purpose, all long forms, the killed demo
+prove-long: setup ## Many lives side by side, 200 kills at least, one summary of all (PROVE_ARGS=--resume to go on)
 	@echo "make prove-long SEED=$(SEED) repeats this run"
-	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 220 --lives 6
-	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 220 --services
-	@$(RUN)/python -m tests.invariants.prove --seed $(SEED) --events 100 --lake delta
+	@$(RUN)/python -m tests.invariants.long --seed $(SEED) $(PROVE_ARGS)
+
+test-slow: setup ## Run the long form of every suite, every rule broken on purpose, the killed demo, new generated cases
 	@$(RUN)/python -m pytest -m "slow and not oracle" -s $(PYTEST_ARGS)
 	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
 

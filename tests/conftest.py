@@ -31,7 +31,7 @@ DAGSTER_FOLDERS = ("tests/assets/",)
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("random", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("same")
-"""The same generated cases in every run, so that a failure is of the change that it meets; ``make prove-long`` draws new ones."""
+"""The same generated cases in every run, so that a failure is of the change that it meets; ``make test-slow`` draws new ones."""
 
 
 STORIES = (

@@ -1,7 +1,7 @@
 """Which cases of which families of tests belong to the long form alone?
 
 Many cases of one rule differ little, and each costs a second or two of a whole pipeline. ``make test`` runs those that are named
-here and that tell most of their family, ``make prove-long`` and the mutants run all.
+here and that tell most of their family, ``make test-slow`` and the mutants run all.
 """
 
 from __future__ import annotations

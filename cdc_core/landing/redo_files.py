@@ -35,7 +35,7 @@ GROUP_ROWS = 5_000
 OWN_FILE_BYTES = 1024**2
 """A table with so much redo at once, as it is in memory, gets a file of its own."""
 OWN_FILES_MAX = 100
-"""So many tables have files of their own at once: a process may open some hundred files."""
+"""So many tables have files of their own: a process may open some hundred files."""
 
 _Place = TableId | None
 """Whose a file is: a table's own, or the one that all others share."""
@@ -53,6 +53,7 @@ class RedoFiles:
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
         self._open: dict[_Place, _Open] = {}
+        self._own: set[TableId] = set()
         self._files: dict[int, LandedFile] = {}
         self._begun = 0
         self._by_table: dict[str, list[int]] = {}
@@ -134,11 +135,13 @@ class RedoFiles:
             self._close(place)
 
     def _place(self, table: TableId, rows: pa.Table) -> _Place:
-        """The table itself if it has a file of its own, or is to have one; else the shared file."""
-        if table in self._open:
-            return table
-        is_own = rows.nbytes >= OWN_FILE_BYTES and len(self._open) < OWN_FILES_MAX
-        return table if is_own else None
+        """The table itself if it has had a file of its own, or is to have one; else the shared file.
+
+        It never goes back to the shared one: that may hold rows of it that stand before those of its own file.
+        """
+        if rows.nbytes >= OWN_FILE_BYTES and len(self._own) < OWN_FILES_MAX:
+            self._own.add(table)
+        return table if table in self._own else None
 
     def _begin(self, place: _Place) -> _Open:
         name = f"redo-{self._begun:05d}.parquet"

@@ -86,14 +86,20 @@ class RowEncoder:
 
     Args:
         defines: How the client wants the columns, empty when it did not say.
+        cursor_out: Makes a cursor of the client of an open query, and encodes it.
     """
 
     def __init__(
-        self, columns: Sequence[ColumnMeta], defines: Sequence[WireBind], lobs: LobStore
+        self,
+        columns: Sequence[ColumnMeta],
+        defines: Sequence[WireBind],
+        lobs: LobStore,
+        cursor_out: Framer,
     ) -> None:
         wanted = defines if len(defines) == len(columns) else [None] * len(columns)
         framers = [
-            _framer(column, define, lobs) for column, define in zip(columns, wanted, strict=True)
+            cursor_out if column.type is OraType.CURSOR else _framer(column, define, lobs)
+            for column, define in zip(columns, wanted, strict=True)
         ]
         self._width = len(columns)
         self._framers = [(at, framer) for at, framer in enumerate(framers) if framer is not None]

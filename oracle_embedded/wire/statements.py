@@ -310,14 +310,14 @@ class Statements:
             if outcome.out_binds:
                 parts += self._out_rows(cursor, outcome, counted=False)
         if outcome.results:
-            cursors = [self._cursor_out(item) or b"" for item in outcome.results]
+            cursors = [self._cursor_out(item) for item in outcome.results]
             parts.append(results_message(cursors))
         parts.append(execute_message(cursor.id, settings=changed))
         self._send_end(
             cursor, before=b"".join(parts), row_count=executions, has_warning=outcome.has_warning
         )
 
-    def _cursor_out(self, handle: Value) -> Value:
+    def _cursor_out(self, handle: Value) -> bytes:
         """A query that a block has opened, as a cursor of the client."""
         if handle is None:
             return cursor_value(self._describe(()), 0)
@@ -359,7 +359,7 @@ class Statements:
         assert rows is not None
         encoder = cursor.encoder
         if encoder is None:
-            encoder = RowEncoder(rows.columns, cursor.defines, self._lobs)
+            encoder = RowEncoder(rows.columns, cursor.defines, self._lobs, self._cursor_out)
             cursor.encoder = encoder
         pending = [before, ROW_HEADER]
         pending_bytes = len(before)

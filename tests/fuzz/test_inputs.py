@@ -1,6 +1,6 @@
 """Whatever comes from outside is taken, or refused by an error of ours that says why: no other error, and no wrong value.
 
-``make test`` runs the same few cases each time, ``make prove-long`` a thousand new ones of each and prints how to repeat a failure.
+``make test`` runs the same few cases each time, ``make test-slow`` a thousand new ones of each and prints how to repeat a failure.
 """
 
 from __future__ import annotations

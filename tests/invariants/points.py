@@ -7,6 +7,7 @@ a point waits there until it is killed or told to go on.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -178,9 +179,18 @@ def _before_the_link(reached: Callable[[], None]) -> None:
 
 
 def _before_the_append(reached: Callable[[], None]) -> None:
-    from cdc_core.lake import windows
+    """When the commit has read the change log, found no other one there, and is about to ask the fence."""
+    from deltalake import DeltaTable
 
-    _before(windows, "commit_files", reached)
+    from cdc_core.lake import appending, windows
+
+    def is_of_a_window(*_: Any) -> bool:
+        commit, caller = sys._getframe(2), sys._getframe(3)
+        return commit.f_code is appending.commit_files.__code__ and caller.f_globals is vars(
+            windows
+        )
+
+    _before(DeltaTable, "metadata", reached, is_of_a_window)
 
 
 def _files(folder: Path) -> set[Path]:

@@ -33,8 +33,8 @@ class Passed:
 @dataclass
 class Proof:
     """``happened`` counts events that took place by kind, ``kills`` by point. ``comparisons`` are the prover's own, ``reconciled``
-    is what the pipeline says of itself; ``replayed`` counts windows and chunks; ``late`` are windows with redo that came late, of those
-    whose landing was there at the end, and windows that brought commits of earlier ones; ``violations`` are illegal walks, wrong counts and inconsistent mirrors; ``consistent``
+    is what the pipeline says of itself; ``replayed`` counts windows and chunks; ``late`` are windows with redo that came late, where
+    landing is a folder, and windows of which commits came to light later; ``violations`` are illegal walks, wrong counts and inconsistent mirrors; ``consistent``
     counts SCNs at which TPC-C's conditions were asked. ``passed`` is what was not refused although it must be, or is refused as
     something else. ``stopped`` is why the run did not come to its end, ``stopped_in`` in which kind of event."""
 

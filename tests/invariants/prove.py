@@ -1,6 +1,7 @@
 """``make prove``: a source lives through everything, and then every table is compared with Oracle at several SCNs.
 
     python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--lives N] [--sabotage NAME]
+        [--result FILE]
 
 With the lake in memory (kept in files) processes are killed and started within a moment, so a minute holds hundreds of events; with
 Delta Lake through Spark there are fewer. Exits 0 if nothing was lost or doubled, 1 with what differs otherwise, and with the shortest
@@ -10,10 +11,10 @@ list of events that still shows it.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,12 +25,12 @@ from rich.console import Console
 from tests.invariants.events import Event, numbers_text, parse_numbers, plan
 from tests.invariants.life import Life
 from tests.invariants.points import LakeKind
-from tests.invariants.proof import Proof, counted, show
+from tests.invariants.proof import Proof, show
 from tests.invariants.sabotage import SABOTAGES
 from tests.invariants.services import other_services
+from tests.invariants.sums import LifeResult, kills_text, sums
 
 EVENTS: dict[LakeKind, int] = {"kept": 100, "delta": 24}
-AD_HOC = ("snapshot", "snapshot where", "signal")
 SHRINK_RUNS = 12
 SHRINK_SECONDS = 900
 
@@ -101,9 +102,11 @@ def main() -> None:
     parser.add_argument("--services", action="store_true", help="PostgreSQL and S3")
     parser.add_argument("--sabotage", choices=sorted(SABOTAGES))
     parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--result", type=Path, help="where the last life's result goes, as JSON")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("the prover was told to end"))
     console = Console(highlight=False)
-    total = _Total(console)
+    lives: list[LifeResult] = []
     for seed in _seeds(given.seed, given.lives, given.minutes):
         events = plan(seed, given.events or EVENTS[given.lake], given.lake)
         if given.only:
@@ -117,13 +120,16 @@ def main() -> None:
 
         proof = run(events)
         show(proof, console)
-        total.add(proof)
-        if proof.faults and not given.no_shrink:
-            _show_shrunk(seed, events, lambda chosen: _is_wrong(run(chosen)), console)
+        shrunk = ""
+        if _is_wrong(proof) and not given.no_shrink:
+            shrunk = _shrunk(seed, events, lambda chosen: _is_wrong(run(chosen)), console)
+        lives.append(LifeResult.of(proof, given.lake, services=given.services, shrunk=shrunk))
+        if given.result:
+            lives[-1].write(given.result)
         if proof.faults:
             break
-    total.show()
-    sys.exit(1 if total.faults else 0)
+    _show_sums(lives, console)
+    sys.exit(1 if any(one.faults for one in lives) else 0)
 
 
 def _is_wrong(proof: Proof) -> bool:
@@ -139,65 +145,34 @@ def _seeds(first: int, lives: int, minutes: float) -> Iterator[int]:
         seed += 1
 
 
-def _show_shrunk(
+def _shrunk(
     seed: int,
     events: Sequence[Event],
     fails: Callable[[Sequence[Event]], bool],
     console: Console,
-) -> None:
+) -> str:
+    """Shorten and say how; returns what repeats the failure."""
     short = shrink(events, fails)
-    console.print(
-        f"seed {seed}: {len(short)} of {len(events)} events still show it: --seed {seed}"
-        f" --events {len(events)} --only {numbers_text(short)}",
-        style="red",
-        soft_wrap=True,
+    text = (
+        f"{len(short)} of {len(events)} events still show it: --seed {seed} --events {len(events)}"
+        f" --only {numbers_text(short)}"
     )
+    console.print(f"seed {seed}: {text}", style="red", soft_wrap=True)
     for one in short:
         console.print(f"  {one}", markup=False)
+    return text
 
 
-class _Total:
-    """Sums over lives."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._proofs: list[Proof] = []
-
-    def add(self, proof: Proof) -> None:
-        self._proofs.append(proof)
-
-    @property
-    def faults(self) -> int:
-        return sum(len(proof.faults) for proof in self._proofs)
-
-    def show(self) -> None:
-        """One line for all."""
-        proofs = self._proofs
-        seeds = [proof.seed for proof in proofs]
-        happened = sum((proof.happened for proof in proofs), Counter[str]())
-        kills = sum((proof.kills for proof in proofs), Counter[str]())
-        at_random = sum(times for name, times in kills.items() if name.endswith("at random"))
-        sums = {
-            "events": happened.total(),
-            "kills": kills.total(),
-            "at random": at_random,
-            "at points and of Oracle or the JVM": kills.total() - at_random,
-            "two workers, one stopped": happened["stop"],
-            "of DDL": happened["grow"] + happened["truncate"],
-            "ad hoc snapshots": sum(happened[kind] for kind in AD_HOC),
-            "comparisons": sum(len(proof.comparisons) for proof in proofs),
-            "unequal": sum(len(proof.differences) for proof in proofs),
-            "faults": self.faults,
-        }
-        self._console.print(
-            f"{len(proofs)} lives (seeds {seeds[0]} to {seeds[-1]}): "
-            + ", ".join(f"{number} {name}" for name, number in sums.items())
-            + f"; replays: {counted(sum((proof.replayed for proof in proofs), Counter()))}"
-            + f"; late: {counted(sum((proof.late for proof in proofs), Counter()))};"
-            f" {sum(sum(proof.seconds.values()) for proof in proofs) / 60:.1f} minutes",
-            soft_wrap=True,
-        )
-        self._console.print(f"kills: {counted(kills)}", soft_wrap=True)
+def _show_sums(lives: Sequence[LifeResult], console: Console) -> None:
+    """One line for all."""
+    minutes = sum(one.seconds for one in lives) / 60
+    console.print(
+        f"{len(lives)} lives (seeds {lives[0].seed} to {lives[-1].seed}): "
+        + ", ".join(f"{number} {name}" for name, number in sums(lives).items())
+        + f"; {minutes:.1f} minutes",
+        soft_wrap=True,
+    )
+    console.print(f"kills: {kills_text(lives)}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from oracle_embedded.database import OWNER, open_database
 from oracle_embedded.redo import RedoSettings
 from oracle_embedded.server import EmbeddedServer as WireServer
 from pipelines.oracle_serve import ensure_users
+from tests.invariants.deadline import SERVER_SECONDS_MAX, HungError
 from tests.invariants.nursery import NURSERY
 
 STRAND_RECORDS = 2
@@ -64,7 +65,7 @@ class EmbeddedServer:
         )
         self._process.start()
         far.close()
-        self.dsn, self._port, login = self._pipe.recv()
+        self.dsn, self._port, login = self._answer()
         self.user, self.password = login.user, login.password
         self.capture_user, self.capture_password = login.capture_user, login.capture_password
         self._admin = login.admin_user, login.admin_password
@@ -78,6 +79,13 @@ class EmbeddedServer:
         self._pipe.close()
         self._process.join(30)
         self._process.kill()
+        self._process.join()
+
+    def _answer(self) -> Any:
+        """What the process says next."""
+        if not self._pipe.poll(SERVER_SECONDS_MAX):
+            raise HungError(f"the embedded Oracle said nothing for {SERVER_SECONDS_MAX} seconds")
+        return self._pipe.recv()
 
     def kill_and_restart(self) -> None:
         """SIGKILL, and the same database again at the same address."""
@@ -97,7 +105,7 @@ class EmbeddedServer:
         """Put the database's clock forward."""
         self.ahead += seconds
         self._pipe.send(seconds)
-        self._pipe.recv()
+        self._answer()
 
     def connect(self) -> oracledb.Connection:
         """A session of the schema owner."""

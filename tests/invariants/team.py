@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.invariants.deadline import ANSWER_SECONDS_MAX
 from tests.invariants.nursery import NURSERY
 from tests.invariants.points import LakeKind, Role
-from tests.invariants.worker import serve
+from tests.invariants.worker import STACKS_SIGNAL, serve
 
-ANSWER_SECONDS_MAX = 900
+STACKS_SECONDS_MAX = 5.0
+STACKS_CHARACTERS = 6000
 
 
 class WorkerFailedError(AssertionError):
@@ -82,7 +85,9 @@ class Worker:
         """
         try:
             if not self._pipe.poll(ANSWER_SECONDS_MAX):
-                raise WorkerFailedError(f"the {self.role} worker gives no answer: {self._said()}")
+                raise WorkerFailedError(
+                    f"the {self.role} worker gives no answer within {ANSWER_SECONDS_MAX} seconds: {self.stacks()}"
+                )
             answer = Answer(**self._pipe.recv())
         except (EOFError, ConnectionError) as error:
             raise WorkerFailedError(f"the {self.role} worker ended: {self._said()}") from error
@@ -106,11 +111,26 @@ class Worker:
         return self._process.exitcode
 
     def close(self) -> None:
-        """End the process and whatever it started."""
+        """End the process and whatever it started. One that has just been forked leads no process group yet."""
         assert self._process.pid is not None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.join()
+
+    def stacks(self) -> str:
+        """Where its threads are, if it lives and has begun its work."""
+        if not self._process.is_alive() or not self._log.exists():
+            return f"the {self.role} worker is not at work"
+        size = self._log.stat().st_size
+        self.signal(signal.SIGCONT)
+        self.signal(STACKS_SIGNAL)
+        until = time.monotonic() + STACKS_SECONDS_MAX
+        while self._log.stat().st_size == size and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.1)
+        said = self._log.read_bytes()[size:].decode(errors="replace")
+        return f"the {self.role} worker ({self._log.name}):\n{said[-STACKS_CHARACTERS:]}"
 
     def _said(self) -> str:
         return self._log.read_text()[-3000:]
@@ -142,6 +162,10 @@ class Team:
 
     def __getitem__(self, role: Role) -> Worker:
         return self._at_work[role]
+
+    def stacks(self) -> str:
+        """Where the threads of all workers are that live."""
+        return "\n".join(worker.stacks() for worker in self._everybody)
 
     def hire(self, role: Role) -> Worker:
         """Start a worker beside the one that has the role; Spark starts in it while others work."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from tests.invariants.events import Event, numbers_text, parse_numbers, plan
-from tests.invariants.points import LINK, points_of
+from tests.invariants.events import LONG_LIFE, OFTEN, Event, numbers_text, parse_numbers, plan
+from tests.invariants.life import Life
+from tests.invariants.points import LINK, Role, points_of
 from tests.invariants.proof import Proof, show
 from tests.invariants.prove import prove, shrink
 from tests.invariants.sabotage import SABOTAGES
+from tests.invariants.sums import ROWS_MIN
 from tests.invariants.wild import WILD_TABLES
 
 SHORT = (
@@ -25,8 +29,6 @@ SHORT = (
     ("damage landing", ""), ("kill Oracle", ""),
 )  # fmt: skip
 LONG_EVENTS = 400
-ROWS_MIN = 10
-"""So many rows has every table whenever it is compared: a table that is nearly empty shows nothing."""
 SHORT_DELTA = (
     ("load", "NOTES"), ("long", ""), ("capture", ""), ("snapshot where", ""), ("load", "NOTES"),
     ("kill at a point", "Spark in the middle of a MERGE"), ("load", "NOTES"), ("kill the JVM", ""), ("replay", ""),
@@ -78,26 +80,32 @@ def test_every_table_equals_oracle_after_a_kill_in_a_merge_and_shuffled_replays(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(5400)
-@pytest.mark.parametrize("with_services", [False, True], ids=["files", "PostgreSQL and S3"])
-def test_a_long_life(*, with_services: bool) -> None:
-    """Every point and all that can happen; the printed seed repeats the run."""
-    seed = secrets.randbelow(10**6)
-    events = plan(seed, LONG_EVENTS, "kept")
-    proof = prove(seed, events=events, with_services=with_services, say=Console())
-    check(proof, WILD_TABLES, 4)
-    assert set(proof.kills) >= set(points_of("kept")), proof.kills
+def test_a_table_that_fails_before_the_first_window_begins_anew() -> None:
+    """Its chunk was planned before a DDL, and nothing was captured: what it had missed is in its new snapshot."""
+    events = events_of((("grow", ""), ("chunks", ""), ("come back", ""), ("capture", "")))
+    assert prove(2, events=events, tables=("GROWING", "EVENTS"), scns_compared=2).faults == []
 
 
-@pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(5400)
-def test_a_long_life_with_delta_lake() -> None:
-    """The same with Spark."""
-    seed = secrets.randbelow(10**6)
-    proof = prove(seed, events=plan(seed, 150, "delta"), lake="delta", say=Console())
-    check(proof, WILD_TABLES, 2)
-    assert set(proof.kills) >= {name for name, one in points_of("delta").items() if one.role == "apply"}  # fmt: skip
+def test_a_life_ends_when_a_table_that_failed_again_and_again_is_back(tmp_path: Path) -> None:
+    """Each new snapshot of GROWING meets a DDL between its plan and its reading, four times at the end."""
+    life = StoppedByDDL(tmp_path, 3, events_of((("capture", ""),)), tables=("GROWING", "EVENTS"))
+    assert life.run().faults == []
+    assert life.left == 0
+
+
+class StoppedByDDL(Life):
+    """A life whose table GROWING changes whenever it is about to be read."""
+
+    left = 4
+
+    def do(self, role: Role, command: str, **arguments: Any) -> Any:
+        if command == "read_chunks" and self.left and self._now == "the end":
+            if self.left == 4:
+                super().do("capture", "plan_snapshot", table=self.name("GROWING"))
+            self.left -= 1
+            self._on_grow(Event(-1, "grow"))
+        return super().do(role, command, **arguments)
 
 
 @pytest.mark.slow
@@ -113,6 +121,9 @@ def test_a_seed_plans_the_same_events_and_numbers_name_them() -> None:
     assert plan(7, LONG_EVENTS, "kept") == events
     assert plan(8, LONG_EVENTS, "kept") != events
     assert {one.what for one in events if one.kind == "kill at a point"} == set(points_of("kept"))
+    for lake, count in LONG_LIFE.items():
+        kinds = Counter(one.kind for one in plan(7, count, lake))
+        assert all(kinds[kind] >= times for kind, times in OFTEN[lake].items()), kinds
     some = [events[at] for at in (1, 2, 3, 9, 11)]
     assert numbers_text(some) == "1-3,9,11"
     assert parse_numbers("1-3,9,11") == {one.number for one in some}

@@ -36,6 +36,12 @@ WILD_DDL = (
 )
 TPCC = ("WAREHOUSE", "DISTRICT", "ORDERS", "NEW_ORDER", "ORDER_LINE")
 WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE")
+OTHER_DDL = (
+    ("CREATE INDEX GROWING_V ON GROWING (V)", "DROP INDEX GROWING_V"),
+    ("COMMENT ON TABLE GROWING IS 'it grows'",),
+    ("GRANT SELECT ON GROWING TO PUBLIC",),
+    ("ALTER TABLE GROWING MODIFY (V DEFAULT 'none')",),
+)
 WAREHOUSES = range(1, 13)
 DISTRICTS = [(warehouse, district) for warehouse in WAREHOUSES for district in (1, 2)]
 FIRST_ROWS = 30
@@ -146,6 +152,13 @@ class WildLoad(Load):
             self._many("GROWING", "u", f"UPDATE GROWING SET V = RPAD('w', {20 + self._columns}, 'w') WHERE MOD(ID, 3) = 0")  # fmt: skip
             self._commit(self.connection, self._pending)
 
+    def other_ddl(self) -> None:
+        """DDL that changes no column of GROWING, and rows behind it."""
+        for statements in self.random.sample(OTHER_DDL, 2):
+            for statement in statements:
+                self._sql(statement)
+        self._again("GROWING", "ID")
+
     def passing_rows(self) -> None:
         """Some rows come into PASSING."""
         for _ in range(PASSING_ROWS):
@@ -162,12 +175,7 @@ class WildLoad(Load):
 
     def long_part(self, number: int, connect: Callable[[], oracledb.Connection]) -> None:
         """A part of a transaction that lasts, on keys of its own; with a savepoint that is rolled back."""
-        if number not in self.long:
-            self.long[number] = connect()
-            self._long_changes[number] = Counter()
-        connection, changes = self.long[number], self._long_changes[number]
-        self._next_row += 10
-        base = 20_000_000 + self._next_row
+        connection, changes, base = self._lasting(number, connect)
         with connection.cursor() as cursor:
             for offset in range(3):
                 self._event(cursor, base + offset)
@@ -182,6 +190,24 @@ class WildLoad(Load):
                 cursor.execute("DELETE FROM EVENTS WHERE EVENT_ID = :1", [base + 1])
                 changes["EVENTS", "u"] += 1
                 changes["EVENTS", "d"] += 1
+
+    def long_rows(self, number: int, connect: Callable[[], oracledb.Connection], rows: int) -> None:
+        """Some rows of a transaction that lasts, at most ten."""
+        connection, changes, base = self._lasting(number, connect)
+        with connection.cursor() as cursor:
+            for offset in range(rows):
+                self._event(cursor, base + offset)
+        changes["EVENTS", "c"] += rows
+
+    def _lasting(
+        self, number: int, connect: Callable[[], oracledb.Connection]
+    ) -> tuple[oracledb.Connection, Counter[tuple[str, str]], int]:
+        """The session of a transaction that lasts, what it has changed, and the first of ten keys."""
+        if number not in self.long:
+            self.long[number] = connect()
+            self._long_changes[number] = Counter()
+        self._next_row += 10
+        return self.long[number], self._long_changes[number], 20_000_000 + self._next_row
 
     def long_end(self, number: int, *, commits: bool) -> None:
         """End a transaction that lasts."""

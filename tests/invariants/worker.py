@@ -7,8 +7,10 @@ for any message before it goes on, and at the end ``{"done": …}`` or ``{"faile
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import random
+import signal
 import sys
 import threading
 import traceback
@@ -31,6 +33,9 @@ from tests.invariants.kept_lake import KeptLake
 from tests.invariants.points import LakeKind, Role, install
 from tests.invariants.sabotage import SABOTAGES
 from tests.invariants.tries import Tries
+
+STACKS_SIGNAL = signal.SIGUSR1
+"""Makes a worker write to its log where its threads are."""
 
 
 class Worker:
@@ -213,6 +218,7 @@ def serve(
     with log.open("w") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
+    faulthandler.register(STACKS_SIGNAL, file=sys.stderr)
     if sabotage:
         SABOTAGES[sabotage]()
     talking = threading.Lock()

@@ -84,6 +84,23 @@ def test_each_table_reads_its_own_rows_alone_and_in_order(
         assert landed_rows(landing, files, numbers, table) == own_rows
 
 
+def test_a_table_with_a_file_of_its_own_does_not_go_back_to_the_shared_one(
+    landing: LandingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows would stand before and behind those of its own file, which no order of files says."""
+    monkeypatch.setattr(redo_files, "HELD_ROWS_MAX", 1)
+    monkeypatch.setattr(redo_files, "FILE_ROWS_MAX", 3)
+    few, many = batch([(TABLES[0], 1)]), batch([(TABLES[0], 2), (TABLES[0], 3), (TABLES[0], 4)])
+    monkeypatch.setattr(redo_files, "OWN_FILE_BYTES", many.nbytes)
+    with RedoFiles(landing, "w") as writing:
+        writing.write(few)
+        writing.write(many)
+        writing.write(batch([(TABLES[0], 5)]))
+        files = writing.close()
+    numbers = writing.by_table[str(TABLES[0])]
+    assert landed_rows(landing, files, numbers, TABLES[0]) == [1, 2, 3, 4, 5]
+
+
 def test_small_tables_share_a_file_and_a_large_one_has_its_own(
     landing: LandingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

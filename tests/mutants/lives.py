@@ -7,6 +7,7 @@ wrong; and under the kind of event in which it stopped, why.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections import defaultdict
 from typing import Any
@@ -18,7 +19,7 @@ from tests.invariants.prove import prove
 from tests.mutants.peeling import COMPARISON
 
 SEED = 2013
-"""Of a cluster: an odd one."""
+"""Of a cluster whose windows end where redo was written last."""
 EVENTS: dict[LakeKind, tuple[tuple[str, str], ...]] = {
     "kept": (
         ("load", ""), ("out of order", ""), ("leases", ""), ("landed again", ""), ("damaged file", ""), ("damaged manifest", ""),
@@ -39,7 +40,8 @@ TABLES: dict[LakeKind, tuple[str, ...] | None] = {
 
 
 def main(lake: LakeKind) -> None:
-    """Live, and print what was seen."""
+    """Live, and print what was seen; ends what it has started when it is told to end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("the life was told to end"))
     events = [Event(at, kind, what) for at, (kind, what) in enumerate(EVENTS[lake])]
     tables = TABLES[lake]
     options: dict[str, Any] = {} if tables is None else {"tables": tables}

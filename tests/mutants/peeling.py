@@ -30,6 +30,7 @@ class Peeling:
         for lake in dict.fromkeys(one.lake for one in bundle):
             if whole := self._life(lake, []):
                 self._say(f"{lake}: a life without a broken rule saw {_counted(whole)}")
+                self._print_texts(whole)
                 break
             while found := self._life(lake, [one.mutant for one in left]):
                 self._report(lake, found)
@@ -44,6 +45,9 @@ class Peeling:
 
     def _report(self, lake: str, found: dict[str, list[str]]) -> None:
         self._say(f"{lake}: seen in {_counted(found)}")
+        self._print_texts(found)
+
+    def _print_texts(self, found: dict[str, list[str]]) -> None:
         for kind, texts in found.items():
             for text in texts[:3]:
                 self._say(f"    {kind}: {' '.join(text.split())[-300:]}")

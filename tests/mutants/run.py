@@ -30,6 +30,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tests.invariants.deadline import LIFE_SECONDS_MAX
 from tests.mutants.mutants import ROOT, Mutant, read_bundle, read_mutants, texts_of
 from tests.mutants.peeling import Peeling
 
@@ -169,17 +170,24 @@ def prover_sees_bundle(console: Console, lakes: Sequence[str]) -> bool:
 
 
 def _life_in(tree: Path, lake: str) -> dict[str, list[str]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.mutants.lives", lake],
-        cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        return {"no answer": [done.stderr[-2000:]]}
+    """What a life in the tree saw. It prints to files: a pipe would be open as long as any process that it has left."""
+    out, err = tree / "life.out", tree / "life.err"
+    with out.open("w") as printed, err.open("w") as told:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutants.lives", lake],
+            cwd=tree,
+            env=os.environ | {"PYTHONPATH": str(tree)},
+            stdout=printed,
+            stderr=told,
+        )
+        try:
+            code = process.wait(LIFE_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            code = process.wait()
+    lines = out.read_text().splitlines()
+    if code or not lines:
+        return {"no answer": [f"exit code {code}: {err.read_text()[-2000:]}"]}
     found: dict[str, list[str]] = json.loads(lines[-1])
     return found
 

@@ -159,7 +159,7 @@ def _reduced(*changes: Row, folder: Path) -> list[tuple[str, str]]:
 
 
 IMAGE = {"CASE": 1, "ID": "a", "NAME": "n", "NOTE": "l"}
-READ = {"_cdc_snapshot": "s/1", "_cdc_ordinal": CHUNK_ORDINAL, "before": None, "after": None}
+READ = {"_cdc_window": None, "_cdc_snapshot": "s/1", "_cdc_ordinal": CHUNK_ORDINAL, "before": None, "after": None}  # fmt: skip
 INSERT = {"_cdc_op": "c", "_cdc_commit_scn": 5, "_cdc_ordinal": 1, "_cdc_xid": "x", "_cdc_row_id": "R", "after": IMAGE}  # fmt: skip
 DELETE = {**INSERT, "_cdc_op": "d", "before": IMAGE, "after": None}
 

@@ -8,6 +8,7 @@ from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conversions import (
     ZONED,
     cast,
+    client_form,
     concatenate,
     convert,
     numeric,
@@ -26,6 +27,7 @@ from oracle_embedded.values import (
     binary_float_from_float,
     double_from_float,
     number_from_text,
+    packed,
 )
 
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
@@ -60,6 +62,8 @@ def compile_value(state: Compilation, node: ast.Expr, scope: Scope) -> Sql:
             return cast(state.value(node.operand, scope), node.type, node.pos)
         case ast.Scalar():
             return _scalar(state, node, scope)
+        case ast.CursorQuery():
+            raise OracleError(22902, "CURSOR expression not allowed", node.pos)
         case ast.AtZone():
             return _at_zone(state, node, scope)
         case ast.Call():
@@ -259,6 +263,24 @@ def _scalar(state: Compilation, node: ast.Scalar, scope: Scope) -> Sql:
         return Sql(f"({text})", kind)
     alias = state.new_alias()
     return Sql(f"(SELECT o_single({alias}.c1) FROM ({text}) {alias})", kind)
+
+
+def compile_cursor(state: Compilation, node: ast.CursorQuery, scope: Scope) -> Sql:
+    """CURSOR(query): the image of its rows, which are made when the row around them is.
+
+    Source:
+        Oracle SQL Language Reference 19c, CURSOR Expressions.
+    """
+    text, columns, _ = state.query(node.query, scope)
+    alias = state.new_alias()
+    cells = [
+        client_form(f"{alias}.c{number}", column.type) for number, column in enumerate(columns, 1)
+    ]
+    row = tuple((column.name, column.type, column.nullable) for column in columns)
+    kind = SqlType(OraType.CURSOR, row=row)
+    # SQLite does not call the aggregate for no rows.
+    rows = f"(SELECT o_rows({', '.join(cells)}) FROM ({text}) {alias})"
+    return Sql(f"ifnull({rows}, {blob(packed(()))})", kind)
 
 
 def _at_zone(state: Compilation, node: ast.AtZone, scope: Scope) -> Sql:

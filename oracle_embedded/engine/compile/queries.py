@@ -10,7 +10,7 @@ from oracle_embedded.engine.compile.calls import stored_call
 from oracle_embedded.engine.compile.compilation import Compilation, Rules
 from oracle_embedded.engine.compile.conditions import compile_condition
 from oracle_embedded.engine.compile.conversions import common_type, convert
-from oracle_embedded.engine.compile.expressions import compile_value
+from oracle_embedded.engine.compile.expressions import compile_cursor, compile_value
 from oracle_embedded.engine.compile.from_items import (
     columns_in,
     compile_from_item,
@@ -160,6 +160,8 @@ def _set_operation(
     right, right_columns = _body(state, node.right, scope)
     if len(left_columns) != len(right_columns):
         raise ora(1789, offset=node.pos)
+    if any(item.type.row for item in (*left_columns, *right_columns)):
+        raise _no_cursor_here(node.pos)
     columns, left_casts, right_casts = [], [], []
     for number, (a, b) in enumerate(zip(left_columns, right_columns, strict=True), 1):
         merged, casts = _merge_column(a, b, number, node)
@@ -249,7 +251,7 @@ def _select(
     having = f" HAVING {state.condition(node.having, scope)}" if node.having is not None else ""
     if grouped:
         check_grouped(state, node, order, scope)
-    columns = [OutputColumn(name, value.type, value.nullable) for name, value, _ in items]
+    columns = [OutputColumn(name, value.type, _may_be_null(value)) for name, value, _ in items]
     order_text = _order(state, order, node, items, columns, scope) if order else ""
     locks = ""
     if for_update is not None:
@@ -259,6 +261,8 @@ def _select(
         f"{value.text} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
     )
     distinct = "DISTINCT " if node.distinct else ""
+    if any(item.type.row for item in columns) and (node.distinct or grouped or for_update):
+        raise _no_cursor_here(node.pos)
     if node.distinct and any(item.type.family in ("clob", "blob") for item in columns):
         raise ora(932, "-", "CLOB", offset=node.pos)
     text = f"SELECT {distinct}{selected}{locks} FROM {source_text}{where}{group}{having}{order_text}{limit}"
@@ -328,7 +332,11 @@ def _items(
     found: list[tuple[str, Sql, ast.Expr | None]] = []
     for item in node.items:
         if item.star is None:
-            value = state.value(item.expr, scope)
+            value = (
+                compile_cursor(state, item.expr, scope)
+                if isinstance(item.expr, ast.CursorQuery)
+                else state.value(item.expr, scope)
+            )
             found.append((item.alias or _heading(item), value, item.expr))
             continue
         if not item.star:
@@ -343,6 +351,15 @@ def _items(
                 if item.star or column.name not in scope.merged:
                     found.append((column.name, column_of(source, key), None))
     return found
+
+
+def _no_cursor_here(pos: int) -> OracleError:
+    return OracleError(22902, "CURSOR expression not allowed", pos)
+
+
+def _may_be_null(value: Sql) -> bool:
+    """Only columns keep NOT NULL in a result, whatever else an expression can be."""
+    return value.nullable or (value.column is None and not value.is_rowid)
 
 
 def _order(

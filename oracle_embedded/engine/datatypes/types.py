@@ -78,7 +78,8 @@ class SqlType:
     ``precision``/``scale`` follow the dictionary: None where NUMBER has none. For text ``length`` is in bytes,
     ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text. TIMESTAMP(n) has scale n,
     INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of XMLTYPE is a CLOB that ``is_xml``: documents are kept as
-    they were given, and nobody looks whether they are well-formed. An object or a collection has its type in ``user``.
+    they were given, and nobody looks whether they are well-formed. An object or a collection has its type in ``user``, a CURSOR
+    expression its columns in ``row``: name, type, whether it may be NULL.
     """
 
     ora: OraType
@@ -92,6 +93,7 @@ class SqlType:
     float_bits: int | None = None
     is_xml: bool = False
     user: UserType | None = None
+    row: tuple[tuple[str, SqlType, bool], ...] = ()
 
     @property
     def family(self) -> str:

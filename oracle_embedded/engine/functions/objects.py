@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.functions.registry import Entries, register
+from oracle_embedded.engine.functions.registry import AGGREGATES, Entries, register
 from oracle_embedded.values import packed, unpacked
 
 _LARGER = OracleError(22814, "attribute or element value is larger than specified in type")
@@ -53,5 +53,23 @@ _ENTRIES: Entries = (
 )
 for _name, _run, _arguments in _ENTRIES:
     register(_name, _run, _arguments)
+
+
+class Rows:
+    """The rows of a query as an image of images."""
+
+    def __init__(self) -> None:
+        self._rows: list[bytes] = []
+
+    def step(self, *cells: str | bytes | None) -> None:
+        """One more row."""
+        self._rows.append(_object(*cells))
+
+    def finalize(self) -> bytes:
+        """All rows."""
+        return packed(self._rows)
+
+
+AGGREGATES["o_rows"] = (Rows, -1)
 register("o_object", _object, -1, takes_nulls=True)
 register("o_joined", _joined, -1)

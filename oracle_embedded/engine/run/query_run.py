@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -14,10 +14,12 @@ from oracle_embedded.engine.compile.plan import Flashback, Plan, Slot, TableUse,
 from oracle_embedded.engine.datatypes import numbers, temporal
 from oracle_embedded.engine.datatypes.rowids import packed_from_text
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
+from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.contracts import OpenCursor, SessionState
 from oracle_embedded.engine.storage.catalog import TableDef
 from oracle_embedded.engine.storage.store import Connection
+from oracle_embedded.values import unpacked
 
 _PARAMETER = re.compile(r"\?(\d+)")
 _MARKER = re.compile(r"\x01(\d+)\x02")
@@ -243,8 +245,10 @@ class QueryRows:
         connection: Connection,
         cursor: sqlite3.Cursor,
         columns: Sequence[ColumnMeta],
+        nested: Mapping[int, SqlType],
     ) -> None:
         self.columns = columns
+        self._nested = nested
         self._session = session
         self._connection: Connection | None = connection
         self._cursor = cursor
@@ -270,6 +274,8 @@ class QueryRows:
                 raise raised from error
         if len(rows) < count:
             self.close()
+        if self._nested:
+            rows = [_with_cursors(self._session, row, self._nested) for row in rows]
         return self._session.with_handles(rows, self._lobs, self.columns)
 
     def close(self) -> None:
@@ -298,6 +304,27 @@ class ListRows:
     def close(self) -> None:
         """Forget the rows."""
         self._rows = []
+
+
+def _with_cursors(
+    session: SessionState, row: Sequence[Value], nested: Mapping[int, SqlType]
+) -> Sequence[Value]:
+    """A row with handles of open queries in place of the images of their rows."""
+    cells = list(row)
+    for at, kind in nested.items():
+        image = cells[at]
+        if image is not None:
+            cells[at] = _cursor_over(session, image, kind)
+    return cells
+
+
+def _cursor_over(session: SessionState, image: bytes, kind: SqlType) -> bytes:
+    columns = [item.meta(name[:128], nullable) for name, item, nullable in kind.row]
+    inner = {at: item for at, (_, item, _) in enumerate(kind.row) if item.row}
+    lobs = [at for at, column in enumerate(columns) if column.type in (OraType.CLOB, OraType.BLOB)]
+    rows = [_with_cursors(session, unpacked(item or b""), inner) for item in unpacked(image)]
+    opened = ListRows(session.with_handles(rows, lobs, columns), columns)
+    return session.keep_cursor(OpenCursor(opened, columns))
 
 
 def open_query(
@@ -330,6 +357,7 @@ def open_query(
     except BaseException:
         store.give_back(connection)
         raise
-    rows = QueryRows(session, connection, cursor, columns)
+    nested = {at: column.type for at, column in enumerate(plan.columns) if column.type.row}
+    rows = QueryRows(session, connection, cursor, columns, nested)
     session.open_rows.add(rows)
     return rows

@@ -203,6 +203,13 @@ class Scalar(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class CursorQuery(Expr):
+    """``CURSOR(query)`` in a select list: its rows, for each row of the query around it."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
 class AtZone(Expr):
     """``e AT TIME ZONE zone``; without zone: AT LOCAL."""
 

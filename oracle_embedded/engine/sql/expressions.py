@@ -268,6 +268,8 @@ def _read_word(stream: TokenStream, word: str, start: int) -> Expr:
             return _read_interval_literal(stream, start)
         case "CASE":
             return _read_case(stream, start)
+        case "CURSOR" if following.text == "(":
+            return _read_cursor(stream, start)
         case "CAST" if following.text == "(":
             return _read_cast(stream, start)
         case "XMLSERIALIZE" if following.text == "(":
@@ -322,6 +324,14 @@ def _read_case(stream: TokenStream, start: int) -> Expr:
     otherwise = read_expression(stream) if stream.take_word("ELSE") else None
     stream.need_word("END")
     return ast.Case(operand, tuple(whens), otherwise, pos=start)
+
+
+def _read_cursor(stream: TokenStream, start: int) -> Expr:
+    stream.next()
+    stream.need_op("(")
+    query = stream.query()
+    stream.need_op(")")
+    return ast.CursorQuery(query, pos=start)
 
 
 def _read_cast(stream: TokenStream, start: int) -> Expr:

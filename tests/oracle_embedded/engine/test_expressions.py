@@ -175,9 +175,9 @@ def test_describe_shows_types_precisely(shared: Client) -> None:
     ).columns
     shown = [(c.name, int(c.type), c.precision, c.scale, c.size, c.nullable) for c in columns]
     assert shown == [
-        ("A", 2, 10, 2, 22, False),
-        ("B", 96, 0, 0, 3, False),
-        ("C", 12, 0, 0, 7, False),
-        ("D", 2, 0, -127, 22, False),
+        ("A", 2, 10, 2, 22, True),
+        ("B", 96, 0, 0, 3, True),
+        ("C", 12, 0, 0, 7, True),
+        ("D", 2, 0, -127, 22, True),
         ("E", 180, 0, 3, 11, True),
     ]

@@ -277,7 +277,7 @@ def _lob_row(prefetch: int | None, text: str) -> bytes:
     engine.lobs[b"L1"] = (OraType.CLOB, text.encode())
     clob = column("C", OraType.CLOB)
     define = WireBind(OraType.CLOB, False, 4000, 1, prefetch)
-    return RowEncoder([clob], [define], LobStore(session)).encode([(b"L1",)])
+    return RowEncoder([clob], [define], LobStore(session), lambda _handle: b"").encode([(b"L1",)])
 
 
 def test_a_locator_comes_alone_with_its_length_or_with_data() -> None:

@@ -35,5 +35,7 @@ def _plainly(types: list[OraType], row: list[Value]) -> bytes:
 def test_batches_equal_rows_one_by_one(data: st.DataObject, types: list[OraType]) -> None:
     row = st.lists(_VALUES, min_size=len(types), max_size=len(types))
     rows = data.draw(st.lists(row, max_size=6))
-    encoder = RowEncoder([column("C", ora_type) for ora_type in types], [], _LOBS)
+    encoder = RowEncoder(
+        [column("C", ora_type) for ora_type in types], [], _LOBS, lambda _handle: b""
+    )
     assert encoder.encode(rows) == b"".join(_plainly(types, row) for row in rows)
