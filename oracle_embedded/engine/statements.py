@@ -25,7 +25,7 @@ from oracle_embedded.engine.run.contracts import LobPlace, SessionState
 from oracle_embedded.engine.run.control import run_control
 from oracle_embedded.engine.run.dml_run import Change, ChangeRunner
 from oracle_embedded.engine.run.prepared import PreparedStatement
-from oracle_embedded.engine.run.query_run import ListRows, QueryRows, open_query
+from oracle_embedded.engine.run.query_run import ListRows, QueryRows, lob_places, open_query
 from oracle_embedded.engine.run.statement import compile_plan, metas
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.fitting import fit_object
@@ -166,19 +166,9 @@ def _locking_query(
                     transactions.lock_rows(transaction, table, [rid])
             transaction.changes += 1
             lobs = [at for at, column in enumerate(columns) if column.type in _LOB_TYPES]
-            places = [_places(plan, row) for row, _ in kept]
+            places = [lob_places(plan, row) for row, _ in kept]
             rows = [row[:width] for row, _ in kept]
             return ListRows(session.with_handles(rows, lobs, columns, places), columns)
-
-
-def _places(plan: Plan, row: Sequence[Any]) -> dict[int, LobPlace]:
-    """Where the LOBs of a locked row are kept, by their position."""
-    found = {}
-    for at, (lock, column) in plan.locators.items():
-        rid = row[len(plan.columns) + lock]
-        if rid is not None:
-            found[at] = LobPlace(plan.locks[lock].table, column, rid)
-    return found
 
 
 def _all_rows(rows: QueryRows) -> list[Sequence[Value]]:

@@ -71,6 +71,8 @@ class Compilation:
         self.environment = environment
         self.bind_types = bind_types
         self.plan = Plan()
+        self.told_places: ast.Select | None = None
+        """The block whose rows come with the addresses of their LOBs' rows."""
         self.view_depth = 0
         self.flashback: Flashback | None = None
         self._rules = rules

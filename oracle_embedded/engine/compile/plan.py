@@ -101,8 +101,10 @@ class Plan:
     variants: dict[tuple[bool, ...], tuple[str, int]] = field(default_factory=dict)
     locks: list[TableUse] = field(default_factory=list)
     """Tables whose rows FOR UPDATE locks: their addresses follow the visible columns."""
+    places: list[TableUse] = field(default_factory=list)
+    """Tables whose rows hold LOBs of the result, of a query that locks nothing: their addresses follow the visible columns."""
     locators: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """LOB columns of locked rows: the position in the result, the number of the lock, and the column's name."""
+    """LOB columns of such rows: the position in the result, the number of the lock or place, and the column's name."""
 
 
 def quoted(text: str) -> str:

@@ -27,7 +27,14 @@ from oracle_embedded.engine.compile.rownum import (
     rownum_limit,
     uses_rownum,
 )
-from oracle_embedded.engine.compile.scopes import CteSource, Scope, SourceColumn, column_of, matches
+from oracle_embedded.engine.compile.scopes import (
+    CteSource,
+    Scope,
+    Source,
+    SourceColumn,
+    column_of,
+    matches,
+)
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import FAMILY_NAMES
 from oracle_embedded.engine.errors import ora, unsupported
@@ -41,8 +48,10 @@ _SET_WORDS = {
 }
 
 
-def compile_select(state: Compilation, node: ast.Query) -> Plan:
-    """Compile a statement that is a query."""
+def compile_select(state: Compilation, node: ast.Query, *, tells_places: bool = False) -> Plan:
+    """Compile a statement that is a query, for a transaction that may write LOBs of its rows with their places."""
+    if tells_places and isinstance(node.body, ast.Select) and node.for_update is None:
+        state.told_places = node.body
     text, columns, _ = state.query(node, None)
     state.plan.text = text
     state.plan.columns = columns
@@ -257,6 +266,8 @@ def _select(
     if for_update is not None:
         values = [value for _, value, _ in items]
         locks = _locks(state, node, for_update, scope, grouped, values)
+    elif node is state.told_places and not (grouped or node.distinct or numbered):
+        locks = _places(state, scope, [value for _, value, _ in items])
     selected = ", ".join(
         f"{value.text} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
     )
@@ -414,12 +425,33 @@ def _locks(
     text = ""
     for source in wanted:
         assert source.use is not None
-        names = {column.text: name for name, column in source.columns.items()}
-        for at, value in enumerate(values):
-            if value.type.family in ("clob", "blob") and value.text in names:
-                state.plan.locators[at] = len(state.plan.locks), names[value.text]
+        state.plan.locators |= _locators(source, values, len(state.plan.locks))
         state.plan.locks.append(source.use)
         text += f", {source.rowid} AS l{len(state.plan.locks)}"
+    return text
+
+
+def _locators(source: Source, values: list[Sql], number: int) -> dict[int, tuple[int, str]]:
+    """The LOB columns of a source in a result."""
+    names = {column.text: name for name, column in source.columns.items()}
+    return {
+        at: (number, names[value.text])
+        for at, value in enumerate(values)
+        if value.type.family in ("clob", "blob") and value.text in names
+    }
+
+
+def _places(state: Compilation, scope: Scope, values: list[Sql]) -> str:
+    """The addresses of rows of tables that hold LOBs of the result."""
+    text = ""
+    for source in scope.sources:
+        if source.use is None or source.rowid is None or source.use.flashback is not None:
+            continue
+        found = _locators(source, values, len(state.plan.places))
+        if found:
+            state.plan.locators |= found
+            state.plan.places.append(source.use)
+            text += f", {source.rowid} AS p{len(state.plan.places)}"
     return text
 
     # --- grouping ----------------------------------------------------------------------------------------------------

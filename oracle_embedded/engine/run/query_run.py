@@ -16,7 +16,7 @@ from oracle_embedded.engine.datatypes.rowids import packed_from_text
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.run.contracts import OpenCursor, SessionState
+from oracle_embedded.engine.run.contracts import LobPlace, OpenCursor, SessionState
 from oracle_embedded.engine.storage.catalog import TableDef
 from oracle_embedded.engine.storage.store import Connection
 from oracle_embedded.values import unpacked
@@ -245,10 +245,11 @@ class QueryRows:
         connection: Connection,
         cursor: sqlite3.Cursor,
         columns: Sequence[ColumnMeta],
-        nested: Mapping[int, SqlType],
+        plan: Plan,
     ) -> None:
         self.columns = columns
-        self._nested = nested
+        self._plan = plan
+        self._nested = {at: item.type for at, item in enumerate(plan.columns) if item.type.row}
         self._session = session
         self._connection: Connection | None = connection
         self._cursor = cursor
@@ -274,9 +275,13 @@ class QueryRows:
                 raise raised from error
         if len(rows) < count:
             self.close()
+        places: Sequence[Mapping[int, LobPlace]] = ()
+        if self._plan.places and self._lobs:
+            places = [lob_places(self._plan, row) for row in rows]
+            rows = [row[: len(self.columns)] for row in rows]
         if self._nested:
             rows = [_with_cursors(self._session, row, self._nested) for row in rows]
-        return self._session.with_handles(rows, self._lobs, self.columns)
+        return self._session.with_handles(rows, self._lobs, self.columns, places)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -304,6 +309,17 @@ class ListRows:
     def close(self) -> None:
         """Forget the rows."""
         self._rows = []
+
+
+def lob_places(plan: Plan, row: Sequence[Any]) -> dict[int, LobPlace]:
+    """Where the LOBs of a row are kept, by their position."""
+    uses = plan.locks or plan.places
+    found = {}
+    for at, (number, column) in plan.locators.items():
+        rid = row[len(plan.columns) + number]
+        if rid is not None:
+            found[at] = LobPlace(uses[number].table, column, rid)
+    return found
 
 
 def _with_cursors(
@@ -357,7 +373,6 @@ def open_query(
     except BaseException:
         store.give_back(connection)
         raise
-    nested = {at: column.type for at, column in enumerate(plan.columns) if column.type.row}
-    rows = QueryRows(session, connection, cursor, columns, nested)
+    rows = QueryRows(session, connection, cursor, columns, plan)
     session.open_rows.add(rows)
     return rows

@@ -82,22 +82,29 @@ def compile_plan(
     """The plan for these bind types; kept until the catalog or the session's schema changes."""
     database = session.database
     types = None if bind_metas is None else tuple(bind_type(meta) for meta in bind_metas)
-    key = (types, database.store.catalog.version, session.schema, session.container)
+    tells_places = session.transaction is not None
+    key = (
+        types, database.store.catalog.version, session.schema, session.container, tells_places,
+    )  # fmt: skip
     plan = statement.plans.get(key)
     if plan is None:
         if len(statement.plans) >= _PLANS_MAX:
             statement.plans.clear()
-        plan = _compile(session, statement, types)
+        plan = _compile(session, statement, types, tells_places=tells_places)
         statement.plans[key] = plan
     return plan
 
 
 def _compile(
-    session: SessionState, statement: PreparedStatement, types: Sequence[SqlType] | None
+    session: SessionState,
+    statement: PreparedStatement,
+    types: Sequence[SqlType] | None,
+    *,
+    tells_places: bool,
 ) -> Plan | DmlPlan:
     state = compilation(session, types)
     if isinstance(statement.node, ast.Query):
-        return with_outputs(compile_select(state, statement.node))
+        return with_outputs(compile_select(state, statement.node, tells_places=tells_places))
     return compile_change(state, statement.node)
 
 
@@ -111,5 +118,6 @@ def with_outputs(plan: Plan) -> Plan:
         wrapped.append(text)
     if changed:
         wrapped.extend(f"l{number}" for number in range(1, len(plan.locks) + 1))
+        wrapped.extend(f"p{number}" for number in range(1, len(plan.places) + 1))
         plan.text = f"SELECT {', '.join(wrapped)} FROM ({plan.text})"
     return plan

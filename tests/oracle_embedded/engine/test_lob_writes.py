@@ -53,6 +53,21 @@ def test_a_new_rows_lob_is_written_through_its_returned_locator(
     assert contents(cursor)[1] == ("written later", None, b"\x09")
 
 
+def test_a_row_that_the_transaction_has_changed_is_locked(
+    cursor: oracledb.Cursor, driver: oracledb.Connection
+) -> None:
+    cursor.execute("insert into t values (2, 'more', null, null)")
+    cursor.execute("select c, id from t order by id")
+    (kept, _), (new, _) = cursor.fetchall()
+    new.write("MO", 1)
+    with pytest.raises(oracledb.DatabaseError, match=_NOT_LOCKED):
+        kept.write("X", 1)
+    assert contents(cursor)[1] == ("MOre", None, None)
+    driver.commit()
+    with pytest.raises(oracledb.DatabaseError, match=_NOT_LOCKED):
+        new.write("X", 1)
+
+
 def test_a_row_that_is_not_locked_refuses(
     cursor: oracledb.Cursor, driver: oracledb.Connection
 ) -> None:
