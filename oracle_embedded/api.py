@@ -484,6 +484,13 @@ class RedoSink(Protocol):
     ) -> None:
         """A DDL statement as typed; it is its own committed transaction."""
 
+    def xid_at(self, scn: int) -> bytes | None:
+        """The transaction that committed at an SCN, from any thread; None if the redo does not know."""
+
+    def mined(self, number: int, column: str) -> tuple[OraType, Value] | None:
+        """What a redo record says of ``OWNER.TABLE.COLUMN``, from any thread; None if it says nothing. ``number`` is that of
+        REDO_VALUE or UNDO_VALUE."""
+
     def flush(self) -> None:
         """Write what was reported and is still in memory; the engine calls it before each commit of its SQLite
         transaction."""

@@ -399,6 +399,9 @@ class Session:
         context.scn_time = database.scn_time
         context.time_scn = database.store.clock.at_time
         context.current_scn = database.current_scn
+        if database.store.sink is not None:
+            context.xid_at = database.store.sink.xid_at
+            context.mined = database.store.sink.mined
 
     def table_ddl(self, name: str, owner: str | None) -> str:
         """CREATE TABLE of a table, as DBMS_METADATA gives it."""

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from oracle_embedded.api import (
     DatabaseView,
     OracleError,
+    OraType,
     RowChange,
+    RowOp,
     TableVersion,
     TransactionInfo,
     Value,
@@ -39,6 +41,10 @@ class _Open:
 
     tx: int
     thread: int
+
+
+_NOT_MINED = frozenset({OraType.CLOB, OraType.BLOB, OraType.LONG, OraType.LONG_RAW, OraType.OBJECT})
+"""Types of which MINE_VALUE says nothing. Source: PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR, MINE_VALUE."""
 
 
 class Sink:
@@ -179,6 +185,38 @@ class Sink:
         self._note(transaction.xid, scn, OP_DDL, facts=facts)
         if alone:
             self._end(transaction, scn, when, committed=True)
+
+    def xid_at(self, scn: int) -> bytes | None:
+        """The transaction that committed at an SCN."""
+        query = "SELECT xid FROM redo_transaction WHERE end_scn = ? AND committed = 1"
+        with self._database.reading() as connection:
+            found = connection.execute(query, (scn,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def mined(self, number: int, column: str) -> tuple[OraType, Value] | None:
+        """What a record says of a column: its new value for a REDO_VALUE, the old one for an UNDO_VALUE."""
+        query = (
+            "SELECT op, before, after, definition FROM redo_record NATURAL JOIN redo_object"
+            " WHERE id = ?"
+        )
+        with self._database.reading() as connection:
+            found = connection.execute(query, (number // 2,)).fetchone()
+        if found is None:
+            return None
+        operation, before, after, definition = found
+        table = store.unpack_table(definition)
+        prefix = f"{table.owner}.{table.name}."
+        wanted = column.replace('"', "")
+        described = next((one for one in table.columns if prefix + one.name == wanted), None)
+        if described is None:
+            return None
+        new, old = (store.unpack_image(one) if one is not None else {} for one in (after, before))
+        image = new if number % 2 == 0 else old
+        if operation == RowOp.UPDATE and described.internal_id not in new:
+            return None
+        if described.internal_id not in image or described.type in _NOT_MINED:
+            return None
+        return described.type, image[described.internal_id]
 
     def flush(self) -> None:
         """Write the collected records."""

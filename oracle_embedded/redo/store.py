@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS redo_transaction (
     first_id INTEGER NOT NULL, end_scn INTEGER, end_time INTEGER, last_id INTEGER,
     committed INTEGER,
     ddl INTEGER NOT NULL DEFAULT 0, undone INTEGER NOT NULL DEFAULT 0, thread INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS redo_transaction_scn ON redo_transaction (end_scn) WHERE committed = 1;
 CREATE INDEX IF NOT EXISTS redo_transaction_end ON redo_transaction (last_id) WHERE committed = 1;
 CREATE TABLE IF NOT EXISTS redo_object (
     object INTEGER PRIMARY KEY, object_id INTEGER NOT NULL, definition BLOB NOT NULL);

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from oracle_embedded.api import OracleError, VirtualTable
+from oracle_embedded.api import OracleError, OraType, VirtualTable
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conditions import compare
 from oracle_embedded.engine.compile.conversions import convert
@@ -38,6 +38,7 @@ from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import Definition, SynonymDef, TableDef, ViewDef
 
 _PLAIN_FIELDS = ("bool", "int", "int | None", "str", "str | None", "Name")
+_VERSION_TIME = types.SqlType(OraType.TIMESTAMP, scale=0)
 _VIEW_DEPTH_MAX = 20
 _SYNONYM_DEPTH_MAX = 10
 _MILLION = 1_000_000
@@ -145,6 +146,11 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         raise ora(942, offset=item.pos)
     use = use_table(state, found, flashback)
     source = with_virtual(state, table_source(alias, item.alias or item.name[-1], use), found)
+    if item.versions is not None:
+        if not state.environment.may_flashback(found):
+            raise ora(1031, offset=item.pos)
+        use.versions = _versions(state, item.versions, scope)
+        source = _with_versions(source, alias)
     conditions = [_in_partition(found, item)] if item.partition is not None else []
     if item.sample is not None:
         conditions.append(_in_sample(item.sample))
@@ -208,6 +214,43 @@ def _flashback(state: Compilation, item: ast.FromTable, scope: Scope) -> Flashba
     )
     state.plan.slots.append(Slot(-1, types.NUMBER))
     return Flashback(item.as_of.kind, value.text, FIRST_SLOT + len(state.plan.slots) - 1)
+
+
+def _versions(
+    state: Compilation, versions: ast.Versions, scope: Scope
+) -> tuple[Flashback, Flashback]:
+    """Both ends of VERSIONS BETWEEN."""
+    ends = []
+    for node, word in ((versions.low, "MINVALUE"), (versions.high, "MAXVALUE")):
+        kind, text = word, "NULL"
+        if node is not None:
+            family = "number" if versions.kind == "SCN" else "timestamp"
+            kind = versions.kind
+            value = state.value(node, Scope(parent=None, ctes=scope.ctes))
+            text = convert(value, family, node.pos).text
+        state.plan.slots.append(Slot(-1, types.NUMBER))
+        ends.append(Flashback(kind, text, FIRST_SLOT + len(state.plan.slots) - 1))
+    return ends[0], ends[1]
+
+
+def _with_versions(source: Source, alias: str) -> Source:
+    """The source with the pseudocolumns of VERSIONS BETWEEN, which ``*`` leaves out.
+
+    Source:
+        Oracle SQL Language Reference 19c, "Version Query Pseudocolumns".
+    """
+    pseudo = {
+        "VERSIONS_STARTSCN": (f"o_rowscn({alias}.vs)", types.NUMBER),
+        "VERSIONS_ENDSCN": (f"o_rowscn({alias}.ve)", types.NUMBER),
+        "VERSIONS_STARTTIME": (f"o_scn_to_timestamp(o_rowscn({alias}.vs))", _VERSION_TIME),
+        "VERSIONS_ENDTIME": (f"o_scn_to_timestamp(o_rowscn({alias}.ve))", _VERSION_TIME),
+        "VERSIONS_XID": (f"o_version_xid({alias}.vs)", types.raw(8)),
+        "VERSIONS_OPERATION": (f"{alias}.vop", types.varchar(1)),
+    }
+    columns = dict(source.columns)
+    for name, (text, kind) in pseudo.items():
+        columns.setdefault(name, SourceColumn(name, text, kind))
+    return replace(source, columns=columns, hidden=source.hidden | frozenset(pseudo), rowscn=None)
 
 
 def find_relation(

@@ -44,7 +44,9 @@ class Slot:
 
 @dataclass(slots=True)
 class Flashback:
-    """An AS OF clause: its value as SQLite text over the same parameters, and the parameter that receives the SCN."""
+    """An AS OF clause: its value as SQLite text over the same parameters, and the parameter that receives the SCN. The kind is SCN or
+    TIMESTAMP, of an end of VERSIONS BETWEEN also MINVALUE or MAXVALUE.
+    """
 
     kind: str
     text: str
@@ -58,6 +60,8 @@ class TableUse:
     index: int
     table: TableDef
     flashback: Flashback | None = None
+    versions: tuple[Flashback, Flashback] | None = None
+    """The lower and the upper SCN between which all versions of rows are asked for."""
 
     @property
     def marker(self) -> str:

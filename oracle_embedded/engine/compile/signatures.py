@@ -101,6 +101,8 @@ SIGNATURES = {
     "ROWIDTOCHAR": Signature("O", "cv_rowid_text", types.varchar(18)),
     "SYS_CONTEXT": Signature("TT?N", "o_sys_context", types.varchar(256)),
     "USERENV": Signature("T", "o_userenv", types.varchar(256)),
+    "DBMS_LOGMNR.MINE_VALUE": Signature("NT", "o_mine_value", types.TEXT),
+    "DBMS_LOGMNR.COLUMN_PRESENT": Signature("NT", "o_column_present", types.NUMBER),
     "SCN_TO_TIMESTAMP": Signature("N", "o_scn_to_timestamp", types.TIMESTAMP),
     "TIMESTAMP_TO_SCN": Signature("S", "o_timestamp_to_scn", types.NUMBER),
     "NLS_UPPER": Signature("T?T", "o_upper", same_text),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from oracle_embedded.api import OraType, Value
 from oracle_embedded.engine.datatypes import temporal
 
 NLS_DEFAULTS = {
@@ -51,6 +52,8 @@ class CallContext:
     scn_time: Callable[[int], float | None] = lambda _scn: None
     time_scn: Callable[[float], int | None] = lambda _moment: None
     current_scn: Callable[[], int] = lambda: 0
+    mined: Callable[[int, str], tuple[OraType, Value] | None] = lambda _number, _column: None
+    xid_at: Callable[[int], bytes | None] = lambda _scn: None
     error: BaseException | None = None
 
     def local_now(self) -> int:

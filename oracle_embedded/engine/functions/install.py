@@ -9,6 +9,7 @@ from oracle_embedded.engine.functions import (
     convert,
     dates,
     documents,
+    mined,
     misc,
     numbers,
     objects,
@@ -23,7 +24,7 @@ from oracle_embedded.engine.functions.registry import (
     Registered,
 )
 
-DECLARING = (convert, dates, documents, misc, numbers, objects, text)
+DECLARING = (convert, dates, documents, mined, misc, numbers, objects, text)
 """The modules that fill the registry."""
 
 

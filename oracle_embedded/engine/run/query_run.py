@@ -101,6 +101,24 @@ def _history_sql(use: TableUse, snapshot: str, own: str | None) -> str:
     )
 
 
+def _versions_sql(table: TableDef, low: str, high: str) -> str:
+    """All committed versions of a table's rows between two SCNs, each with where it begins (``vs``) and ends (``ve``), and how it came
+    about (``vop``). A deleted row has its last values once more."""
+    now, past, columns = f"t{table.object_id}", f"h{table.object_id}", table.row_storage
+    came = f"EXISTS (SELECT 1 FROM {past} p WHERE p.rid = x.rid AND p.vt = x.vf)"
+    goes_on = " AND ".join(
+        f"NOT EXISTS (SELECT 1 FROM {one} n WHERE n.rid = d.rid AND n.vf = d.vt)"
+        for one in (now, past)
+    )
+    return (
+        f"(SELECT rid, vf, {columns}, CASE WHEN vf >= {low} THEN vf END AS vs, CASE WHEN vt <= {high} THEN vt END AS ve,"
+        f" CASE WHEN vf < {low} THEN NULL WHEN {came} THEN 'U' ELSE 'I' END AS vop FROM"
+        f" (SELECT rid, vf, NULL AS vt, {columns} FROM {now} WHERE vf <= {high} UNION ALL"
+        f" SELECT rid, vf, vt, {columns} FROM {past} WHERE vf <= {high} AND vt > {low}) x"
+        f" UNION ALL SELECT rid, vt, {columns}, vt, NULL, 'D' FROM {past} d WHERE vt BETWEEN {low} AND {high} AND {goes_on})"
+    )
+
+
 class Snapshot:
     """What one statement sees: an SCN, its own transaction's mark, and the tables' states at that moment.
 
@@ -121,7 +139,10 @@ class Snapshot:
         """
         shapes = []
         for use in plan.tables:
-            if use.flashback is None:
+            if use.versions is not None:
+                self._check_versions(use, params, connection)
+                shapes.append(False)
+            elif use.flashback is None:
                 shapes.append(self._sees_all(use.table, self.scn, self.own))
             else:
                 scn = self.flashback_scn(use.flashback, params, connection)
@@ -143,6 +164,8 @@ class Snapshot:
     def _place(self, use: TableUse, whole: bool) -> str:
         if whole:
             return f"t{use.table.object_id}"
+        if use.versions is not None:
+            return _versions_sql(use.table, *(f"?{end.parameter}" for end in use.versions))
         if use.flashback is None:
             return _history_sql(use, "?1", "?2")
         return _history_sql(use, f"?{use.flashback.parameter}", None)
@@ -160,6 +183,11 @@ class Snapshot:
         self, flashback: Flashback, params: Parameters, connection: Connection
     ) -> int:
         """The SCN of an AS OF clause, put into its parameter as well."""
+        if flashback.kind in ("MINVALUE", "MAXVALUE"):
+            whole = flashback.kind == "MAXVALUE"
+            scn = self.store.clock.value if whole else self.session.database.first_scn
+            params[flashback.parameter - 1] = scn
+            return scn
         value = evaluate(connection, flashback.text, params)
         if value is None:
             raise ora(8181 if flashback.kind == "SCN" else 8180)
@@ -178,6 +206,17 @@ class Snapshot:
             raise ora(8181)
         params[flashback.parameter - 1] = scn
         return scn
+
+    def _check_versions(self, use: TableUse, params: Parameters, connection: Connection) -> None:
+        """Put both ends of VERSIONS BETWEEN into their parameters."""
+        assert use.versions is not None
+        low, high = (self.flashback_scn(end, params, connection) for end in use.versions)
+        if low > high:
+            raise OracleError(30052, "invalid lower limit snapshot expression")
+        if use.versions[0].kind == "MINVALUE":
+            params[use.versions[0].parameter - 1] = max(low, use.table.structure_scn)
+        else:
+            self._check_flashback(use.table, low)
 
     def _check_flashback(self, table: TableDef, scn: int) -> None:
         if scn < table.structure_scn:

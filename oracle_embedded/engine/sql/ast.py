@@ -290,6 +290,15 @@ class AsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Versions:
+    """``VERSIONS BETWEEN SCN|TIMESTAMP low AND high``; None for MINVALUE and MAXVALUE."""
+
+    kind: str
+    low: Expr | None
+    high: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """``SAMPLE [BLOCK] (percent) [SEED (n)]``: some of a table's rows, or the rows of some of its blocks."""
 
@@ -307,6 +316,7 @@ class FromTable:
     as_of: AsOf | None
     partition: str | None = None
     sample: Sample | None = None
+    versions: Versions | None = None
     pos: int = field(default=0, compare=False)
 
 

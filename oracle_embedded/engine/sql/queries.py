@@ -328,11 +328,9 @@ def read_table_reference(stream: TokenStream) -> ast.FromTable:
         stream.next()
         [partition] = stream.names()
     sample = _read_sample(stream)
-    if stream.token.text in ("SUBPARTITION", "VERSIONS") and stream.ahead().text in (
-        "(",
-        "BETWEEN",
-    ):
-        raise unsupported(f"{stream.token.text} clause", stream.token.start)
+    if stream.is_word("SUBPARTITION") and stream.ahead().text == "(":
+        raise unsupported("SUBPARTITION clause", stream.token.start)
+    versions = _read_versions(stream)
     as_of = None
     if stream.is_word("AS", "OF"):
         stream.at += 2
@@ -342,7 +340,20 @@ def read_table_reference(stream: TokenStream) -> ast.FromTable:
         as_of = ast.AsOf(kind, read_expression(stream))
     if stream.token.text in ("PIVOT", "UNPIVOT", "MODEL") and stream.token.kind == "word":
         raise unsupported(stream.token.text, stream.token.start)
-    return ast.FromTable(name, read_alias(stream), as_of, partition, sample, pos=start)
+    return ast.FromTable(name, read_alias(stream), as_of, partition, sample, versions, pos=start)
+
+
+def _read_versions(stream: TokenStream) -> ast.Versions | None:
+    if not stream.take_word("VERSIONS", "BETWEEN"):
+        return None
+    kind = stream.take_any("SCN", "TIMESTAMP")
+    if kind is None:
+        raise stream.error(905)
+    low = None if stream.take_word("MINVALUE") else read_expression(stream)
+    stream.need_word("AND")
+    return ast.Versions(
+        kind, low, None if stream.take_word("MAXVALUE") else read_expression(stream)
+    )
 
 
 def _read_sample(stream: TokenStream) -> ast.Sample | None:
