@@ -27,6 +27,7 @@ from cdc_core.errors import (
     REPORT_HINT,
     CommitConflictError,
     LakeError,
+    StoreUnavailableError,
 )
 from cdc_core.lake.history import MAPPING, filesystem_of
 from cdc_core.lake.storage import storing
@@ -205,7 +206,7 @@ def commit_files(
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
-        StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
+        StoreUnavailableError: The disk is full or fails, the bucket cannot be reached, or VACUUM has removed a file meanwhile.
         LakeError: delta-rs refused.
     """
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -232,6 +233,7 @@ def commit_files(
                     **facts,
                 )
             fence()
+            _require_files(table, files, facts)
             found.create_write_transaction(
                 actions,
                 "append",
@@ -249,6 +251,24 @@ def commit_files(
         raise conflict from error
     except (DeltaError, OSError) as error:
         raise _refused(doing, facts) from error
+
+
+def _require_files(table: str, files: Sequence[NewFile], facts: dict[str, object]) -> None:
+    """No commit may name a file that is not there: VACUUM without a retention removes what no commit names yet.
+
+    Raises:
+        StoreUnavailableError: A file is gone, or has another size; the step writes another one.
+    """
+    filesystem, root = filesystem_of(table)
+    found = filesystem.get_file_info([f"{root}/{file.name}" for file in files])
+    for file, info in zip(files, found, strict=True):
+        if info.size != file.bytes:
+            raise StoreUnavailableError(
+                "a file that was written a moment ago is gone, or is another one",
+                hint="Try again, and run VACUUM with a retention of at least an hour: it removes files that no commit names yet.",
+                **facts,
+                file=file.name,
+            )
 
 
 def _refused(doing: str, facts: dict[str, object]) -> LakeError:

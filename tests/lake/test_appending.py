@@ -161,6 +161,26 @@ def test_another_commit_since_the_table_was_read_wins(
     assert 1 in ids(table)
 
 
+@pytest.mark.parametrize("damage", ["removed", "cut"])
+def test_a_file_that_is_gone_before_its_commit_is_never_named(table: str, damage: str) -> None:
+    """VACUUM without a retention runs between the file and the commit."""
+    append(table, rows(1), 100)
+
+    def meanwhile() -> None:
+        if damage == "removed":
+            DeltaTable(table).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+            return
+        newest = max(Path(table).glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+        newest.write_bytes(newest.read_bytes()[:-1])
+
+    with pytest.raises(StoreUnavailableError, match="is gone") as caught:
+        append(table, rows(2), 200, fence=meanwhile)
+    assert isinstance(caught.value, TransientError), "no table stops for it"
+    assert ids(table) == [1]
+    append(table, rows(2), 200)
+    assert ids(table) == [1, 2]
+
+
 def test_a_fence_that_refuses_is_the_last_word(table: str) -> None:
     def refuse() -> None:
         raise FencedError("the lease is another's", hint="-")

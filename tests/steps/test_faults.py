@@ -17,6 +17,7 @@ import pytest
 
 from cdc_core.errors import (
     CommitConflictError,
+    LandingDamagedError,
     LeaseHeldError,
     OracleUnavailableError,
     StoreUnavailableError,
@@ -27,6 +28,7 @@ from cdc_core.steps import Pipeline
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.server import EmbeddedServer
+from tests.lake.full_disk import room_for
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -173,6 +175,36 @@ def test_a_metadata_store_that_another_program_holds_is_waited_for(
             source.run()
         other.rollback()
     source.close()
+    source.run()
+    check_whole(source)
+
+
+def test_a_metadata_store_without_room_is_waited_for(oracle: Oracle, source: Source) -> None:
+    source.run()
+    change(oracle)
+    with room_for(4096), pytest.raises(StoreUnavailableError, match="metadata store") as caught:
+        source.pipeline.plan_windows()
+    assert "state.url" in caught.value.hint
+    source.close()
+    source.run()
+    check_whole(source)
+
+
+def test_landing_that_somebody_dropped_is_missed_before_anything_is_lost(
+    oracle: Oracle, source: Source, tmp_path: Path
+) -> None:
+    """With a window that no table has taken; what the tables have needs no landing."""
+    source.run()
+    change(oracle)
+    for window in source.pipeline.plan_windows():
+        source.pipeline.capture_window(window)
+    shutil.rmtree(tmp_path / "landing")
+    source.close()
+    with pytest.raises(LandingDamagedError) as caught:
+        source.run()
+    assert "recapture" in caught.value.hint
+    source.close()
+    list(source.pipeline.recapture())
     source.run()
     check_whole(source)
 
