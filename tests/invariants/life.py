@@ -535,15 +535,18 @@ class Life:
         return True
 
     def _stop_without_a_lock(self, worker: Worker) -> None:
-        """SIGSTOP, at a moment at which its renewing of a lease does not hold the lock of a SQLite file, which it would keep."""
+        """SIGSTOP, at a moment at which its renewing of a lease does not hold the store's lock of writers, which it would keep."""
         while True:
             worker.signal(signal.SIGSTOP)
-            if self._services or self._is_writable():
+            if self._is_writable():
                 return
             worker.signal(signal.SIGCONT)
             time.sleep(0.01)
 
     def _is_writable(self) -> bool:
+        """In PostgreSQL writers hold an advisory lock."""
+        if self._services:
+            return not self._store("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted")
         store = sqlite3.connect(self.folder / "state.db", timeout=0.2, isolation_level=None)
         with closing(store):
             try:

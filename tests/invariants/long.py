@@ -38,7 +38,7 @@ from tests.invariants.sums import (
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / ".redolake" / "prove"
-KEPT_LIVES = 6
+KEPT_LIVES = 8
 KEPT_EVENTS = 220
 DELTA_EVENTS = 60
 AT_ONCE = 2

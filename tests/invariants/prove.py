@@ -31,6 +31,8 @@ from tests.invariants.services import other_services
 from tests.invariants.sums import LifeResult, kills_text, sums
 
 EVENTS: dict[LakeKind, int] = {"kept": 100, "delta": 24}
+SCNS: dict[LakeKind, int] = {"kept": 24, "delta": 6}
+"""At so many of the SCNs at which a table stood it is compared, unless something else is asked for."""
 SHRINK_RUNS = 12
 SHRINK_SECONDS = 900
 
@@ -64,7 +66,13 @@ def prove(
             options["services"] = stack.enter_context(other_services(Path(folder)))
         happening = plan(seed, EVENTS[lake], lake) if events is None else events
         return Life(
-            Path(folder), seed, happening, lake=lake, sabotage=sabotage, say=say, **options
+            Path(folder),
+            seed,
+            happening,
+            lake=lake,
+            sabotage=sabotage,
+            say=say,
+            **{"scns_compared": SCNS[lake]} | options,
         ).run()
 
 

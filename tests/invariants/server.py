@@ -13,6 +13,7 @@ from typing import Any, Self
 import oracledb
 
 from oracle_embedded.database import OWNER, open_database
+from oracle_embedded.engine.storage import transactions
 from oracle_embedded.redo import RedoSettings
 from oracle_embedded.server import EmbeddedServer as WireServer
 from pipelines.oracle_serve import ensure_users
@@ -22,6 +23,8 @@ from tests.invariants.nursery import NURSERY
 STRAND_RECORDS = 2
 """So few that an open transaction has some of its redo in the log and some not: both must be met at a window's border."""
 LOG_BYTES = 64 * 1024
+SLOTS = 2
+"""Of each undo segment: so few that each is used again after some twenty transactions, under the next sequence."""
 DDL_SECONDS = 5
 """By how much the clock is put forward after DDL: a snapshot waits until the second of the last DDL has passed."""
 
@@ -30,6 +33,7 @@ def serve_oracle(folder: Path, port: int, ahead: float, pipe: Connection) -> Non
     """Serve the folder's database until the pipe is closed; a number in it puts the clock forward."""
     os.setsid()
     clock = [ahead]
+    transactions._SLOTS = SLOTS
     settings = RedoSettings(strand_records=STRAND_RECORDS, log_bytes=LOG_BYTES)
     folder.mkdir(parents=True, exist_ok=True)
     database = open_database(folder, redo_settings=settings, now=lambda: time.time() + clock[0])

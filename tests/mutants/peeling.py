@@ -32,7 +32,9 @@ class Peeling:
                 self._say(f"{lake}: a life without a broken rule saw {_counted(whole)}")
                 self._print_texts(whole)
                 break
-            while found := self._life(lake, [one.mutant for one in left]):
+            while any(one.lake == lake for one in left) and (
+                found := self._life(lake, [one.mutant for one in left])
+            ):
                 self._report(lake, found)
                 seen = [one for one in left if one.lake == lake and one.seen_by in found]
                 compared = [one for one in seen if one.seen_by == COMPARISON]
