@@ -349,6 +349,9 @@ def skip_storage_clauses(stream: TokenStream) -> None:
     while stream.token.kind == "word" and stream.token.text in _STORAGE_WORDS:
         if stream.is_word("ORGANIZATION", "INDEX") or stream.is_word("ENABLE", "ROW", "MOVEMENT"):
             return
+        if stream.is_word("ROW", "ARCHIVAL"):
+            # Rows that nobody sees any more must not be shown, so the clause cannot be stepped over.
+            raise unsupported("row archival", stream.token.start)
         word = stream.next().text
         if word == "ORGANIZATION" and not stream.is_word("HEAP"):
             raise unsupported(f"ORGANIZATION {stream.token.text}", stream.token.start)
