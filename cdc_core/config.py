@@ -7,8 +7,9 @@ environment, everything below receives these values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -675,14 +676,25 @@ class SourceConfig(ConfigModel):
 
     def events_of(self, table: TableId) -> EventsConfig:
         """Which changes of a table are no events; what holds for the source where the table is not captured any more."""
-        own = next((config for config in self.tables if config.table == table), None)
+        own = self.entries.get(table)
         names = ("skipped_operations", "skip_unchanged")
         given = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
         return self.events.model_copy(update=given)
 
     def table(self, table: TableId) -> TableConfig:
         """The configuration of a captured table; KeyError if it is not captured."""
-        for config in self.tables:
-            if config.table == table:
-                return config
-        raise KeyError(str(table))
+        if (entry := self.entries.get(table)) is None:
+            raise KeyError(str(table))
+        return entry
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values; what was made of the old ones does not go with it."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("entries", None)
+        return copied
+
+    @cached_property
+    def entries(self) -> Mapping[TableId, TableConfig]:
+        """The entries that name a table, by the table; of two, the first. Looked up for each table of each window, so made once."""
+        named = [entry for entry in self.tables if not entry.is_pattern]
+        return {entry.table: entry for entry in reversed(named)}

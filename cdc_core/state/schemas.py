@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
@@ -44,6 +44,16 @@ class SchemaQueries:
         query = select(VERSIONS).where(_is(source, table)).order_by(VERSIONS.c.scn_from)
         with self._database.reading() as connection:
             return [_version_from_row(row) for row in connection.execute(query).mappings()]
+
+    def versions_by_table(self, source: str) -> dict[TableId, list[SchemaVersion]]:
+        """The versions of every table, oldest first: one query, however many tables there are."""
+        query = select(VERSIONS).where(VERSIONS.c.source == source).order_by(VERSIONS.c.scn_from)
+        found: dict[TableId, list[SchemaVersion]] = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(query).mappings():
+                version = _version_from_row(row)
+                found.setdefault(version.schema.table, []).append(version)
+        return found
 
     def newest_schemas(self, source: str) -> dict[TableId, TableSchema]:
         """Every table's newest version."""
@@ -94,6 +104,8 @@ def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: st
 
 def keep_segments(connection: Connection, source: str, schema: TableSchema) -> None:
     """Add what a version knows of its table's segments to the stored one, inside the caller's transaction."""
+    if not schema.segments:  # a table without partitions, as most are: nothing is asked
+        return
     place = and_(_is(source, schema.table), VERSIONS.c.scn_from == schema.scn_from)
     row = connection.execute(select(VERSIONS).where(place)).mappings().first()
     if row is None:
@@ -113,5 +125,10 @@ def _is(source: str, table: TableId) -> Any:
 
 
 def _version_from_row(row: Any) -> SchemaVersion:
-    schema = TableSchema.from_json(json_from_text(row["schema"]))
-    return SchemaVersion(row["source"], schema, row["ddl"])
+    return SchemaVersion(row["source"], _schema_from_text(row["schema"]), row["ddl"])
+
+
+@lru_cache(maxsize=2048)
+def _schema_from_text(text: str) -> TableSchema:
+    """Every window asks for the definitions of all tables, and they hardly ever change."""
+    return TableSchema.from_json(json_from_text(text))

@@ -307,10 +307,8 @@ class Context:
 
     def visible(self, schema: TableSchema) -> TableSchema:
         """A version of a table without what the configuration leaves out now, whatever it did when the version was read."""
-        for config in self.config.tables:
-            if config.table == schema.table:
-                return schema.without(config.columns_exclude)
-        return schema
+        config = self.config.entries.get(schema.table)
+        return schema if config is None else schema.without(config.columns_exclude)
 
     def masks(self, table: TableId) -> Masks:
         """What stands in place of the values of a table's columns."""

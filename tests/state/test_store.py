@@ -741,3 +741,16 @@ def test_sqlite_writers_wait_for_each_other(tmp_path: Path) -> None:
         store.save_source(SOURCE)
         assert store.source("src") is not None
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_the_versions_of_all_tables_come_at_once(store: Store) -> None:
+    versions = [
+        SchemaVersion("src", replace(schema_of(scn=100), table=table, scn_from=Scn(scn)), None)
+        for table, scn in ((EMP, 150), (DEPT, 100), (EMP, 100))
+    ]
+    for version in versions:
+        store.save_schema_version(version)
+    store.save_schema_version(replace(versions[0], source="other"))
+    found = store.versions_by_table("src")
+    assert found == {EMP: [versions[2], versions[0]], DEPT: [versions[1]]}
+    assert found[EMP] == store.schema_versions("src", EMP)

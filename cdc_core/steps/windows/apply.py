@@ -224,8 +224,7 @@ def _skipping(ctx: Context, table: TableId) -> Skipping:
 
 def _quarantine_max(ctx: Context, table: TableId) -> int | None:
     """How many rows the table's quarantine may hold; None where its policy is another."""
-    named = any(config.table == table for config in ctx.config.tables)
-    if not named or ctx.config.policy(table, "undecodable") != "quarantine":
+    if table not in ctx.config.entries or ctx.config.policy(table, "undecodable") != "quarantine":
         return None
     return ctx.config.policies.quarantine_rows_max
 

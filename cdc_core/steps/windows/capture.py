@@ -17,6 +17,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import EarlyRedo, WindowWork
+from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
 
@@ -99,10 +100,11 @@ def window_work(
 ) -> WindowWork:
     """What a window is read with, given the window before it and the transactions that were open then."""
     streams = [table for table in ctx.store.tables(ctx.source) if _belongs(ctx, table, record)]
+    versions = ctx.store.versions_by_table(ctx.source)
     return WindowWork(
         source=ctx.source_record(),
         record=record,
-        tables=[_schema(ctx, table, record) for table in streams],
+        tables=[_schema(ctx, table, record, versions.get(table.table, ())) for table in streams],
         ledger=ledger,
         positions=before.positions if before else (),
         joins={
@@ -132,25 +134,29 @@ def _data_objects(ctx: Context, before: WindowRecord | None) -> Mapping[str, tup
 
 def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:
     """Does the window hold the table's redo? One that is read again also holds that of a table whose stream ended later."""
-    configured = any(config.table == table.table for config in ctx.config.tables)
     ended_later = (table.stopped_scn or 0) > record.window.scn_low
     return (
-        configured and (table.is_captured or ended_later) and table.first_ordinal <= record.ordinal
+        table.table in ctx.config.entries
+        and (table.is_captured or ended_later)
+        and table.first_ordinal <= record.ordinal
     )
 
 
-def _schema(ctx: Context, table: TableRecord, record: WindowRecord) -> TableSchema:
+def _schema(
+    ctx: Context, table: TableRecord, record: WindowRecord, versions: Sequence[SchemaVersion]
+) -> TableSchema:
     """The definition at the window's lower end; of a table that joins with it, the one that its snapshot reads. With it every segment
     that the table is known to have had, since rows come late."""
     at = max(record.window.scn_low, table.snapshot_scn or Scn(0))
-    schema = ctx.store.schema_at(ctx.source, table.table, at)
-    if schema is None:
+    known = [version.schema for version in versions if version.schema.scn_from <= at]
+    if not known:
         raise ConfigError(
             "the schema history has no version of this table for the window",
             hint=f"`redolake table resnapshot {table.table.argument}` adds the table back with a new snapshot.",
             table=table.table,
             window=record.window.key,
         )
-    for version in ctx.store.schema_versions(ctx.source, table.table):
+    schema = known[-1]
+    for version in versions:
         schema = knowing(schema, version.schema.segments)
     return ctx.visible(schema)
