@@ -289,6 +289,8 @@ LogsBy = Literal["files", "scn_range"]
 
 Strategy = Literal["online_catalog", "redo_log_catalog", "hybrid", "dictionary_from_file"]
 
+ReadingMode = Literal["uncommitted", "committed"]
+
 Destination = Annotated[str, Field(pattern=r"^LOG_ARCHIVE_DEST_([1-9]|[12][0-9]|3[01])$")]
 
 
@@ -315,6 +317,12 @@ class LogMinerConfig(ConfigModel):
     own. ``redo_log_catalog``: one that a database administrator wrote into the redo (``deploy/oracle/build_dictionary.sql``); rows then
     have the names of their time, and Oracle reads all redo from that dictionary on for each window. Keep the archived logs from it on.
     ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without containers. All four give the same tables."""
+
+    reading: ReadingMode = "uncommitted"
+    """Who assembles transactions. ``uncommitted``, the default: Redolake does; redo is read once, and a transaction of any size needs no
+    memory. ``committed``: LogMiner does (COMMITTED_DATA_ONLY). The tables are the same, but Oracle holds each transaction in the memory
+    of the session until its COMMIT, and reads redo again, window for window, from the beginning of the oldest open transaction: keep the
+    logs since then. Needs ``close_at: completed_logs``. Change it when no transaction is open."""
 
     dictionary_file: str | None = None
     """The path of a dictionary file on the database's host, for ``strategy: dictionary_from_file``."""
@@ -361,6 +369,11 @@ class LogMinerConfig(ConfigModel):
             raise ValueError(
                 "with logs: scn_range LogMiner finds its logs by itself: archived_only, archive_destinations and archive_hours need "
                 "logs: files"
+            )
+        if self.reading == "committed" and self.close_at == "online":
+            raise ValueError(
+                "reading: committed needs close_at: completed_logs: where LogMiner shows transactions by their commits, nothing tells which "
+                "rows reached a log late"
             )
         if self.archived_only and self.close_at == "online":
             raise ValueError(

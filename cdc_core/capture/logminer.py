@@ -14,6 +14,7 @@ import numpy as np
 
 from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.attempts import attempts
+from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.early import EarlyRows, Question, question_of
@@ -107,6 +108,8 @@ def capture_window(
         OracleError: Every pass was spoiled by a log that changed.
     """
     how = how or LogMinerConfig()
+    if how.reading == "uncommitted":
+        refuse_unread(work.ledger)
     segments = KnownSegments(work.tables)
     for attempt in attempts():
         with attempt:
@@ -161,10 +164,23 @@ class _Window:
         self._tables, self._landing = tables, landing
         self._names = [str(schema.table) for schema in tables]
         self._reading, self._planned = reading, work.planned
+        self._follows = self._rows_reading = None
+        if self._how.reading == "committed":
+            low = reach(opened, Scn(reading.mining_low), source.mining_low)
+            # Each row that is shown is new: what tells is where its transaction commits.
+            self._rows_reading = Reading(low, None, {})
+            self._follows = TransactionLedger(
+                to_follow(opened),
+                record.window,
+                (),
+                snapshot_scn=source.snapshot_scn,
+                mined_from=source.mining_low,
+            )
+            opened = ()
         self._reader = RowReader(
             record.ordinal,
             tables,
-            reading,
+            self._rows_reading or reading,
             asked.shown,
             by_number=has_old_names(self._how.strategy),
         )
@@ -180,7 +196,8 @@ class _Window:
         self._ddl: list[tuple[DdlRow, str]] = []
         self._folder = window_folder(source.name, record.window)
         self._begins = [StreamBegin(table, low) for table, low in sorted(work.joins.items())]
-        self._joins = asked.again
+        # A transaction that LogMiner assembles is whole for every table.
+        self._joins = {} if self._follows else asked.again
         self._ends: list[StreamEnd] = []
         self._read_at = work.read_at
         self._data_objects = {
@@ -205,6 +222,8 @@ class _Window:
             else:
                 low, proved = self._reach(session, current)
                 logs = proved.logs
+                if self._follows is not None:
+                    self._follow_open(session, logs, high, self._follows)
                 with mining(session, logs, low, high, how=self._how, logs_by=self._how.logs):
                     landed = self._land(self._mined(session, high))
                     used = logs_read(session, logs, proved.copies, self._how.logs)
@@ -254,7 +273,7 @@ class _Window:
             except RedoUnavailableError as error:
                 self._ends.append(out_of_reach(table, low, self._record, error))
         self._reading.again_above = None
-        low = Scn(self._reading.mining_low)
+        low = Scn((self._rows_reading or self._reading).mining_low)
         return low, prove_logs(session, low, high, incarnation, self._how)
 
     def _unnamed(self, session: OracleSession) -> list[StreamEnd]:
@@ -296,6 +315,20 @@ class _Window:
         ends = [end for end in altered.ends if end.table not in ended]
         return replace(altered, ends=ends)
 
+    def _still_open(self) -> list[OpenTransaction]:
+        """The ledger after the window."""
+        shown = self._ledger.open_transactions()
+        if self._follows is None:
+            return self._judged(shown)
+        if lacking := [one for one in shown if one.rows]:
+            raise RowCountError(
+                "LogMiner shows changes of a committed transaction without its COMMIT; the window has not landed",
+                hint=REPORT_HINT,
+                window=self._record.window.key,
+                xid=lacking[0].xid,
+            )
+        return unread(self._judged(self._follows.open_transactions()), self._names)
+
     def _judged(self, ledger: list[OpenTransaction]) -> list[OpenTransaction]:
         if self._living is None:
             return ledger
@@ -313,7 +346,7 @@ class _Window:
     def _incomplete(self) -> list[StreamEnd]:
         return [
             incomplete_end(self._ids[name], one, self._record.window)
-            for one in self._ledger.incomplete
+            for one in self._ledger.incomplete + (self._follows.incomplete if self._follows else [])
             for name in one.tables
             if name in self._ids
         ]
@@ -325,18 +358,39 @@ class _Window:
         self._excluded.ends = list(early.ends)
         return early.waiting.read()
 
+    def _follow_open(
+        self,
+        session: OracleSession,
+        logs: Sequence[RedoLog],
+        high: Scn,
+        ledger: TransactionLedger,
+    ) -> None:
+        """Learn from the window's own redo which transactions begin and end, before LogMiner shows the committed ones."""
+        reader = RowReader(self._record.ordinal, (), self._reading)
+        low = Scn(self._reading.mining_low)
+        rows, logs_by = self._asked.rows, self._how.logs
+        with mining(session, logs, low, high, logs_by=logs_by):
+            mined = mined_batches(session, (), self._reading, high, rows=rows, logs_by=logs_by)
+            with closing(mined) as batches:
+                for batch in reader.read(batches):
+                    ledger.take(batch)
+
     def _mined(self, session: OracleSession, high: Scn) -> Generator[MinedBatch]:
         """The rows of the started LogMiner session, as they may land."""
+        commit_low = None if self._follows is None else self._record.window.scn_low
         mined = mined_batches(
             session,
             self._tables,
-            self._reading,
+            self._rows_reading or self._reading,
             high,
             rows=self._asked.rows,
             shown=self._asked.shown,
             unnamed=self._asked.unnamed,
             logs_by=self._how.logs,
+            commit_low=commit_low,
         )
+        if commit_low is not None:
+            mined = OwnCommits(commit_low).read(mined)
         with closing(mined) as batches:
             for batch in self._reader.read(batches):
                 if self._joins:
@@ -358,7 +412,7 @@ class _Window:
                 if self._ledger.ended_count >= ENDED_ROWS:
                     transactions.write(self._ledger.drain())
             transactions.write(self._ledger.drain())
-            self._ledger_after = self._judged(self._ledger.open_transactions())
+            self._ledger_after = self._still_open()
             transactions.write(ledger_batch(self._ledger_after))
             landed.redo = redo.close()
             landed.by_table = redo.by_table

@@ -27,6 +27,9 @@ from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)
 
+COMMIT_SCN = pa.field("commit_scn", pa.int64())
+"""Behind the columns of :data:`MINED_SCHEMA` where committed transactions alone are shown."""
+
 MINED_SCHEMA = pa.schema(
     [
         pa.field("scn", pa.int64()),
@@ -61,21 +64,24 @@ MINED_SCHEMA = pa.schema(
 _QUERY = """
 SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA_OBJV#, DATA_OBJD#, SEQUENCE#,
        START_SCN, SRC_CON_ID, SESSION#, SERIAL#, TIMESTAMP, RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, CLIENT_ID,
-       SQL_REDO
+       SQL_REDO{commit}
   FROM V$LOGMNR_CONTENTS
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}
- AND OPERATION_CODE NOT IN ({ignored}){unread}
+ AND OPERATION_CODE NOT IN ({ignored}){unread}{committed}
    AND (OPERATION_CODE IN ({control}){tables}{objects})"""
 _UNNAMED = """
    OR (TABLE_NAME IS NULL OR TABLE_NAME LIKE 'OBJ# %') AND OPERATION_CODE <> {ddl}"""
 _UNREAD = """
    AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
+_COMMITTED = """
+   AND (COMMIT_SCN > :commit_low OR COMMIT_SCN IS NULL)"""
 _START = (
     "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,{file}"
     " OPTIONS => {options}); END;"
 )
 _FILE = " DICTFILENAME => :dictionary,"
 _NO_ROWID = "SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT"
+_COMMITTED_ONLY = "SYS.DBMS_LOGMNR.COMMITTED_DATA_ONLY"
 _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
 _RS_ID_WIDTH = 32
@@ -93,7 +99,8 @@ def mining(
 ) -> Iterator[None]:
     """Hold a LogMiner session over ``logs`` for the block; the session must be where LogMiner runs.
 
-    ``how`` says which dictionary names the rows; without it LogMiner names them by the online catalog.
+    ``how`` says which dictionary names the rows, and whether committed transactions alone are shown; without it LogMiner names them by
+    the online catalog, and shows all.
 
     Raises:
         LogsNotReadyError: Oracle misses or cannot open a log.
@@ -122,6 +129,7 @@ def mined_batches(
     shown: ShownNames | None = None,
     unnamed: bool = False,
     logs_by: LogsBy = "files",
+    commit_low: Scn | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
     transactions, and every row of ``tables``.
@@ -132,8 +140,10 @@ def mined_batches(
     redo is looked at again for what came late, most rows that were read before are left out here already; which of the
     others are new is decided by ``reading`` alone.
 
+    With ``commit_low`` committed transactions alone are shown: those that commit above it, and those of which Oracle does not say where.
+
     Returns:
-        Batches of :data:`MINED_SCHEMA`, in the view's order.
+        Batches of :data:`MINED_SCHEMA`, in the view's order; with ``commit_low`` :data:`COMMIT_SCN` stands behind.
     """
     binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high}
     terms = []
@@ -154,19 +164,26 @@ def mined_batches(
     if unnamed:
         objects += _UNNAMED.format(ddl=int(Operation.DDL))
     unread, unread_binds = _unread(reading)
+    schema = MINED_SCHEMA
+    if commit_low is not None:
+        schema = schema.append(COMMIT_SCN)
+        binds["commit_low"] = commit_low
     sql = _QUERY.format(
         unread=unread,
+        commit=", COMMIT_SCN" if commit_low is not None else "",
+        committed=_COMMITTED if commit_low is not None else "",
         container=container,
         ignored=_codes(*IGNORED),
         control=_codes(*CONTROL, Operation.MISSING_SCN),
         tables="".join(terms),
         objects=objects,
     )
-    return session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=MINED_SCHEMA)
+    return session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=schema)
 
 
 def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:
-    options = " + ".join((*start_options(how.strategy), _NO_ROWID))
+    shown = (_COMMITTED_ONLY,) if how.reading == "committed" else ()
+    options = " + ".join((*start_options(how.strategy), _NO_ROWID, *shown))
     if how.dictionary_file is None:
         return _START.format(file="", options=options), {}
     return _START.format(file=_FILE, options=options), {"dictionary": how.dictionary_file}

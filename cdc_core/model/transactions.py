@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-LedgerState = Literal["open", "undone", "released"]
+LedgerState = Literal["open", "undone", "released", "unread"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class OpenTransaction:
     saw it first), ``rows`` those of all, and ``undone`` those of them that take another one back. ``start_scn`` is None where no START
     row was seen.
 
-    ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
+    ``state`` is ``unread`` where no row of it has landed, since committed transactions alone are read; ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
     apply; and ``released`` when Oracle no longer knows it and its end was never seen. ``absent_scn`` is the SCN at which Oracle
     was first found not to know it, ``session_id`` and ``serial`` name the session that began it, ``client_id`` is that session's
     CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time then, without a zone.

@@ -4,59 +4,27 @@ before, inside and behind a window."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import oracledb
 import pytest
 
 from cdc_core.capture.logs import read_logs
 from cdc_core.errors import PreflightError, RedoUnavailableError, TransientError
 from cdc_core.model.scn import Scn
 from oracle_embedded.redo.settings import DEFAULT_WARTS
-from tests.oracle.embedded import ADMIN, PASSWORDS, SCRIPTS, Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
-
-T = table_id("T")
-FILE = "/opt/oracle/dictionaries/redolake.ora"
-SWITCH = "ALTER SYSTEM SWITCH LOGFILE"
-WINDOW = "window"
-"""In a story: all windows up to here are read."""
-
-WAYS: dict[str, dict[str, Any]] = {
-    "online_catalog": {},
-    "hybrid": {"strategy": "hybrid"},
-    "redo_log_catalog": {"strategy": "redo_log_catalog"},
-    "dictionary_from_file": {"strategy": "dictionary_from_file", "dictionary_file": FILE},
-}
-_NUMBERING = ("_cdc_ordinal", "_cdc_landed")
-"""What is not the database's: how a pass numbers its rows, and when."""
-
-
-def build_in_redo(oracle: Oracle) -> None:
-    """What deploy/oracle has for a database administrator, in the root."""
-    lines = (SCRIPTS / "build_dictionary.sql").read_text().splitlines()
-    in_root(oracle, *(line.rstrip(";") if not line.startswith("BEGIN") else line
-                      for line in lines if line.startswith(("BEGIN", "ALTER"))))  # fmt: skip
-
-
-def build_in_file(oracle: Oracle) -> None:
-    folder, _, name = FILE.rpartition("/")
-    in_root(
-        oracle,
-        f"BEGIN SYS.DBMS_LOGMNR_D.BUILD('{name}', '{folder}', OPTIONS => SYS.DBMS_LOGMNR_D.STORE_IN_FLAT_FILE); END;",
-    )
-
-
-def in_root(oracle: Oracle, *statements: str) -> None:
-    with oracledb.connect(
-        user=ADMIN, password=PASSWORDS[ADMIN], dsn=oracle.server.dsn
-    ) as connection:
-        cursor = connection.cursor()
-        cursor.execute("ALTER SESSION SET CONTAINER = CDB$ROOT")
-        for statement in statements:
-            cursor.execute(statement)
+from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.steps.harness import Source, source_of
+from tests.steps.ways import (
+    ALL_WAYS,
+    SWITCH,
+    WINDOW,
+    build_in_redo,
+    changes,
+    check_equal,
+    play,
+    sources_of,
+)
 
 
 @pytest.fixture
@@ -67,53 +35,13 @@ def oracle() -> Iterator[Oracle]:
             "INSERT INTO T VALUES (1, 'a1', 'b1', DATE '2026-01-01')",
             "INSERT INTO T VALUES (2, 'a2', 'b2', NULL)",
         )
-        build_in_redo(running)
-        build_in_file(running)
         yield running
 
 
 @pytest.fixture
 def sources(oracle: Oracle, tmp_path: Path) -> Iterator[dict[str, Source]]:
-    """One source for each way, all on the same database and joined before anything of a story happens."""
-    with ExitStack() as stack:
-        opened = {}
-        for name, capture in WAYS.items():
-            path = tmp_path / name
-            path.mkdir()
-            more = {"capture": {"close_at": "completed_logs", **capture}}
-            opened[name] = stack.enter_context(source_of(oracle, path, "T", **more))
-            opened[name].run()
+    with sources_of(oracle, tmp_path, "T") as opened:
         yield opened
-
-
-def play(oracle: Oracle, sources: dict[str, Source], story: list[str]) -> None:
-    """Run a story's statements, each in a transaction of its own; read windows where it says so, and at its end."""
-    for statement in [*story, WINDOW]:
-        if statement != WINDOW:
-            oracle.run(statement)
-            continue
-        oracle.run(SWITCH, user=ADMIN)
-        for source in sources.values():
-            source.windows()
-
-
-def changes(source: Source, name: str = "T") -> list[dict[str, Any]]:
-    """The change log without what is numbered by the pass, in its order."""
-    return [
-        {key: value for key, value in change.items() if key not in _NUMBERING}
-        for change in source.lake.tables[table_id(name)].changes
-    ]
-
-
-def check_equal(sources: dict[str, Source], *names: str) -> None:
-    first, *others = sources.values()
-    for name in names:
-        assert changes(first, name), "the story changes the table"
-        for source in sources.values():
-            source.check_current(name)
-        for other in others:
-            assert changes(other, name) == changes(first, name)
-            assert other.record(name).state == first.record(name).state
 
 
 ADD = "ALTER TABLE T ADD (C NUMBER(5))"
@@ -125,7 +53,6 @@ DELETE = "DELETE FROM T WHERE ID = 3"
 LATER = "INSERT INTO T (ID, A) VALUES (4, 'later')"
 
 STORIES = {
-    "ddl-inside": [INSERT, UPDATE, ADD, LATER, DELETE],
     "ddl-at-both-ends": [DROP, INSERT, WINDOW, UPDATE, DELETE, ADD],
     "several-ddls-inside": [INSERT, RENAME, UPDATE, ADD, LATER, DROP.replace(" B", " A"), DELETE],
 }
@@ -146,7 +73,6 @@ MORE = {
     "story",
     [
         *(pytest.param(story, id=name) for name, story in STORIES.items()),
-        *(pytest.param(story, id=name, marks=pytest.mark.slow) for name, story in MORE.items()),
     ],
 )
 def test_the_same_changes_land_with_every_dictionary(
@@ -154,6 +80,16 @@ def test_the_same_changes_land_with_every_dictionary(
 ) -> None:
     play(oracle, sources, story)
     check_equal(sources, "T")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("story", [pytest.param(story, id=name) for name, story in MORE.items()])
+def test_every_ddl_at_every_place_by_every_way(
+    oracle: Oracle, tmp_path: Path, story: list[str]
+) -> None:
+    with sources_of(oracle, tmp_path, "T", ways=ALL_WAYS) as sources:
+        play(oracle, sources, story)
+        check_equal(sources, "T")
 
 
 def test_a_table_that_takes_anothers_name_is_told_apart(
@@ -215,6 +151,7 @@ def test_a_source_that_lacks_a_dictionary_in_the_redo_says_how_to_build_one(
 
 def test_redo_from_the_dictionary_on_must_be_there(oracle: Oracle, tmp_path: Path) -> None:
     """The window's own logs are there: with the online catalog it is read."""
+    build_in_redo(oracle)
     way: dict[str, Any] = {"close_at": "completed_logs", "strategy": "redo_log_catalog"}
     with source_of(oracle, tmp_path, "T", capture=way) as source:
         source.run()
