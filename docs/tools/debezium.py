@@ -37,6 +37,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "tables[].key": ("message.key.columns",),
     "policies.on_undecodable": ("event.processing.failure.handling.mode",),
     "capture.type": ("database.connection.adapter",),
+    "capture.reading": ("database.connection.adapter (logminer_unbuffered)",),
     "capture.strategy": ("log.mining.strategy",),
     "capture.dictionary_file": ("log.mining.path.dictionary",),
     "capture.archived_only": ("log.mining.archive.log.only.mode",),

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from cdc_core.capture.committed import OwnCommits
+from cdc_core.capture.committed import OwnCommits, reach, to_follow, unread
 from cdc_core.capture.mining import COMMIT_SCN, MINED_SCHEMA
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import ConfigError, RedoUnavailableError
 from cdc_core.model.operations import Operation
+from cdc_core.model.scn import Scn
+from cdc_core.model.transactions import OpenTransaction
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import Source, source_of
@@ -242,10 +244,6 @@ def become(source: Source, capture: dict[str, Any]) -> None:
 
 
 def test_a_killed_session_that_is_given_up_stops_its_tables_if_it_commits_after_all() -> None:
-    from cdc_core.capture.committed import reach, to_follow, unread
-    from cdc_core.model.scn import Scn
-    from cdc_core.model.transactions import OpenTransaction
-
     lost = OpenTransaction(xid="0a00", start_scn=10, first_ordinal=0, state="released")
     slow = OpenTransaction(xid="0b00", start_scn=50, first_ordinal=0, rows=3, tables=("A",))
     odd = OpenTransaction(xid="0c00", start_scn=None, first_ordinal=0)
@@ -283,7 +281,7 @@ def shown_in(sizes: Sequence[int]) -> Iterator[pa.RecordBatch]:
     at = 0
     for size in sizes:
         rows = [
-            {name: None for name in MINED_SCHEMA.names}
+            dict.fromkeys(MINED_SCHEMA.names)
             | {"xid": xid, "scn": scn, "commit_scn": commit, "operation_code": int(operation)}
             for xid, scn, commit, operation in SHOWN[at : at + size]
         ]
