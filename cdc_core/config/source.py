@@ -1,66 +1,19 @@
-"""What can a user configure of one source?
-
-One frozen tree; unknown keys are refused; the string under a field is its documentation. ``pipelines`` reads files and
-environment, everything below receives these values.
-"""
+"""What can a user configure of a database, of the stores beside it, and so of one source?"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-from cdc_core.errors import ConfigError
+from cdc_core.config.base import SECRET_PARAMETER, ConfigModel, Name, split_url_password
+from cdc_core.config.tables import Policy, PolicyConfig, TableConfig
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.patterns import TablePattern
 from cdc_core.model.streams import Trouble
-
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-HeldAs = Annotated[
-    str,
-    Field(
-        pattern=r"^(text|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)|boolean|hex|base64|base64url|iso8601|timestamp"
-        r"|microseconds|nanoseconds)$"
-    ),
-]
-TypeName = Literal[
-    "NUMBER(1)",
-    "NUMBER",
-    "FLOAT",
-    "DATE",
-    "TIMESTAMP",
-    "TIMESTAMP WITH TIME ZONE",
-    "TIMESTAMP WITH LOCAL TIME ZONE",
-    "INTERVAL YEAR TO MONTH",
-    "INTERVAL DAY TO SECOND",
-    "RAW",
-    "BLOB",
-]
-Mask = Annotated[
-    str,
-    Field(pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)|hash\((sha256|sha384|sha512)\))$"),
-]
-
-_SECRET_PARAMETER = re.compile(r"(?i)\b\w*passw(or)?d\s*=|\bpwd\s*=")
-_URL_PASSWORD = re.compile(r"(?s)([\w+]+://[^:/@]*):(.*)@(.*)")
-
-
-def split_url_password(url: str) -> tuple[str, str | None]:
-    """A database URL without its password, and the password as it was meant; None where it has none."""
-    found = _URL_PASSWORD.fullmatch(url)
-    return (f"{found[1]}@{found[3]}", unquote(found[2])) if found else (url, None)
-
-
-class ConfigModel(BaseModel):
-    """Frozen, no unknown keys, documentation from the strings under the fields; errors never show a given value."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True
-    )
 
 
 class OracleConfig(ConfigModel):
@@ -103,185 +56,13 @@ class OracleConfig(ConfigModel):
     @field_validator("dsn")
     @classmethod
     def _has_no_secret(cls, dsn: str) -> str:
-        if "@" in re.split(r"[(?]", dsn, maxsplit=1)[0] or _SECRET_PARAMETER.search(dsn):
+        if "@" in re.split(r"[(?]", dsn, maxsplit=1)[0] or SECRET_PARAMETER.search(dsn):
             raise ValueError(
                 "it holds a user name or a password: write the connect string alone, the name under `user`, "
                 "and the password into an environment variable that `password_env` names"
             )
         return dsn
 
-
-class PolicyConfig(ConfigModel):
-    """What Redolake does with a table when it meets something that it cannot follow. ``stop`` stops the table and reports the reason and
-    the command that brings it back. ``resnapshot`` rereads that table with a new snapshot, without your help. ``remove`` removes the
-    table without an error, and keeps its Delta tables. ``ignore`` continues with the table. Other tables always continue. Each table
-    can have its own policies."""
-
-    on_truncate: Literal["stop", "resnapshot"] = "stop"
-    """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged."""
-
-    on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
-    """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created
-    again, renamed, or restored from the recycle bin."""
-
-    on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
-    """Any other DDL that Redolake cannot follow, such as a column of another type or another key. Where the Delta tables cannot hold the
-    new definition, the new snapshot starts new ones and moves the old ones aside."""
-
-    on_undecodable: Literal["stop", "resnapshot", "quarantine"] = "stop"
-    """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` keeps the redo row in a Delta table beside mirror and
-    change log, and continues with the table: the row that it changed is missing, stale or left over in the mirror until
-    ``redolake table resnapshot`` or ``redolake repair``."""
-
-    quarantine_rows_max: Annotated[int, Field(gt=0)] = 1000
-    """A table with more rows in quarantine stops."""
-
-    on_unlogged: Literal["stop", "resnapshot", "ignore"] = "stop"
-    """Something was written without redo into a tablespace of the table (UNRECOVERABLE_CHANGE# of a data file grew). Oracle does not say
-    what it was: a load into a NOLOGGING table, or an index that was rebuilt. ``ignore`` only writes a warning to the log; choose it
-    if captured tables are never written that way."""
-
-    resnapshot_hours_min: Annotated[float, Field(gt=0)] = 12
-    """If the same problem recurs within this many hours after a policy reread the table, or before its new snapshot is complete,
-    Redolake stops the table instead of rereading it endlessly."""
-
-
-class TableConfig(ConfigModel):
-    """One captured table, or a pattern for many."""
-
-    name: str
-    """``OWNER.TABLE``; double quotes around a part that is not upper case. With ``*`` (any characters) or ``?`` (one character) a
-    pattern, for example ``SHOP.*``: Redolake captures every table that matches and can be captured. A table that another entry
-    names in full is that entry's, else it belongs to the first pattern that matches."""
-
-    exclude: tuple[str, ...] = ()
-    """Of a pattern: tables, or patterns of tables, that it leaves out."""
-
-    columns_exclude: tuple[str, ...] = ()
-    """Columns that are not captured, for example of types that are not supported. Of a pattern: in every table that has them;
-    columns of types that are not supported are left out by themselves."""
-
-    columns_as: dict[str, HeldAs] = Field(default_factory=dict)
-    """Types to use for columns instead of the default type mapping, in snapshots and in the log. A NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or
-    ``double``, which may round; a NUMBER of up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
-    ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An interval: ``iso8601`` or
-    ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A value that does not fit is an error. Not for
-    columns of the key. Of a pattern: in every table that has them."""
-
-    types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)
-    """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name is the type without digits, or ``NUMBER(1)``.
-    Columns that ``columns_as`` names, and columns of the key, are left to it."""
-
-    columns_mask: dict[str, Mask] = Field(default_factory=dict)
-    """What replaces the values of columns, in snapshots and in the log, before anything lands: ``stars(n)`` for n asterisks, ``truncate(n)`` for the
-    first n characters, ``hash(sha256)`` (or ``sha384``, ``sha512``) for the hexadecimal digest of ``masks.salt`` and the value. For CHAR,
-    VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Of a pattern: in every table that has them."""
-
-    key: tuple[str, ...] = ()
-    """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a
-    pattern."""
-
-    identity: Literal["key", "rowid"] = "key"
-    """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that has no key; mirror and change log
-    hold it in the column ``_cdc_row_id``. A table whose rows get other ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions
-    that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables
-    with LOBs, and for a pattern."""
-
-    paused: bool = False
-    """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the
-    windows that it has missed. ``redolake table pause`` and ``resume`` do the same without the file."""
-
-    on_truncate: Literal["stop", "resnapshot"] | None = None
-    """As ``policies.on_truncate``, for this table; by default that of the source."""
-
-    on_drop: Literal["stop", "resnapshot", "remove"] | None = None
-    """As ``policies.on_drop``, for this table; by default that of the source."""
-
-    on_unsupported_ddl: Literal["stop", "resnapshot"] | None = None
-    """As ``policies.on_unsupported_ddl``, for this table; by default that of the source."""
-
-    on_undecodable: Literal["stop", "resnapshot", "quarantine"] | None = None
-    """As ``policies.on_undecodable``, for this table; by default that of the source."""
-
-    on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
-    """As ``policies.on_unlogged``, for this table; by default that of the source."""
-
-    skipped_operations: tuple[Literal["c", "u", "d"], ...] | None = None
-    """As ``events.skipped_operations``, for this table; by default that of the source."""
-
-    skip_unchanged: bool | None = None
-    """As ``events.skip_unchanged``, for this table; by default that of the source."""
-
-    deletion_vectors: Literal["auto", "always", "never"] | None = None
-    """As ``maintenance.deletion_vectors``, for this table; by default that of the source."""
-
-    cluster_by_key: bool | None = None
-    """As ``maintenance.cluster_by_key``, for this table; by default that of the source."""
-
-    @field_validator("name")
-    @classmethod
-    def _is_table(cls, name: str) -> str:
-        return _checked(name, TablePattern.parse if TablePattern.is_in(name) else TableId.parse)
-
-    @field_validator("exclude")
-    @classmethod
-    def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_checked(text, TablePattern.parse) for text in exclude)
-
-    @model_validator(mode="after")
-    def _fits_what_is_named(self) -> Self:
-        if self.is_pattern and (self.key or self.identity != "key"):
-            raise ValueError("a pattern has no key or identity: give the table an entry of its own")
-        if self.key and self.identity != "key":
-            raise ValueError(
-                "key names columns, and identity says that rows have none: leave one of them out"
-            )
-        if both := sorted(self.columns_mask.keys() & set(self.columns_exclude)):
-            raise ValueError(f"columns are both excluded and masked: {', '.join(both)}")
-        if self.exclude and not self.is_pattern:
-            raise ValueError("only a pattern excludes tables, for example the name 'SHOP.*'")
-        return self
-
-    @property
-    def is_pattern(self) -> bool:
-        """Does the entry name tables by a pattern?"""
-        return TablePattern.is_in(self.name)
-
-    @property
-    def has_own_key(self) -> bool:
-        """Is it for the table itself to say what identifies a row?"""
-        return not self.key and self.identity == "key"
-
-    @property
-    def table(self) -> TableId:
-        """The table that is named. A pattern names none."""
-        return TableId.parse(self.name)
-
-    def takes(self, table: TableId) -> bool:
-        """Is the table one that this pattern names and does not exclude?"""
-        if not self.is_pattern or not TablePattern.parse(self.name).matches(table):
-            return False
-        return not any(TablePattern.parse(text).matches(table) for text in self.exclude)
-
-
-class MatchedTable(TableConfig):
-    """A table that a pattern took in. ``columns_exclude`` may name columns that the table does not have, or not yet."""
-
-    @property
-    def is_pattern(self) -> bool:
-        """Never, whatever characters the table's name has."""
-        return False
-
-
-def _checked(text: str, parse: Callable[[str], object]) -> str:
-    try:
-        parse(text)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error  # what pydantic gathers with the other problems
-    return text
-
-
-Policy = Literal["stop", "resnapshot", "remove", "ignore", "quarantine"]
 
 CloseAt = Literal["completed_logs", "online"]
 
@@ -525,7 +306,7 @@ class StateConfig(ConfigModel):
     @field_validator("url")
     @classmethod
     def _has_no_secret(cls, url: str) -> str:
-        if split_url_password(url)[1] is not None or _SECRET_PARAMETER.search(url):
+        if split_url_password(url)[1] is not None or SECRET_PARAMETER.search(url):
             raise ValueError(
                 "it holds a password: put the password into an environment variable that `password_env` names, "
                 "or the whole URL into one that `url_env` names"

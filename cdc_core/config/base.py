@@ -1,0 +1,28 @@
+"""What do all models of the configuration share?"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import unquote
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+SECRET_PARAMETER = re.compile(r"(?i)\b\w*passw(or)?d\s*=|\bpwd\s*=")
+"""A password among the parameters of a connect string or URL."""
+_URL_PASSWORD = re.compile(r"(?s)([\w+]+://[^:/@]*):(.*)@(.*)")
+
+
+class ConfigModel(BaseModel):
+    """Frozen, no unknown keys, documentation from the strings under the fields; errors never show a given value."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True
+    )
+
+
+def split_url_password(url: str) -> tuple[str, str | None]:
+    """A database URL without its password, and the password as it was meant; None where it has none."""
+    found = _URL_PASSWORD.fullmatch(url)
+    return (f"{found[1]}@{found[3]}", unquote(found[2])) if found else (url, None)
