@@ -77,6 +77,7 @@ class Session:
         self.os_user, self.terminal, self.driver = "oracle", "unknown", ""
         self.proxy = ""
         self.edition = DEFAULT_EDITION
+        self.shows_archived = False
         self.contexts: dict[str, dict[str, str]] = {}
         self.parses = 0
         self.killed = False

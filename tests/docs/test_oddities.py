@@ -52,7 +52,6 @@ def cursor() -> Iterator[oracledb.Cursor]:
     ("statement", "error"),
     [
         ("alter session set nls_sort = xgerman", "ORA-03001"),
-        ("create table a (n number) row archival", "ORA-03001"),
         ("begin dbms_rls.add_policy('DEMO', 'T', 'P', 'DEMO', 'F'); end;", "PLS-00201"),
         ("begin dbms_redact.add_policy('DEMO', 'T', 'P'); end;", "PLS-00201"),
         ("create private temporary table ora$ptt_t (n number)", "ORA-03001"),

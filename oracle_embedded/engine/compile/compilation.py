@@ -30,6 +30,7 @@ class Environment:
     may_change: Callable[[TableDef, str], bool]
     parse_view: Callable[[str], ast.Query]
     filling: int
+    shows_archived: bool
     routine: Callable[[ast.Name], StoredFunction | None]
     user_type: Callable[[ast.Name], SqlType | None]
 

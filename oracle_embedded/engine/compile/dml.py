@@ -9,6 +9,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conversions import client_form, convert
 from oracle_embedded.engine.compile.from_items import (
+    active_rows,
     columns_in,
     compile_from_item,
     find_relation,
@@ -312,6 +313,9 @@ def _target_source(state: Compilation, node: ast.FromTable, table: TableDef) -> 
     alias = state.new_alias()
     use = use_table(state, table)
     source = with_virtual(state, table_source(alias, node.alias or node.name[-1], use), table)
+    conditions = [] if state.environment.shows_archived else active_rows(table)
+    if conditions:
+        return source, f"(SELECT * FROM {use.marker} WHERE {' AND '.join(conditions)}) {alias}"
     return source, f"{use.marker} {alias}"
 
 

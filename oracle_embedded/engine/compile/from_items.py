@@ -35,7 +35,13 @@ from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.queries import parse_expression
-from oracle_embedded.engine.storage.catalog import Definition, SynonymDef, TableDef, ViewDef
+from oracle_embedded.engine.storage.catalog import (
+    ARCHIVE_STATE,
+    Definition,
+    SynonymDef,
+    TableDef,
+    ViewDef,
+)
 
 _PLAIN_FIELDS = ("bool", "int", "int | None", "str", "str | None", "Name")
 _VERSION_TIME = types.SqlType(OraType.TIMESTAMP, scale=0)
@@ -152,11 +158,19 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         use.versions = _versions(state, item.versions, scope)
         source = _with_versions(source, alias)
     conditions = [_in_partition(found, item)] if item.partition is not None else []
+    if not state.environment.shows_archived:
+        conditions += active_rows(found)
     if item.sample is not None:
         conditions.append(_in_sample(item.sample))
     if not conditions:
         return source, f"{use.marker} {alias}"
     return source, f"(SELECT * FROM {use.marker} WHERE {' AND '.join(conditions)}) {alias}"
+
+
+def active_rows(table: TableDef) -> list[str]:
+    """The condition that leaves archived rows out, for a table that may have some."""
+    column = table.by_name.get(ARCHIVE_STATE)
+    return [] if column is None else [f"c{column.internal_id} = '0'"]
 
 
 def _in_sample(sample: ast.Sample) -> str:

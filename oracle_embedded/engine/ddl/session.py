@@ -81,6 +81,8 @@ def _set(session: SessionState, name: str, value: str) -> None:
         session.is_serializable = value.upper() == "SERIALIZABLE"
     elif name == "CURRENT_SCHEMA":
         session.set_schema(value)
+    elif name == "ROW ARCHIVAL VISIBILITY":
+        session.shows_archived = value == "ALL"
     elif name == "EDITION":
         if session.transaction is not None:
             raise OracleError(38814, "ALTER SESSION SET EDITION must be first statement of transaction")  # fmt: skip

@@ -22,6 +22,7 @@ from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.sql.types import RAW_MAX, TEXT_MAX
 from oracle_embedded.engine.storage.catalog import (
+    ARCHIVE_STATE,
     ColumnDef,
     Constraint,
     IndexDef,
@@ -30,6 +31,10 @@ from oracle_embedded.engine.storage.catalog import (
 )
 
 _COLUMNS_MAX = 1000
+_ARCHIVE_COLUMN = nodes.ColumnSpec(
+    ARCHIVE_STATE, varchar(4000), has_default=True, default_text="'0'", is_visible=False
+)
+"""What ROW ARCHIVAL adds to a table. Source: Oracle Database VLDB and Partitioning Guide 19c, "In-Database Archiving"."""
 
 
 def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
@@ -55,6 +60,8 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
     )  # fmt: skip
     for column in node.columns:
         table = with_column(run, table, column)
+    if node.has_row_archival:
+        table = with_column(run, table, _ARCHIVE_COLUMN)
     if node.partitioning is not None:
         if node.is_index_organized:
             raise unsupported("partitioned index-organized tables")

@@ -13,6 +13,7 @@ from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql.queries import parse_query
 from oracle_embedded.engine.storage.blocks import BLOCK_SIZE, DATA_FILE
 from oracle_embedded.engine.storage.catalog import (
+    ARCHIVE_STATE,
     ColumnDef,
     IndexDef,
     SequenceDef,
@@ -123,7 +124,7 @@ def _column(
         "DEFAULT_ON_NULL": "YES" if column.identity == "BY DEFAULT ON NULL" else "NO",
         "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "YES" if position is None else "NO", "VIRTUAL_COLUMN": "YES" if column.expression else "NO",
         "SEGMENT_COLUMN_ID": place, "INTERNAL_COLUMN_ID": internal, "QUALIFIED_COL_NAME": column.name,
-        "USER_GENERATED": "NO" if is_unused else "YES", "COLLATION": "USING_NLS_COMP" if text else None,
+        "USER_GENERATED": "NO" if is_unused or column.name == ARCHIVE_STATE else "YES", "COLLATION": "USING_NLS_COMP" if text else None,
     }  # fmt: skip
 
 

@@ -193,6 +193,8 @@ class SessionState(EngineSession, Protocol):
     terminal: str
     driver: str
     edition: str
+    shows_archived: bool
+    """ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL."""
     proxy: str
     """The user who logged in for the session's own; empty where that was itself."""
     contexts: dict[str, dict[str, str]]

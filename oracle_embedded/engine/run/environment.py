@@ -36,6 +36,7 @@ def _environment(session: SessionState) -> Environment:
         constants=database.constants,
         parse_view=parse_query,
         filling=session.filling,
+        shows_archived=session.shows_archived,
         routine=partial(database.stored_function, session),
         user_type=partial(usable_type, session),
     )

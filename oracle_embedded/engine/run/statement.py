@@ -84,7 +84,7 @@ def compile_plan(
     types = None if bind_metas is None else tuple(bind_type(meta) for meta in bind_metas)
     tells_places = session.transaction is not None
     key = (
-        types, database.store.catalog.version, session.schema, session.container, tells_places,
+        types, database.store.catalog.version, session.schema, session.container, tells_places, session.shows_archived,
     )  # fmt: skip
     plan = statement.plans.get(key)
     if plan is None:

@@ -65,10 +65,10 @@ def _read_alter_session(stream: TokenStream) -> ddl.AlterSession:
     if not stream.take_word("SET"):
         raise OracleError(922, "missing or invalid option", stream.token.start)
     if stream.take_word("ROW", "ARCHIVAL", "VISIBILITY"):
-        # No table has row archival here, so that both settings show all rows.
-        if not (stream.take_op("=") and stream.take_any("ACTIVE", "ALL")):
+        shown = stream.take_any("ACTIVE", "ALL") if stream.take_op("=") else None
+        if shown is None:
             raise OracleError(922, "missing or invalid option", stream.token.start)
-        return ddl.AlterSession(())
+        return ddl.AlterSession((("ROW ARCHIVAL VISIBILITY", shown),))
     while stream.token.kind != "end":
         settings.append(_read_setting(stream))
     if not settings:

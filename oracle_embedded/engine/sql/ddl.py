@@ -258,7 +258,7 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
             names = stream.names()
         else:
             _read_elements(stream, columns, constraints, groups)
-    is_index_organized = has_row_movement = False
+    is_index_organized = has_row_movement = has_row_archival = False
     partitioning = None
     keeps_rows = False
     while True:
@@ -270,6 +270,8 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         if stream.take_word("ORGANIZATION", "INDEX"):
             is_index_organized = True
             _skip_index_clauses(stream)
+        elif stream.take_word("ROW", "ARCHIVAL"):
+            has_row_archival = True
         elif stream.take_word("ENABLE", "ROW", "MOVEMENT"):
             has_row_movement = True
         elif stream.is_word("PARTITION", "BY"):
@@ -293,6 +295,7 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         partitioning=partitioning,
         is_index_organized=is_index_organized,
         has_row_movement=has_row_movement,
+        has_row_archival=has_row_archival,
         temporary=temporary,
         keeps_rows=keeps_rows,
     )
@@ -350,8 +353,7 @@ def skip_storage_clauses(stream: TokenStream) -> None:
         if stream.is_word("ORGANIZATION", "INDEX") or stream.is_word("ENABLE", "ROW", "MOVEMENT"):
             return
         if stream.is_word("ROW", "ARCHIVAL"):
-            # Rows that nobody sees any more must not be shown, so the clause cannot be stepped over.
-            raise unsupported("row archival", stream.token.start)
+            return
         word = stream.next().text
         if word == "ORGANIZATION" and not stream.is_word("HEAP"):
             raise unsupported(f"ORGANIZATION {stream.token.text}", stream.token.start)

@@ -111,6 +111,7 @@ class CreateTable:
     partitioning: PartitioningSpec | None = None
     is_index_organized: bool = False
     has_row_movement: bool = False
+    has_row_archival: bool = False
     keeps_rows: bool = False
     """A temporary table's ON COMMIT PRESERVE ROWS."""
     view_text: str | None = None

@@ -59,6 +59,8 @@ class ColumnDef:
         )
 
 
+ARCHIVE_STATE = "ORA_ARCHIVE_STATE"
+"""The hidden column of a table with row archival: rows with another value than 0 are archived."""
 _OBJECT_LENGTH, _COLLECTION_LENGTH = 1, 16
 
 
