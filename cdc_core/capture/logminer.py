@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator, Mapping, Sequence, Set
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-
-import numpy as np
 
 from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.attempts import attempts
 from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
-from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
+from cdc_core.capture.ddl_rows import follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.early import EarlyRows, Question, question_of
 from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
@@ -38,6 +36,7 @@ from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.capture.unnamed_rows import KnownSegments
+from cdc_core.capture.window_rows import Landed, WindowRows
 from cdc_core.config import LogMinerConfig, TableConfig
 from cdc_core.decode.masking import Masks
 from cdc_core.errors import (
@@ -47,16 +46,13 @@ from cdc_core.errors import (
     RowCountError,
 )
 from cdc_core.landing.definitions import keep_definitions
-from cdc_core.landing.layout import TRANSACTION_SCHEMA, window_folder
-from cdc_core.landing.ledger import ledger_batch
+from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
-    LandedFile,
     LogUsed,
     SchemaChange,
     WindowManifest,
     window_manifest_bytes,
 )
-from cdc_core.landing.redo_files import RedoFiles
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -69,9 +65,6 @@ from cdc_core.schema.segments import knowing
 from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
-
-TRANSACTIONS_NAME = "transactions.parquet"
-ENDED_ROWS = 50_000
 
 
 def capture_window(
@@ -127,16 +120,17 @@ def capture_window(
             # A second attempt reads for itself what the first one could not use.
             answer, early = early if early and early.question == asked else None, None
             window = _Window(
-                work, configs, reading, landing, asked, living, unlogged_ignored, segments, answer
+                work,
+                configs=configs,
+                reading=reading,
+                landing=landing,
+                asked=asked,
+                living=living,
+                unlogged_ignored=unlogged_ignored,
+                segments=segments,
+                early=answer,
             )
             window.capture(session)
-
-
-@dataclass(slots=True)
-class _Landed:
-    redo: list[LandedFile] = field(default_factory=list)
-    by_table: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    transactions: LandedFile | None = None
 
 
 class _Window:
@@ -145,6 +139,7 @@ class _Window:
     def __init__(
         self,
         work: WindowWork,
+        *,
         configs: Sequence[TableConfig],
         reading: Reading,
         landing: LandingStore,
@@ -192,9 +187,15 @@ class _Window:
             snapshot_scn=source.snapshot_scn,
             mined_from=source.mining_low,
         )
-        self._counts = np.zeros(len(tables), dtype=np.int64)
-        self._ddl: list[tuple[DdlRow, str]] = []
         self._folder = window_folder(source.name, record.window)
+        self._rows = WindowRows(
+            window=record.window.key,
+            tables=tables,
+            ledger=self._ledger,
+            reader=self._reader,
+            landing=landing,
+            folder=self._folder,
+        )
         self._begins = [StreamBegin(table, low) for table, low in sorted(work.joins.items())]
         # A transaction that LogMiner assembles is whole for every table.
         self._joins = {} if self._follows else asked.again
@@ -236,7 +237,9 @@ class _Window:
         self._ends += self._unnamed(session)
         history = SchemaHistory(self._tables)
         altered_after = partial(is_altered_soon_after, session, logs_by=self._how.logs)
-        changes, ends = follow_ddl(session, self._ddl_rows(), history, self._configs, altered_after)
+        changes, ends = follow_ddl(
+            session, self._rows.ddl_rows(), history, self._configs, altered_after
+        )
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
         altered = self._altered(session, history)
@@ -262,6 +265,11 @@ class _Window:
                 manifest.window.key, manifest.transactions_late, manifest.late_scn, ",".join(manifest.tables_late),
             )  # fmt: skip
 
+    def _land(self, batches: Generator[MinedBatch]) -> Landed:
+        landed = self._rows.land(batches, self._still_open)
+        self._ledger_after = landed.open
+        return landed
+
     def _reach(self, session: OracleSession, incarnation: int) -> tuple[Scn, ProvedLogs]:
         """How far back redo is read, and the logs that it needs: for the joining tables as far as redo is there still."""
         high = self._record.window.scn_high
@@ -284,7 +292,7 @@ class _Window:
         """
         seen = self._reader.unnamed
         learned, doubtful = self._segments.resolve(session, seen)
-        if learned or self._segments.watch(row.text for row, _ in self._ddl):
+        if learned or self._segments.watch(text for _, text in self._rows.ddl_texts):
             raise LogsChangedError(
                 "the partitions of captured tables changed while Redolake read the dictionary",
                 hint="The window is read again with the rows of these.",
@@ -309,7 +317,7 @@ class _Window:
             history,
             self._configs,
             data_objects=self._data_objects,
-            moved={row.table for row, _ in self._ddl if moves_rows(row.text)},
+            moved={table for table, text in self._rows.ddl_texts if moves_rows(text)},
         )
         ended = {end.table for end in self._ends}
         ends = [end for end in altered.ends if end.table not in ended]
@@ -399,80 +407,9 @@ class _Window:
                 batch = self._excluded.remove_from(batch)
                 yield batch
 
-    def _land(self, batches: Generator[MinedBatch]) -> _Landed:
-        self._landing.remove_unlanded(self._folder)
-        landed = _Landed()
-        with ExitStack() as stack:
-            transactions = stack.enter_context(
-                self._landing.writer(self._folder, TRANSACTIONS_NAME, TRANSACTION_SCHEMA)
-            )
-            redo = stack.enter_context(RedoFiles(self._landing, self._folder))
-            for batch in stack.enter_context(closing(batches)):
-                self._take(batch, redo)
-                if self._ledger.ended_count >= ENDED_ROWS:
-                    transactions.write(self._ledger.drain())
-            transactions.write(self._ledger.drain())
-            self._ledger_after = self._still_open()
-            transactions.write(ledger_batch(self._ledger_after))
-            landed.redo = redo.close()
-            landed.by_table = redo.by_table
-            landed.transactions = transactions.close()
-        self._check_counts(landed)
-        return landed
-
-    def _check_counts(self, landed: _Landed) -> None:
-        """Three counts, each made elsewhere, of the rows of captured tables: those that the window has, those that landed, and
-        those of which the ledger knows the transaction, or doubts it."""
-        changes = int(self._counts.sum())
-        rows = sum(file.rows for file in landed.redo)
-        if not changes + len(self._ddl) == rows == self._ledger.rows + len(self._ddl):
-            raise RowCountError(
-                "rows that were read, rows that landed and rows that the ledger counted differ; the window has not landed",
-                hint=REPORT_HINT,
-                window=self._record.window.key,
-                changes=changes,
-                ddl=len(self._ddl),
-                landed=rows,
-                counted=self._ledger.rows,
-            )
-
-    def _take(self, batch: MinedBatch, redo: RedoFiles) -> None:
-        batch = self._ledger.take(batch)
-        self._note_ddl(batch)
-        changed = batch.tables[batch.is_change]
-        self._counts += np.bincount(changed, minlength=len(self._counts))
-        rows = self._reader.landing_rows(batch)
-        if rows is not None:
-            redo.write(rows)
-
-    def _note_ddl(self, batch: MinedBatch) -> None:
-        for at in batch.ddl.tolist():
-            row = {name: batch.rows.column(name)[at].as_py() for name in ("scn", "xid", "sql_redo")}
-            table = self._tables[batch.tables[at]].table
-            ddl = DdlRow(
-                table=table,
-                ordinal=int(batch.ordinals[at]),
-                row_scn=row["scn"],
-                scn=None,
-                text=row["sql_redo"] or "",
-            )
-            self._ddl.append((ddl, row["xid"]))
-
-    def _ddl_rows(self) -> list[DdlRow]:
-        return [
-            DdlRow(
-                table=row.table,
-                ordinal=row.ordinal,
-                row_scn=row.row_scn,
-                scn=self._ledger.ddl_commit_scn(xid),
-                text=row.text,
-            )
-            for row, xid in self._ddl
-        ]
-
     def _manifest(
         self,
-        landed: _Landed,
+        landed: Landed,
         logs: Sequence[RedoLog],
         history: SchemaHistory,
         changes: Sequence[SchemaChange],
@@ -481,7 +418,6 @@ class _Window:
         started: float,
     ) -> WindowManifest:
         assert landed.transactions is not None
-        counted = zip(self._names, self._counts.tolist(), strict=True)
         return WindowManifest(
             source=self._source.name,
             window=self._record.window,
@@ -490,7 +426,7 @@ class _Window:
             redo_files=tuple(landed.redo),
             files_by_table=landed.by_table,
             transactions_file=landed.transactions,
-            rows_by_table={name: count for name, count in counted if count},
+            rows_by_table=self._rows.rows_by_table,
             tables_committed=tuple(sorted(self._ledger.tables_committed)),
             transactions_committed=self._ledger.committed,
             transactions_rolled_back=self._ledger.rolled_back,

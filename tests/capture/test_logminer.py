@@ -76,7 +76,7 @@ def answers(**more: Any) -> dict[str, Any]:
         "END_RESETLOGS_SCN": [(None,)],
         "FROM ALL_TABLES": [],
         "P.OBJECT_NAME = T.OBJECT_NAME": [],
-        "SELECT OBJECT_ID FROM": [(501,), (502,)],
+        "SELECT OBJECT_ID, OWNER": [(501, "HR", "EMP"), (502, "HR", "Dept")],
         "OBJECT_ID IN": [("HR", "EMP", 501), ("HR", "Dept", 502)],
         "LAST_DDL_TIME <=": [],
         "VALIDATED <> 'VALIDATED'": [],

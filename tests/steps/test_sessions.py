@@ -20,6 +20,7 @@ import pytest
 
 from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer
+from cdc_core.capture.window_rows import TRANSACTIONS_NAME
 from cdc_core.errors import CdcError, PreflightError
 from cdc_core.landing.layout import windows_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
@@ -62,9 +63,9 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     window = logminer._Window
 
-    def noted(*arguments: Any) -> Any:
-        seen.append(arguments[-1] is not None)
-        return window(*arguments)
+    def noted(*arguments: Any, **more: Any) -> Any:
+        seen.append(more["early"] is not None)
+        return window(*arguments, **more)
 
     monkeypatch.setattr(logminer, "_Window", noted)
     return seen
@@ -131,7 +132,7 @@ def landed(source: Source) -> dict[str, Any]:
         name = path.relative_to(root).as_posix()
         if path.name == MANIFEST_NAME:
             found[name] = _timeless(json.loads(path.read_text())["body"])
-        elif path.name == logminer.TRANSACTIONS_NAME:
+        elif path.name == TRANSACTIONS_NAME:
             rows = pq.read_table(path).to_pylist()
             found[name] = [{**row, "absent_scn": row["absent_scn"] is None} for row in rows]
         else:
