@@ -40,6 +40,7 @@ from cdc_core.lake.evolution import known_schema, settle_schema
 from cdc_core.lake.history import filesystem_of, read_commits, read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import replaced
+from cdc_core.lake.sent import check_removed
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
@@ -104,9 +105,10 @@ def apply_chunk(
     name = f"{manifest.snapshot_id}/{manifest.number}"
     if changelog is None or app not in changelog.transactions:
         moment = moment_of(manifest.landed) if "landed" in work.optional else None
-        changes = landed.as_changes(name, manifest.scn, moment)
+        changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
         if removes:
             gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
+            rows += gone.num_rows
             changes = chain(changes, deletions(gone, name, manifest.scn, schema, moment))
         counter = WidthCounter(schema)
         work.append_rows(
@@ -117,6 +119,7 @@ def apply_chunk(
             lambda: with_widths(metadata, work.changelog, schema, counter.seen),
             (app, 1),
             indexed=CHANGELOG_INDEXED,
+            rows=rows,
         )
     if _holds_alone(work, manifest.snapshot_id, manifest.scn):
         work.append_rows(
@@ -127,6 +130,7 @@ def apply_chunk(
             lambda: metadata,
             (app, 1),
             indexed=mirror_schema(schema).names[:MIRROR_INDEXED],
+            rows=manifest.rows,
         )
         return TableApplied(
             table=work.table,
@@ -136,7 +140,10 @@ def apply_chunk(
         )
     session = work.session_for()
     with translated("reducing a chunk", **work.facts()):
-        replacing = session.sql(_replacing_sql(work.changelog, name, manifest.scn, schema))
+        # MERGE looks at its source several times, and the rows are counted before; it shall be computed once.
+        replacing = session.sql(
+            _replacing_sql(work.changelog, name, manifest.scn, schema)
+        ).localCheckpoint()
     counts = replaced(
         work,
         replacing,
@@ -144,6 +151,7 @@ def apply_chunk(
         doing="replacing a chunk's keys in the mirror",
         metadata=metadata,
         txn=(app, 1),
+        landed=manifest.rows,
     )
     return _report(work, counts, manifest.rows, started)
 
@@ -174,10 +182,12 @@ def remove_gone(
         "gone", max(reached, scn_lowest), snapshot=snapshot_id, chunk_scn=scn_lowest
     )
     name = f"{snapshot_id}/{GONE}"
+    found: int | None = None
     if app not in changelog.transactions:
         with translated("looking for keys that are gone", **work.facts()):
             keys = session.sql(_gone_sql(work, snapshot_id, scn_lowest, schema)).toArrow()
-        if keys.num_rows == 0:
+        found = keys.num_rows
+        if found == 0:
             return TableApplied(table=work.table, seconds=time.monotonic() - started)
         work.append_rows(
             work.changelog,
@@ -187,8 +197,9 @@ def remove_gone(
             lambda: metadata,
             (app, 1),
             indexed=CHANGELOG_INDEXED,
+            rows=found,
         )
-    counts = _without(work, session, name, scn_lowest, schema, metadata, (app, 1))
+    counts = _without(work, session, name, scn_lowest, schema, metadata, (app, 1), found)
     return _report(work, counts, counts[0]["num_deleted_rows"] if counts else 0, started)
 
 
@@ -200,16 +211,20 @@ def _without(
     schema: TableSchema,
     metadata: str,
     txn: tuple[str, int],
+    found: int | None,
 ) -> list[Any]:
-    """Delete what the change log's ``d`` rows of a snapshot name from the mirror; MERGE's counts."""
+    """Delete what the change log's ``d`` rows of a snapshot name from the mirror; MERGE's counts. ``found`` are the keys that this
+    attempt found there, None if an earlier one did."""
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
     with work.commit(session, "deleting what is gone", metadata, txn):
-        return list(
+        counts = list(
             session.sql(
                 f"MERGE INTO {delta(work.mirror)} t USING {_of_chunk(delta(work.changelog), name, 'd', schema.key)} s "
                 f"ON {on} WHEN MATCHED AND t.{COMMIT_SCN} <= {scn} THEN DELETE"
             ).collect()
         )
+    check_removed(counts, found, work.facts(snapshot=name))
+    return counts
 
 
 def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:

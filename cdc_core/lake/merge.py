@@ -18,7 +18,8 @@ from cdc_core.errors import (
     DuplicateKeyError,
     LakeError,
 )
-from cdc_core.lake.spark import packed_error
+from cdc_core.lake.sent import SentChunk
+from cdc_core.lake.spark import packed_error, translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.work import TableWork
 from cdc_core.model.identifiers import TableId
@@ -70,13 +71,22 @@ def replaced(
     doing: str,
     metadata: str,
     txn: tuple[str, int],
+    landed: int,
 ) -> list[Any]:
-    """Put the rows of a DataFrame in the place of what the mirror has of their keys by :func:`replace_sql`, in one commit; returns
-    MERGE's own counts, none if Delta skipped a repeated transaction."""
+    """Put the rows of a DataFrame, which is computed already, in the place of what the mirror has of their keys by :func:`replace_sql`, in one
+    commit; returns MERGE's own counts, none if Delta skipped a repeated transaction.
+
+    Raises:
+        RowCountError: The DataFrame has more rows than ``landed``, or the mirror took other rows than it has.
+    """
+    with translated(doing, **work.facts()):
+        sent = SentChunk.of_frame(source, schema, landed, work.facts())
     source.createOrReplaceTempView(_SOURCE)
     with work.commit(source.sparkSession, doing, metadata, txn):
         sql = replace_sql(work.mirror, _SOURCE, schema)
-        return list(source.sparkSession.sql(sql).collect())
+        counts = list(source.sparkSession.sql(sql).collect())
+    sent.check(counts)
+    return counts
 
 
 def merge_report(table: TableId, counts: list[Any], changes: int, started: float) -> TableApplied:
@@ -114,7 +124,8 @@ def merge_sql(
         covered_scn: Keys that are not in the mirror are known to be gone as of this SCN, so older changes do not bring
             them back.
         read_scn: Highest SCN as of which a chunk of the mirror was read. A change up to it that lacks columns and finds no row is one of a row
-            that a chunk saw gone: its deletion comes with a later window, and nothing is inserted. A later one is an error.
+            that a chunk saw gone: its deletion comes with a later window, and nothing is inserted. A later one is an error, and so is one
+            that brought the row from another key: the chunk of the new key may have been read before, and no chunk has the row.
         force: Take the source as the truth whatever the positions say (repair from the whole change log).
     """
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
@@ -129,7 +140,7 @@ def merge_sql(
     values = ", ".join(_inserted_value(column, schema, absent) for column in columns)
     comes = f"s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn}"
     if absent and read_scn is not None:
-        comes += f" AND (SIZE(s._cdc_missing) = 0 OR s.{COMMIT_SCN} > {read_scn})"
+        comes += f" AND (SIZE(s._cdc_missing) = 0 OR s._cdc_lost OR s.{COMMIT_SCN} > {read_scn})"
     return f"""
 MERGE INTO {delta(mirror)} t USING {source} s ON {on}
 WHEN MATCHED AND {newer} AND s._cdc_kind = 'del' THEN DELETE

@@ -7,6 +7,7 @@ MERGE's own counts after it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -141,6 +142,112 @@ class Sent:
                 rows=rows,
                 keys=keys,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class SentChunk:
+    """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of ``keys`` goes."""
+
+    rows: int
+    keys: int
+    facts: Mapping[str, object]
+
+    @classmethod
+    def of_frame(
+        cls, frame: Any, schema: TableSchema, landed: int, facts: Mapping[str, object]
+    ) -> SentChunk:
+        """What a DataFrame holds, which is computed already; ``landed`` rows are in the chunk's manifest.
+
+        Raises:
+            RowCountError: It has more rows than landed, a key twice, or a row whose key it does not replace.
+        """
+        key = f"STRUCT({', '.join(map(quote_name, schema.key))})"
+        [found] = frame.selectExpr(
+            "COUNT_IF(_cdc_kind = 'row') AS rows_sent",
+            "COUNT_IF(_cdc_kind = 'del') AS keys_sent",
+            f"COUNT(DISTINCT IF(_cdc_kind = 'del', {key}, NULL)) AS keys",
+            f"COUNT(DISTINCT {key}) AS keys_in_all",
+        ).collect()
+        return cls.counted(found.asDict(), landed, facts)
+
+    @classmethod
+    def counted(
+        cls, found: Mapping[str, int], landed: int, facts: Mapping[str, object]
+    ) -> SentChunk:
+        """The same of its counts: ``rows_sent``, ``keys_sent`` to replace, and how many of these, and of all, differ.
+
+        Raises:
+            RowCountError: As for :meth:`of_frame`.
+        """
+        rows, keys = found["rows_sent"], found["keys_sent"]
+        is_right = rows <= min(landed, keys) and found["keys"] == found["keys_in_all"] == keys
+        if not is_right:
+            raise RowCountError(
+                "the rows of a chunk that are to be replaced are not those that landed; the mirror was not changed",
+                hint=REPORT_HINT,
+                **facts,
+                landed=landed,
+                **found,
+            )
+        return cls(rows, keys, facts)
+
+    def check(self, counts: Sequence[Any]) -> None:
+        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated transaction. How many rows went is not
+        known before: a mirror may lack keys, and may have rows that are double.
+
+        Raises:
+            RowCountError: The mirror took less or more rows than were sent.
+        """
+        if not counts:
+            return
+        inserted, updated = counts[0]["num_inserted_rows"], counts[0]["num_updated_rows"]
+        if updated or inserted != self.rows:
+            raise RowCountError(
+                "MERGE reported other row counts than Redolake sent",
+                hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
+                **self.facts,
+                rows=self.rows,
+                inserted=inserted,
+                updated=updated,
+            )  # fmt: skip
+
+
+def check_removed(counts: Sequence[Any], keys: int | None, facts: Mapping[str, object]) -> None:
+    """Hold what a MERGE that only deletes reports against the keys that it was sent; None where they were found by an earlier attempt, so
+    that windows may have deleted some since.
+
+    Raises:
+        RowCountError: Rows stay that were found to be gone, or others came or changed.
+    """
+    if not counts:
+        return
+    [row] = counts
+    came = row["num_inserted_rows"] + row["num_updated_rows"]
+    if came or row["num_deleted_rows"] < (keys or 0):
+        raise RowCountError(
+            "MERGE reported other row counts than Redolake sent",
+            hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
+            **facts,
+            keys=keys,
+            deleted=row["num_deleted_rows"],
+            came=came,
+        )  # fmt: skip
+
+
+def check_written(what: str, wanted: int, written: int, facts: Mapping[str, object]) -> None:
+    """Hold the rows that went into a file of a Delta table, before a commit names it, against those that landed.
+
+    Raises:
+        RowCountError: They differ.
+    """
+    if wanted != written:
+        raise RowCountError(
+            f"{what}: other rows were written than landed; nothing was committed",
+            hint=REPORT_HINT,
+            **facts,
+            landed=wanted,
+            written=written,
+        )
 
 
 def _count_keys(rows: pa.Table, key: list[str]) -> int:

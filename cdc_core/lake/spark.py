@@ -337,7 +337,7 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
             the chained exception.
         CdcError: One of our own errors that was raised inside Spark.
     """
-    from delta.exceptions import DeltaConcurrentModificationException
+    import delta.exceptions
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -345,7 +345,8 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         yield
     except CdcError:
         raise
-    except DeltaConcurrentModificationException as error:
+    # Delta's classes of conflicts have no ancestor of their own in Python, as they have in Java.
+    except tuple(getattr(delta.exceptions, name) for name in delta.exceptions.__all__) as error:
         raise CommitConflictError(
             f"{doing}: another writer committed to the same Delta table",
             hint="Try again; a source must have one writer.",

@@ -14,6 +14,7 @@ from cdc_core.errors import LakeError
 from cdc_core.lake.appending import NewFile, commit_files, create_table, write_file
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaLog, folder_exists, move_aside, read_log
+from cdc_core.lake.sent import check_written
 from cdc_core.lake.spark import expect_small_work, translated
 from cdc_core.lake.tables import (
     GENERATION_PROPERTY,
@@ -238,12 +239,18 @@ class TableWork:
         txn: tuple[str, int],
         *,
         indexed: Sequence[str],
+        rows: int,
     ) -> NewFile | None:
         """Append rows to a Delta table without Spark, in one commit; None, and no commit, if there are none.
 
-        ``metadata`` is asked for when the rows are written. ``indexed`` are the columns of which the commit gets statistics.
+        ``metadata`` is asked for when the rows are written. ``indexed`` are the columns of which the commit gets statistics, ``rows``
+        is how many there must be.
+
+        Raises:
+            RowCountError: There are more or fewer rows; nothing was committed.
         """
         file = write_file(path, schema, batches, indexed)
+        check_written(doing, rows, file.rows if file else 0, self.facts())
         if file is not None:
             commit_files(
                 path,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_core.errors import DecodeError, LakeError
+from cdc_core.errors import DecodeError, FencedError, LakeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +192,63 @@ def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
     tx.insert(row(80, note="another row's"), shown="A" * 18)
     tx.update("AAABghost", {"ID": 81})
     tx.commit()
-    for unproved in (third.cut(), fourth.cut()):
+    # The mirror's row of the key has gone, another has come and moved on: what the mirror has is not its own.
+    fifth = of_its_own(1)
+    fifth.scn += 50
+    tx = fifth.begin()
+    tx.delete("AAABghost")
+    fresh = tx.insert(row(1, note="its own"), shown="A" * 18)
+    tx.update(fresh, {"ID": 88})
+    tx.commit()
+    for unproved in (third.cut(), fourth.cut(), fifth.cut()):
         with pytest.raises((DecodeError, LakeError), match="does not carry all columns"):
             unproved.apply(filled)
         assert mirror(source.schema, hidden=True) == before
+
+
+@pytest.mark.parametrize(
+    "has_appended",
+    [
+        pytest.param(True, id="in-the-change-log"),
+        pytest.param(False, id="not-yet-read", marks=pytest.mark.slow),
+    ],
+)
+def test_a_row_that_moves_between_two_chunks_is_not_lost(
+    filled: Lake, source: Source, mirror: Callable[..., list[Row]], has_appended: bool
+) -> None:
+    """One chunk was read again at a newer SCN (ORA-01555), and no chunk has the row: its old key's was read late, its new key's early.
+
+    What the change log has of it already keeps its old row in the mirror, and with that the LOB that the change lacks. Where the
+    change comes later, the LOB is nowhere, and the table stops rather than lack the row.
+    """
+    early = source.chunk(snapshot="s9", keep=lambda r: r["ID"] > 50, number=2)
+    tx = source.begin()
+    tx.update(source.ids[1], {"ID": 101})
+    tx.commit()
+    late = source.chunk(snapshot="s9", keep=lambda r: r["ID"] <= 50, number=1)
+    window = source.cut()
+    asked: list[None] = []
+
+    def fence() -> None:
+        asked.append(None)
+        if len(asked) == 2:
+            raise FencedError("the process ends between the two tables", hint="-")
+
+    if has_appended:
+        with pytest.raises(FencedError):
+            window.apply(filled, fence=fence)
+    for chunk in (early, late):
+        chunk.apply(filled)
+    lowest = early.manifest.scn
+    gone = filled.remove_gone(source.schema.table, "s9", lowest)
+    scns = {"covered_scn": lowest, "read_scn": late.manifest.scn}
+    if has_appended:
+        assert gone.rows_deleted == 0
+        window.apply(filled, **scns)
+        assert mirror(source.schema) == source.state(window.scn_high)
+        return
+    assert gone.rows_deleted == 1
+    before = mirror(source.schema, hidden=True)
+    with pytest.raises(LakeError, match=r"the mirror does not have its row.*table resnapshot"):
+        window.apply(filled, **scns)
+    assert mirror(source.schema, hidden=True) == before

@@ -34,12 +34,12 @@ def clauses(
     }
 
 
-def holds(condition: str, *, row: tuple[int, int] = (0, 0), source: tuple[int, int], kind: str, missing: str = "") -> bool:  # fmt: skip
+def holds(condition: str, *, row: tuple[int, int] = (0, 0), source: tuple[int, int], kind: str, missing: str = "", lost: bool = False) -> bool:  # fmt: skip
     """Does the condition hold for a mirror's row and a source's row at these positions (commit SCN, ordinal)?"""
-    query = f"SELECT {condition} FROM (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal) t, (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal, ? AS _cdc_kind, ? AS _cdc_missing) s"  # fmt: skip
+    query = f"SELECT {condition} FROM (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal) t, (SELECT ? AS _cdc_commit_scn, ? AS _cdc_ordinal, ? AS _cdc_kind, ? AS _cdc_missing, ? AS _cdc_lost) s"  # fmt: skip
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.create_function("SIZE", 1, len)
-        [(found,)] = connection.execute(query, [*row, *source, kind, missing]).fetchall()
+        [(found,)] = connection.execute(query, [*row, *source, kind, missing, lost]).fetchall()
     return bool(found)
 
 
@@ -69,19 +69,22 @@ def test_a_key_that_was_gone_when_the_table_was_read_stays_gone(scn: int, *, com
 
 
 @pytest.mark.parametrize(
-    ("scn", "missing", "comes"),
+    ("scn", "missing", "lost", "comes"),
     [
-        pytest.param(150, "V", False, id="a-chunk-saw-the-row-gone"),
-        pytest.param(201, "V", True, id="no-chunk-can-have-seen-it: an error"),
-        pytest.param(150, "", True, id="all-columns-are-there"),
+        pytest.param(150, "V", False, False, id="a-chunk-saw-the-row-gone"),
+        pytest.param(201, "V", False, True, id="no-chunk-can-have-seen-it: an error"),
+        pytest.param(150, "", False, True, id="all-columns-are-there"),
+        pytest.param(150, "V", True, True, id="it-came-from-another-key: an error"),
+        pytest.param(100, "V", True, False, id="it-came-before-all-chunks"),
     ],
 )
 def test_a_part_of_a_row_that_a_later_chunk_saw_gone_is_no_row(
-    scn: int, missing: str, *, comes: bool
+    scn: int, missing: str, lost: bool, *, comes: bool
 ) -> None:
-    """Chunks were read as of 100 and of 200; the row was changed at 150, and deleted before 200."""
+    """Chunks were read as of 100 and of 200; the row was changed at 150, and deleted before 200. One that came from the range of another
+    chunk may be there still, though no chunk has it."""
     condition = clauses(covered_scn=100, read_scn=200)["INSERT"]
-    assert holds(condition, source=(scn, 1), kind="row", missing=missing) is comes
+    assert holds(condition, source=(scn, 1), kind="row", missing=missing, lost=lost) is comes
 
 
 @pytest.mark.parametrize(

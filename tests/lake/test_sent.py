@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from cdc_core.config import LakeConfig
 from cdc_core.errors import RowCountError
-from cdc_core.lake.sent import Sent
+from cdc_core.lake.chunks import _without
+from cdc_core.lake.lake import Lake
+from cdc_core.lake.merge import replaced
+from cdc_core.lake.sent import Sent, SentChunk, check_removed
 from cdc_core.lake.windows import _check_appended
-from tests.stage.landed import orders_schema
+from cdc_core.lake.work import TableWork, no_fence
+from tests.stage.landed import Source, order, orders_schema
 
 READ = 100
 
@@ -114,3 +122,149 @@ def test_the_change_log_gives_back_what_was_written(appended: int) -> None:
     _check_appended({}, 3, None)
     with pytest.raises(RowCountError, match="does not give back"):
         _check_appended({}, 3, appended)
+
+
+CHUNK = {"rows_sent": 3, "keys_sent": 4, "keys": 4, "keys_in_all": 4}
+"""Three rows of a chunk, and a key that was asked for and that Oracle does not have."""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"rows_sent": 4, "keys_sent": 5, "keys": 5, "keys_in_all": 5}, id="a-row-too-many"),
+        pytest.param({"keys": 3, "keys_in_all": 3}, id="a-key-twice"),
+        pytest.param({"keys_in_all": 5}, id="a-row-whose-key-stays"),
+        pytest.param({"keys_sent": 2, "keys": 2, "keys_in_all": 2}, id="a-row-that-is-double"),
+    ],
+)  # fmt: skip
+def test_a_chunk_is_merged_as_it_landed_or_not_at_all(wrong: dict[str, int]) -> None:
+    assert SentChunk.counted(CHUNK, 3, {}).rows == 3
+    assert SentChunk.counted(CHUNK, 9, {}).rows == 3, "windows have changed the other six since"
+    with pytest.raises(RowCountError, match="not those that landed"):
+        SentChunk.counted({**CHUNK, **wrong}, 3, {})
+
+
+class Scripted:
+    """A session, a DataFrame and a result of Spark in one: what it is asked for, it has been told."""
+
+    def __init__(self, merged: list[Any], sent: dict[str, int] | None = None) -> None:
+        self.merged, self.sent, self.statements = merged, sent, list[str]()
+
+    def __getattr__(self, _name: str) -> Any:
+        return self
+
+    def __call__(self, *_given: Any) -> Any:
+        return self
+
+    def sql(self, text: str) -> Any:
+        self.statements.append(text)
+        return SimpleNamespace(collect=lambda: self.merged, localCheckpoint=lambda: self)
+
+    def selectExpr(self, *_columns: str) -> Any:
+        rows = [SimpleNamespace(asDict=lambda: self.sent)]
+        return SimpleNamespace(collect=lambda: rows)
+
+
+def work() -> TableWork:
+    return TableWork("/nowhere", "shop", orders_schema().table, 1, no_fence, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("found", "fits"),
+    [
+        pytest.param(counts(3, 0, 4), True, id="all-of-them"),
+        pytest.param(counts(3, 0, 0), True, id="none-was-there-before"),
+        pytest.param(counts(3, 0, 9), True, id="rows-that-were-double-go"),
+        pytest.param([], True, id="delta-skipped-what-it-has"),
+        pytest.param(counts(2, 0, 4), False, id="a-row-is-lost"),
+        pytest.param(counts(4, 0, 4), False, id="a-row-is-there-twice"),
+        pytest.param(counts(3, 1, 4), False, id="a-row-was-changed"),
+    ],
+)
+def test_a_mirror_takes_a_chunk_as_it_was_sent(found: list[Any], *, fits: bool) -> None:
+    spark = Scripted(found, CHUNK)
+    given = {"doing": "replacing", "metadata": "{}", "txn": ("app", 1), "landed": 3}
+    if fits:
+        assert replaced(work(), spark, orders_schema(), **given) == found  # type: ignore[arg-type]
+        return
+    with pytest.raises(RowCountError, match="MERGE reported other row counts"):
+        replaced(work(), spark, orders_schema(), **given)  # type: ignore[arg-type]
+
+
+def test_what_is_not_as_it_landed_is_not_merged() -> None:
+    spark = Scripted(counts(4, 0, 4), {**CHUNK, "rows_sent": 4})
+    with pytest.raises(RowCountError, match="not those that landed"):
+        replaced(work(), spark, orders_schema(), doing="-", metadata="{}", txn=("a", 1), landed=3)
+    assert spark.statements == []
+
+
+@pytest.mark.parametrize(
+    ("found", "keys", "fits"),
+    [
+        pytest.param(counts(0, 0, 2), 2, True, id="all-of-them"),
+        pytest.param(counts(0, 0, 3), 2, True, id="rows-that-were-double-go"),
+        pytest.param(counts(0, 0, 0), None, True, id="windows-took-them-meanwhile"),
+        pytest.param([], 2, True, id="delta-skipped-what-it-has"),
+        pytest.param(counts(0, 0, 1), 2, False, id="a-row-stays"),
+        pytest.param(counts(0, 1, 2), 2, False, id="a-row-was-changed"),
+        pytest.param(counts(1, 0, 0), None, False, id="a-row-came"),
+    ],
+)
+def test_what_is_gone_goes(found: list[Any], keys: int | None, *, fits: bool) -> None:
+    def remove() -> list[Any]:
+        return _without(work(), Scripted(found), "s1/gone", 100, orders_schema(), "{}", ("a", 1), keys)  # fmt: skip
+
+    if fits:
+        check_removed(found, keys, {})
+        assert remove() == found
+        return
+    with pytest.raises(RowCountError, match="MERGE reported other row counts"):
+        remove()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_file_with_other_rows_than_landed_is_not_committed(tmp_path: Path, rows: int) -> None:
+    """Whichever of a chunk's two Delta tables it is for; nothing has been asked of the table yet."""
+    kinds = pa.schema([("ID", pa.int64())])
+    batch = pa.RecordBatch.from_pydict({"ID": list(range(rows))}, kinds)
+    fenced: list[None] = []
+    one = replace(work(), root=str(tmp_path), fence=lambda: fenced.append(None))
+    with pytest.raises(RowCountError, match="other rows were written than landed"):
+        one.append_rows(
+            str(tmp_path), kinds, [batch], "appending", lambda: "{}", ("a", 1), indexed=[], rows=2
+        )
+    assert not fenced
+
+
+SENT = {"rows_sent": 1, "keys_gone": 1, "rows_newer": 1, "keys": 2}
+
+
+@pytest.mark.parametrize("way", ["staged", "carried", "late"])
+def test_each_way_of_a_window_into_the_mirror_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """From files, by SQL where a change of key lacks a LOB, and derived from the whole change log: MERGE says that it did nothing."""
+    spark = Scripted(counts(0, 0, 0), SENT)
+    monkeypatch.setattr("cdc_core.lake.lake.start_session", lambda *_given, **_options: spark)
+    source, lake = Source(tmp_path / "landing", orders_schema()), Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")  # fmt: skip
+    tx = source.begin()
+    row_id = tx.insert(order(1))
+    tx.commit()
+    source.chunk().apply(lake)
+    read_scn = source.low = source.scn
+    source.pending, source.ended = [], []
+    tx = source.begin()
+    if way == "carried":
+        tx.update(row_id, {"ID": 2})
+    else:
+        tx.insert(order(2))
+    tx.commit()
+    more: dict[str, Any] = {"read_scn": read_scn}
+    if way == "late":
+        hidden = source.hide(tx)
+        source.low = source.scn  # it belongs to the window before
+        source.show(hidden)
+        more = {"late_above": read_scn}
+    with pytest.raises(RowCountError, match="MERGE reported other row counts"):
+        source.cut().apply(lake, **more)
+    assert len(spark.statements) == (2 if way == "carried" else 1)

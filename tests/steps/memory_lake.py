@@ -662,7 +662,7 @@ def _take(
         values, scn, ordinal = found.rows.get(new, ({}, -1, -1))
         if (place > (scn, ordinal)) and (scn >= 0 or place[0] > covered_scn):
             if old is not None and change["_cdc_absent"] and not (values or known):
-                if place[0] <= read_scn:
+                if old == new and place[0] <= read_scn:
                     return  # a chunk saw the row gone; a later window deletes it
                 raise LakeError(
                     "a change does not carry all columns, and the mirror does not have its row"
