@@ -57,6 +57,13 @@ def demo(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Remove what an earlier demo left.")
     ] = False,
+    spark: Annotated[
+        str | None,
+        typer.Option(
+            "--spark",
+            help="A cluster's master (spark://host:7077) that sees --folder under the same path.",
+        ),
+    ] = None,
 ) -> None:
     """Carry a year of real flights from an Oracle database into Delta Lake, and prove them equal.
 
@@ -67,9 +74,11 @@ def demo(
 
     if scale not in SCALES:
         raise typer.BadParameter(f"write one of {', '.join(SCALES)}", param_hint="--scale")
+    if spark is not None and not spark.startswith(("spark://", "local")):
+        raise typer.BadParameter("write spark://host:port", param_hint="--spark")
     if logging.getLogger("cdc_core").level == logging.INFO:
         logging.getLogger("cdc_core").setLevel(logging.WARNING)  # the demo shows each step itself
-    raise typer.Exit(run_demo(scale=scale, folder=folder, fresh=fresh))
+    raise typer.Exit(run_demo(scale=scale, folder=folder, fresh=fresh, spark=spark))
 
 
 def ui(

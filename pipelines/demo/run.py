@@ -45,9 +45,10 @@ def run_demo(
     scale: str = "day",
     folder: Path | None = None,
     fresh: bool = False,
+    spark: str | None = None,
     console: Console | None = None,
 ) -> int:
-    """Run the demo, or go on with one that was cut short.
+    """Run the demo, or go on with one that was cut short; on the Spark cluster whose master's URL is given.
 
     Returns:
         0 when every table equals Oracle, 1 when one does not, 130 when it was interrupted.
@@ -55,17 +56,17 @@ def run_demo(
     console = console or Console()
     folder = settings.default_folder() if folder is None else folder
     try:
-        return _demo(scale, folder, fresh, console)
+        return _demo(scale, folder, fresh, spark, console)
     except KeyboardInterrupt:
         console.print("Stopped. Run the same command to continue.")
         return 130
 
 
-def _demo(scale: str, folder: Path, fresh: bool, console: Console) -> int:
+def _demo(scale: str, folder: Path, fresh: bool, spark: str | None, console: Console) -> int:
     started = time.monotonic()
     plan = Plan.of_scale(scale)
     with Screen(console) as screen:
-        if said := settings.prepare(folder, scale, fresh=fresh):
+        if said := settings.prepare(folder, scale, fresh=fresh, spark=spark):
             screen.say(said)
         with serving(folder) as served:
             screen.say(f"Oracle (embedded, not for production data) answers at {served.dsn}")

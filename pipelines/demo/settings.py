@@ -21,6 +21,7 @@ SOURCE = "flights"
 PASSWORD_ENV = "REDOLAKE_DEMO_PASSWORD"  # noqa: S105 - the name of a variable
 COMPONENT = "assets.components.OracleCdc"
 FILE_NAME = "defs.yaml"
+PLAN_NAME = "plan.json"
 CHUNK_ROWS = 10_000
 SCALES = ("day", "month", "year")
 
@@ -32,13 +33,19 @@ def default_folder() -> Path:
     return root / ".redolake" / "demo"
 
 
-def prepare(folder: Path, scale: str, *, fresh: bool) -> str | None:
+def prepare(folder: Path, scale: str, *, fresh: bool, spark: str | None = None) -> str | None:
     """Make the folder ready for a scale. What another scale left there is removed: its flights would not fit.
+
+    Args:
+        folder: The demo's folder.
+        scale: How many flights.
+        fresh: Remove what is there.
+        spark: The master's URL of a Spark cluster that sees the folder under the same path; None for Spark in this process.
 
     Returns:
         A sentence for people about what was removed or is gone on with, None for a first run.
     """
-    noted = folder / "plan.json"
+    noted = folder / PLAN_NAME
     before = json.loads(noted.read_text())["scale"] if noted.exists() else None
     said = None
     if before and (fresh or before != scale):
@@ -47,7 +54,7 @@ def prepare(folder: Path, scale: str, *, fresh: bool) -> str | None:
     elif before:
         said = "Continuing where the demo stopped (--fresh starts over)."
     folder.mkdir(parents=True, exist_ok=True)
-    noted.write_text(json.dumps({"scale": scale}))
+    noted.write_text(json.dumps({"scale": scale, "spark": spark}))
     return said
 
 
@@ -62,9 +69,16 @@ def attributes(folder: Path, served: Served) -> dict[str, Any]:
         "capture": {"close_at": "online"},
         "snapshot": {"chunk_rows": CHUNK_ROWS},
         "landing": {"type": "local", "path": str(folder / "landing")},
-        "lake": {"path": str(folder / "lake")},
+        "lake": {"path": str(folder / "lake"), **_spark(folder)},
         "state": {"url": f"sqlite:///{folder / 'state.db'}"},
     }
+
+
+def _spark(folder: Path) -> dict[str, str]:
+    """The cluster that the demo was started with, if it was."""
+    noted = folder / PLAN_NAME
+    master = json.loads(noted.read_text()).get("spark") if noted.exists() else None
+    return {"spark_master": master} if master else {}
 
 
 def write_definitions(folder: Path, served: Served) -> SourceConfig:

@@ -79,6 +79,10 @@ COMMANDS: dict[Role, tuple[str, ...]] = {
 }
 
 
+ON_A_CLUSTER = {"spark.cores.max": "1", "spark.executor.memory": "512m"}
+"""Two workers' processes have an executor each, also while one of them is stopped."""
+
+
 class Life:
     """One run in a folder of its own, against an embedded Oracle of its own."""
 
@@ -92,6 +96,7 @@ class Life:
         tables: Sequence[str] = WILD_TABLES,
         scns_compared: int = 8,
         services: dict[str, Any] | None = None,
+        spark: str | None = None,
         sabotage: str | None = None,
         say: Console | None = None,
     ) -> None:
@@ -113,6 +118,7 @@ class Life:
         self._compared: set[tuple[int, str]] = set()
         self._counted: set[Path] = set()
         self._services = services or {}
+        self._spark = spark
         self._signals = 0
         self.copies = 0
         self._is_cluster = seed % 4 != 0
@@ -836,7 +842,8 @@ class Life:
             "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),
             "lake": {
                 "path": str(lake), "driver_memory": "1g",
-                "spark_config": {"spark.driver.extraJavaOptions": SHORT_LIVED},
+                "spark_config": {"spark.driver.extraJavaOptions": SHORT_LIVED, **(ON_A_CLUSTER if self._spark else {})},
+                **({"spark_master": self._spark} if self._spark else {}),
             },
             "state": {"url": self._url, "lease_seconds": LEASE_SECONDS},
         }  # fmt: skip

@@ -2,9 +2,10 @@
 
     python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--lives N] [--sabotage NAME]
         [--result FILE]
+    python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--cluster] [--lives N] [--sabotage NAME]
 
 With the lake in memory (kept in files) processes are killed and started within a moment, so a minute holds hundreds of events; with
-Delta Lake through Spark there are fewer. Exits 0 if nothing was lost or doubled, 1 with what differs otherwise, and with the shortest
+Delta Lake through Spark there are fewer; ``--cluster`` gives that Spark a master and two workers of its own. Exits 0 if nothing was lost or doubled, 1 with what differs otherwise, and with the shortest
 list of events that still shows it.
 """
 
@@ -29,6 +30,7 @@ from tests.invariants.proof import Proof, show
 from tests.invariants.sabotage import SABOTAGES
 from tests.invariants.services import other_services
 from tests.invariants.sums import LifeResult, kills_text, sums
+from tests.lake.cluster import cluster
 
 EVENTS: dict[LakeKind, int] = {"kept": 100, "delta": 24}
 SCNS: dict[LakeKind, int] = {"kept": 24, "delta": 6}
@@ -45,6 +47,7 @@ def prove(
     sabotage: str | None = None,
     say: Console | None = None,
     with_services: bool = False,
+    with_cluster: bool = False,
     **options: Any,
 ) -> Proof:
     """Run the prover once in a temporary folder.
@@ -56,6 +59,7 @@ def prove(
         sabotage: Rules to break on purpose.
         say: Where to print progress.
         with_services: PostgreSQL as metadata store and S3 as landing.
+        with_cluster: Spark as a master and two workers, processes of their own.
         options: See :class:`~tests.invariants.life.Life`.
     """
     with (
@@ -64,6 +68,8 @@ def prove(
     ):
         if with_services:
             options["services"] = stack.enter_context(other_services(Path(folder)))
+        if with_cluster:
+            options["spark"] = stack.enter_context(cluster(Path(folder) / "spark")).url
         happening = plan(seed, EVENTS[lake], lake) if events is None else events
         return Life(
             Path(folder),
@@ -108,11 +114,16 @@ def main() -> None:
     parser.add_argument("--only", default="", help="numbers of the events that happen, as 3-9,14")
     parser.add_argument("--lake", choices=("kept", "delta"), default="kept")
     parser.add_argument("--services", action="store_true", help="PostgreSQL and S3")
+    parser.add_argument(
+        "--cluster", action="store_true", help="Spark as a master and two workers (--lake delta)"
+    )
     parser.add_argument("--sabotage", choices=sorted(SABOTAGES))
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--result", type=Path, help="where the last life's result goes, as JSON")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("the prover was told to end"))
+    if given.cluster and given.lake != "delta":
+        parser.error("--cluster needs --lake delta")
     console = Console(highlight=False)
     lives: list[LifeResult] = []
     for seed in _seeds(given.seed, given.lives, given.minutes):
@@ -123,7 +134,7 @@ def main() -> None:
         def run(chosen: Sequence[Event], seed: int = seed) -> Proof:
             return prove(
                 seed, events=chosen, lake=given.lake, sabotage=given.sabotage,
-                with_services=given.services, say=console if given.lives == 1 else None,
+                with_services=given.services, with_cluster=given.cluster, say=console if given.lives == 1 else None,
             )  # fmt: skip
 
         proof = run(events)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -12,13 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
-from cdc_core.runtime.folders import default_runtime_folder, shim_folder
-from cdc_core.runtime.java import find_java
-
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-DEPLOY = "org.apache.spark.deploy"
+SCRIPT = Path(__file__).parents[2] / "deploy" / "compose" / "spark.sh"
+"""What starts the containers of deploy/compose starts the tests' processes too."""
 START_SECONDS = 240
 STOP_SECONDS = 20
 
@@ -43,10 +39,8 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
     port, page = _free_port(host), _free_port(host)
     url = f"spark://{host}:{port}"
     with ExitStack() as stack:
-        master = ["Master", "--host", host, "--port", str(port), "--webui-port", str(page)]
-        stack.enter_context(
-            _process(folder / "master.log", f"{DEPLOY}.master.{master[0]}", *master[1:])
-        )
+        master = ["--host", host, "--port", str(port), "--webui-port", str(page)]
+        stack.enter_context(_process(folder / "master.log", "master", *master))
         works = tuple(folder / f"worker-{number}" for number in range(workers))
         for work in works:
             work.mkdir()
@@ -62,21 +56,19 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
                 "--work-dir",
                 str(work),
             ]
-            stack.enter_context(
-                _process(work / "worker.log", f"{DEPLOY}.worker.Worker", *options, url)
-            )
+            stack.enter_context(_process(work / "worker.log", "worker", *options, url))
         _wait_for(f"http://{host}:{page}/json/", workers, folder)
         yield Cluster(url, works)
 
 
 @contextmanager
 def _process(log: Path, *command: str) -> Iterator[None]:
-    java = find_java(shim_folder(default_runtime_folder()))
-    environment = {**os.environ, "JAVA_HOME": str(java.path), "SPARK_DAEMON_MEMORY": "256m"}
+    python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": python, "SPARK_DAEMON_MEMORY": "256m"}
     environment.pop("SPARK_SUBMIT_OPTS", None)
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [str(SPARK_CLASS), *command], env=environment, stdout=file, stderr=subprocess.STDOUT
+            [str(SCRIPT), *command], env=environment, stdout=file, stderr=subprocess.STDOUT
         )
         try:
             yield

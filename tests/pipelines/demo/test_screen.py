@@ -102,6 +102,15 @@ def test_definitions_are_a_sources_configuration_without_secrets(tmp_path: Path)
     assert read.model_dump(exclude={"dagster"}) == config.model_dump()
 
 
+def test_the_cluster_that_the_demo_was_started_with_is_in_its_definitions(tmp_path: Path) -> None:
+    """Also when a later command writes them again; the next demo chooses anew."""
+    settings.prepare(tmp_path, "day", fresh=False, spark="spark://host:7077")
+    for _ in range(2):
+        assert settings.write_definitions(tmp_path, SERVED).lake.spark_master == "spark://host:7077"
+    settings.prepare(tmp_path, "day", fresh=False)
+    assert settings.write_definitions(tmp_path, SERVED).lake.is_local
+
+
 def test_another_scale_begins_anew_and_the_same_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     assert settings.prepare(folder, "day", fresh=False) is None
