@@ -1,0 +1,143 @@
+"""Every type of the type table has the same value on every path: read by a chunk, and from the redo of an INSERT, an UPDATE and a DELETE,
+with every dictionary of LogMiner and both readings.
+
+The cases stand under the type table's own rows (tests/snapshot/test_types.py); :func:`cases` counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle_embedded.redo.settings import DEFAULT_WARTS
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.snapshot.test_types import CASES
+from tests.steps.harness import Source, source_of, table_id
+from tests.steps.ways import ALL_WAYS, Step, play, sources_of
+
+TYPES: dict[str, dict[str, list[str]]] = CASES | {"XMLTYPE": {"XMLTYPE": ["XMLTYPE('<a>1</a>')"]}}
+LARGE = ("CLOB", "NCLOB", "BLOB", "XMLTYPE")
+"""What the redo of a DELETE does not carry."""
+CHANGED = 100
+"""A row under its literal's number is inserted with the value; this much above, it gets the value by an UPDATE."""
+GONE = 200
+"""This much above, it is inserted with the value and deleted."""
+
+
+def cases(ways: Mapping[str, Any]) -> int:
+    """How many values of the redo are held against a chunk's: per literal and way those of an INSERT and an UPDATE, and of a DELETE
+    unless it carries none."""
+    declared = [each for group in TYPES.values() for each in group.items()]
+    return len(ways) * sum(
+        len(literals) * (2 if declaration in LARGE else 3) for declaration, literals in declared
+    )
+
+
+def name_of(at: int) -> str:
+    return f"KIND_{at}"
+
+
+NAMES = [name_of(at) for at in range(len(TYPES))]
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    """One table per row of the type table, with a column for each declaration."""
+    with running_oracle(warts=DEFAULT_WARTS) as running:
+        for name, group in zip(NAMES, TYPES.values(), strict=True):
+            listed = ", ".join(f"C{at} {declaration}" for at, declaration in enumerate(group))
+            running.run(f"CREATE TABLE {name} (ID NUMBER(5) PRIMARY KEY, {listed})")
+        yield running
+
+
+def columns_of(group: Mapping[str, list[str]]) -> list[str]:
+    """Per literal of a table the column that has it."""
+    return [f"C{at}" for at, literals in enumerate(group.values()) for _ in literals]
+
+
+def story() -> list[Step]:
+    """Each literal of each declaration, alone in its row; one transaction per table."""
+    steps: list[Step] = []
+    for name, group in zip(NAMES, TYPES.values(), strict=True):
+        number = 0
+        for at, literals in enumerate(group.values()):
+            for literal in literals:
+                number += 1
+                for more in (0, GONE):
+                    steps.append(
+                        (
+                            name,
+                            f"INSERT INTO {name} (ID, C{at}) VALUES ({number + more}, {literal})",
+                        )
+                    )
+                steps.append((name, f"INSERT INTO {name} (ID) VALUES ({number + CHANGED})"))
+                steps.append(
+                    (name, f"UPDATE {name} SET C{at} = {literal} WHERE ID = {number + CHANGED}")
+                )
+        steps.append((name, f"DELETE FROM {name} WHERE ID > {GONE}"))
+        steps.append((name, "COMMIT"))
+    return steps  # fmt: skip
+
+
+Row = dict[str, str]
+
+
+def values(source: Source, name: str) -> dict[int, Row]:
+    """The mirror's rows by key, without the key. As text, NaN is equal to itself."""
+    rows = source.lake.tables[table_id(name)].rows
+    return {key[0]: _texts(row) for key, (row, _, _) in rows.items()}
+
+
+def deleted(source: Source, name: str) -> dict[int, Row]:
+    """The rows that were deleted, as the change log has them."""
+    changes = source.lake.tables[table_id(name)].changes
+    gone = [change["before"] for change in changes if change["_cdc_op"] == "d"]
+    return {row["ID"]: _texts(row) for row in gone}
+
+
+def _texts(row: Mapping[str, Any]) -> Row:
+    return {column: repr(value) for column, value in row.items() if column != "ID"}
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        pytest.param(("redo_log_catalog-committed",), id="one-way"),
+        pytest.param(tuple(ALL_WAYS), id="every-way", marks=pytest.mark.slow),
+    ],
+)
+def test_every_type_has_the_same_value_on_every_path(
+    oracle: Oracle, tmp_path: Path, ways: tuple[str, ...]
+) -> None:
+    chosen = {name: ALL_WAYS[name] for name in ways}
+    chunks = tmp_path / "chunks"
+    chunks.mkdir()
+    compared = 0
+    with sources_of(oracle, tmp_path, *NAMES, ways=chosen) as sources:
+        play(oracle, sources, story())
+        capture = {"close_at": "completed_logs"}
+        with source_of(oracle, chunks, *NAMES, capture=capture) as snapshot:
+            list(snapshot.pipeline.run_snapshot())
+            for name, group in zip(NAMES, TYPES.values(), strict=True):
+                read = values(snapshot, name)
+                large = {f"C{at}" for at, declaration in enumerate(group) if declaration in LARGE}
+                for way, source in sources.items():
+                    assert source.record(name).state == "ready", (way, source.record(name).reason)
+                    assert values(source, name) == read, (way, name)
+                    compared += len(read)
+                    gone = deleted(source, name)
+                    for number, column in enumerate(columns_of(group), 1):
+                        assert read[number] == read[number + CHANGED], (name, column)
+                        if column not in large:
+                            assert gone[number + GONE][column] == read[number][column], (way, name)
+                            compared += 1
+    assert compared == cases(chosen)
+
+
+def test_how_many_cases_there_are() -> None:
+    """A type that joins the table, and a way of reading, raise the number."""
+    assert len(ALL_WAYS) == 8, "four dictionaries, two readings"
+    assert cases(ALL_WAYS) == 2312
