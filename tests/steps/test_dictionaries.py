@@ -18,6 +18,7 @@ from tests.steps.harness import Source, source_of
 from tests.steps.ways import (
     ALL_WAYS,
     SWITCH,
+    WAYS,
     WINDOW,
     build_in_redo,
     changes,
@@ -39,8 +40,13 @@ def oracle() -> Iterator[Oracle]:
 
 
 @pytest.fixture
-def sources(oracle: Oracle, tmp_path: Path) -> Iterator[dict[str, Source]]:
-    with sources_of(oracle, tmp_path, "T") as opened:
+def sources(
+    request: pytest.FixtureRequest, oracle: Oracle, tmp_path: Path
+) -> Iterator[dict[str, Source]]:
+    """One for each way, or for the named dictionaries with Redolake's own ledger."""
+    named = [f"{strategy}-uncommitted" for strategy in getattr(request, "param", ())]
+    ways = {name: WAYS[name] for name in named or WAYS}
+    with sources_of(oracle, tmp_path, "T", ways=ways) as opened:
         yield opened
 
 
@@ -92,6 +98,9 @@ def test_every_ddl_at_every_place_by_every_way(
         check_equal(sources, "T")
 
 
+@pytest.mark.parametrize(
+    "sources", [("online_catalog", "redo_log_catalog", "dictionary_from_file")], indirect=True
+)
 def test_a_table_that_takes_anothers_name_is_told_apart(
     oracle: Oracle, sources: dict[str, Source]
 ) -> None:
@@ -118,6 +127,7 @@ def test_a_table_that_takes_anothers_name_is_told_apart(
     check_equal(sources, "T")
 
 
+@pytest.mark.parametrize("sources", [("online_catalog", "redo_log_catalog")], indirect=True)
 def test_windows_behind_the_newest_dictionary_are_read_with_the_one_before(
     oracle: Oracle, sources: dict[str, Source]
 ) -> None:

@@ -20,7 +20,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
 from oracle_embedded.redo.settings import DEFAULT_WARTS
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle, running_oracle
 from tests.steps.harness import Source, source_of
 from tests.steps.ways import (
     ALL_WAYS,
@@ -212,6 +212,42 @@ def first_log_of_the_oldest(source: Source) -> int:
             {"scn": one.start_scn},
         )
     return int(sequence)
+
+
+def test_transactions_of_two_instances_land_the_same_with_both_readings(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    oracle.run(
+        "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
+        "ALTER DATABASE ENABLE PUBLIC THREAD 2",
+        "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
+        user=ADMIN,
+    )
+    other = ("b", "BEGIN DBMS_REDOLAKE_FAULTS.USE_THREAD(2); END;")
+    with sources_of(oracle, tmp_path, "T", "L", ways=BOTH) as sources:
+        play(oracle, sources, [other, *BORDERS])
+        check_equal(sources, "T")
+        threads = {change["_cdc_thread"] for one in sources.values() for change in changes(one)}
+        assert threads == {1, 2}
+
+
+def test_inside_a_pluggable_database_both_readings_land_the_same(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    oracle.add_local_capture()
+    found = []
+    for reading in ("uncommitted", "committed"):
+        folder = tmp_path / reading
+        folder.mkdir()
+        capture = {**UNCOMMITTED, "reading": reading, "logs": "scn_range"}
+        with source_of(oracle, folder, "T", capture=capture) as source:
+            source.more["oracle"] = oracle.login(LOCAL_CAPTURE)
+            source.run()
+            play(oracle, {"": source}, SAVEPOINTS[:-2])
+            source.check_current("T")
+            found.append([(one["_cdc_op"], one["after"]) for one in changes(source)])
+            oracle.run("UPDATE T SET V = 'first'", "DELETE FROM T WHERE ID > 4")
+    assert found[0] == found[1]
 
 
 def test_a_source_goes_over_to_the_other_reading(oracle: Oracle, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from tests.steps.harness import Source, source_of, table_id
 
 FILE = "/opt/oracle/dictionaries/redolake.ora"
 SWITCH = "ALTER SYSTEM SWITCH LOGFILE"
+ARCHIVE = "ALTER SYSTEM ARCHIVE LOG CURRENT"
+"""Of every redo thread."""
 WINDOW = "window"
 """In a story: all windows up to here are read."""
 
@@ -95,7 +97,7 @@ def play(oracle: Oracle, sources: Mapping[str, Source], story: Sequence[Step]) -
         sessions: dict[str, Any] = {}
         for step in [*story, WINDOW]:
             if step == WINDOW:
-                oracle.run(SWITCH, user=ADMIN)
+                oracle.run(ARCHIVE, user=ADMIN)
                 for source in sources.values():
                     source.windows()
             elif isinstance(step, str):
