@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,16 +12,16 @@ from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.errors import CdcError
 from cdc_core.lake.lake import Lake
-
-if TYPE_CHECKING:
-    from tests.stage.landed import Row, Source
+from tests.stage.landed import Row, Source, Window
 
 pytestmark = pytest.mark.spark
 READ_AT = 100
 
 
 @pytest.fixture
-def landed(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Any:
+def landed(
+    open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
+) -> tuple[Window, Window]:
     """A lake that took two windows, and the third, which brings a transaction of the second."""
     lake = open_lake()
     tx = source.begin()
@@ -63,7 +63,7 @@ def rows(folder: Path, schema: Any) -> list[dict[str, Any]]:
 
 
 def test_a_commit_that_comes_late_is_applied_where_it_belongs(
-    landed: Any, open_lake: Callable[..., Lake], source: Source, tmp_path: Path
+    landed: tuple[Window, Window], open_lake: Callable[..., Lake], source: Source, tmp_path: Path
 ) -> None:
     second, third = landed
     folder = tmp_path / "lake"

@@ -38,7 +38,7 @@ class KillAt:
 
 
 @pytest.fixture
-def lake(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Any:
+def lake(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Lake:
     """Orders 1 to 9 by a first snapshot; the next window begins behind it."""
     tx = source.begin()
     for i in range(1, 10):
@@ -95,7 +95,7 @@ def quarantine(path: Path, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
-    lake: Any,
+    lake: Lake,
     source: Source,
     row: Callable[..., Row],
     mirror: Callable[..., list[Row]],
@@ -132,7 +132,7 @@ def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
 
 
 def test_the_quarantine_table_comes_back_from_landing(
-    lake: Any, source: Source, row: Callable[..., Row], tmp_path: Path
+    lake: Lake, source: Source, row: Callable[..., Row], tmp_path: Path
 ) -> None:
     one, two = first_window(source, row), second_window(source, row)
     for window in (one, two):

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -17,6 +17,7 @@ from cdc_core.lake.beside import BesideTable
 from cdc_core.lake.history import read_log
 from cdc_core.lake.storage import refused_by_storage
 from tests.lake.full_disk import room_for
+from tests.stage.landed import Window
 
 if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
@@ -166,7 +167,7 @@ def test_what_java_says_of_storage_is_known_by_its_class_and_its_last_words(
 @pytest.fixture
 def merging(
     open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
-) -> tuple[Lake, Any]:
+) -> tuple[Lake, Window]:
     """A lake with order 1, and a window that brings order 2."""
     lake = open_lake()
     tx = source.begin()
@@ -183,7 +184,7 @@ def merging(
 @pytest.mark.spark
 @pytest.mark.parametrize("bytes_max", [300, 2000], ids=["in-the-rows", "in-the-commit"])
 def test_a_disk_that_is_full_in_a_merge_may_pass_and_loses_nothing(
-    merging: tuple[Lake, Any],
+    merging: tuple[Lake, Window],
     source: Source,
     mirror: Callable[..., list[Row]],
     bytes_max: int,

@@ -18,6 +18,7 @@ from cdc_core.stage import window as stage_window
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.rollback import Undone
+from tests.stage.landed import Source
 
 EMP, DEPT = TableId("HR", "EMP"), TableId("HR", "DEPT")
 WINDOW, FIRST = ScnWindow(Scn(100), Scn(200)), 5 << ORDINAL_SHIFT
@@ -88,7 +89,7 @@ def loses(original: Callable[..., Any]) -> Callable[..., Any]:
     ],
 )
 def test_rows_that_landed_are_decoded_or_taken_back(
-    source: Any, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+    source: Source, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
 ) -> None:
     transaction = source.begin()
     for key in range(3):

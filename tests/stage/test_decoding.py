@@ -15,6 +15,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.rollback import UNKNOWN_ROW_ID
+from tests.stage.landed import Source
 
 INSERT = (
     """insert into "SHOP"."ORDERS"("ID","NAME","AMOUNT","NOTE") values ('1','secret','2.50',NULL)"""
@@ -56,7 +57,7 @@ def _raised(rows: pa.Table, schema: Any) -> CdcError:
     return caught.value
 
 
-def test_a_row_becomes_a_change(source: Any) -> None:
+def test_a_row_becomes_a_change(source: Source) -> None:
     changes = ChangeDecoder(source.schema, 2000)(_rows())
     (change,) = changes.to_pylist()
     assert change["_cdc_op"] == "c"
@@ -96,7 +97,7 @@ def test_a_row_becomes_a_change(source: Any) -> None:
     ],
 )
 def test_rows_that_would_need_a_guess_are_refused(
-    values: dict[str, Any], kind: type[CdcError], message: str, source: Any
+    values: dict[str, Any], kind: type[CdcError], message: str, source: Source
 ) -> None:
     error = _raised(_rows(**values), source.schema)
     assert type(error) is kind
@@ -110,13 +111,13 @@ def test_rows_that_would_need_a_guess_are_refused(
 OLD_ROW = """insert into "SHOP"."ORDERS"("COL 1","COL 2","COL 3","COL 4") values (HEXTORAW('c102'),HEXTORAW('7368'),NULL,NULL);"""
 
 
-def test_a_column_that_is_left_out_now_is_null_in_rows_that_landed_with_it(source: Any) -> None:
+def test_a_column_that_is_left_out_now_is_null_in_rows_that_landed_with_it(source: Source) -> None:
     changes = ChangeDecoder(source.schema, 2000, excluded=("NAME",))(_rows())
     (change,) = changes.to_pylist()
     assert change["after"] == {"ID": 1, "NAME": None, "AMOUNT": Decimal("2.50"), "NOTE": None}
 
 
-def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any) -> None:
+def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Source) -> None:
     """Up to the DDL at 1200 the table has no NOTE, and LogMiner no names; after it all is as ever."""
     new = replace(source.schema, scn_from=Scn(1200))
     old = replace(
@@ -137,7 +138,7 @@ def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Any)
     assert by_ordinal[6]["_cdc_before_absent"] == []
 
 
-def test_rows_without_names_that_are_not_guaranteed_are_refused(source: Any) -> None:
+def test_rows_without_names_that_are_not_guaranteed_are_refused(source: Source) -> None:
     schema = replace(source.schema, stored=("ID", "NAME", "AMOUNT", "NOTE"), charset="AL32UTF8")
     changes = ChangeDecoder(schema, 2000)(_rows(status=2, sql_redo=OLD_ROW))
     assert changes.num_rows == 1
@@ -152,7 +153,7 @@ def test_rows_without_names_that_are_not_guaranteed_are_refused(source: Any) -> 
     ],
 )
 def test_rows_without_names_are_refused_where_the_names_are_not_certain(
-    stored: tuple[str, ...], source: Any
+    stored: tuple[str, ...], source: Source
 ) -> None:
     schema = replace(source.schema, stored=stored, charset="AL32UTF8")
     error = _raised(_rows(status=2, sql_redo=OLD_ROW), schema)
@@ -187,7 +188,7 @@ def test_rows_without_names_are_refused_where_the_names_are_not_certain(
     ],
 )
 def test_what_an_image_does_not_carry_is_named(
-    source: Any, code: int, sql: str, absent: list[str], before_absent: list[str]
+    source: Source, code: int, sql: str, absent: list[str], before_absent: list[str]
 ) -> None:
     changes = ChangeDecoder(source.schema, 2000)(_rows(operation_code=code, sql_redo=sql))
     assert changes["_cdc_absent"].to_pylist() == [absent]
@@ -198,7 +199,7 @@ def by_row_id(schema: Any) -> Any:
     return replace(schema, columns=(ROW_ID_COLUMN, *schema.columns), key=(ROW_ID,))
 
 
-def test_the_rowid_is_a_column_of_both_images(source: Any) -> None:
+def test_the_rowid_is_a_column_of_both_images(source: Source) -> None:
     """An update names what it changes alone; its row is known all the same."""
     text = 'update "SHOP"."ORDERS" set "NAME" = \'b\' where "NAME" = \'a\';'
     schema = by_row_id(source.schema)
@@ -210,6 +211,6 @@ def test_the_rowid_is_a_column_of_both_images(source: Any) -> None:
     assert (change["before"], change["after"]["_cdc_row_id"]) == (None, "AAAB1")
 
 
-def test_a_row_whose_rowid_is_its_key_and_not_shown_is_refused(source: Any) -> None:
+def test_a_row_whose_rowid_is_its_key_and_not_shown_is_refused(source: Source) -> None:
     error = _raised(_rows(row_id=UNKNOWN_ROW_ID), by_row_id(source.schema))
     assert "does not carry its row's ROWID" in str(error)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from oracle_embedded.api import BindMeta, OracleError, OraType, RowOp
+from oracle_embedded.api import BindMeta, OracleError, OraType, RowOp, Value
+from oracle_embedded.database import OpenDatabase
 
 if TYPE_CHECKING:
     from tests.oracle_embedded.engine.conftest import Client
@@ -218,6 +219,14 @@ class Recorder:
     ) -> None:
         self.events.append(("ddl", text, owner, table))
 
+    def xid_at(self, scn: int) -> bytes | None:
+        """No redo is kept."""
+        return None
+
+    def mined(self, number: int, column: str) -> tuple[OraType, Value] | None:
+        """No redo is kept."""
+        return None
+
     def flush(self) -> None:
         """Nothing is held back."""
 
@@ -225,7 +234,9 @@ class Recorder:
         """Nothing is held back."""
 
 
-def test_the_redo_is_told_of_changes_and_of_their_undoing(parts: Client, database: Any) -> None:
+def test_the_redo_is_told_of_changes_and_of_their_undoing(
+    parts: Client, database: OpenDatabase
+) -> None:
     database.engine.store.sink = sink = Recorder()
     parts("update parent set name = 'uno' where id = 1")
     parts("savepoint s")
@@ -252,7 +263,7 @@ def test_the_redo_is_told_of_changes_and_of_their_undoing(parts: Client, databas
     assert scns == sorted(set(scns))
 
 
-def test_a_whole_rollback_undoes_in_reverse(parts: Client, database: Any) -> None:
+def test_a_whole_rollback_undoes_in_reverse(parts: Client, database: OpenDatabase) -> None:
     database.engine.store.sink = sink = Recorder()
     parts("insert into parent values (7, 'x')")
     parts("update parent set name = 'y' where id = 7")

@@ -15,7 +15,7 @@ from oracle_embedded.server import EmbeddedServer
 
 
 @pytest.fixture
-def engine(database: OpenDatabase, server: EmbeddedServer) -> Iterator[Any]:
+def engine(database: OpenDatabase, server: EmbeddedServer) -> Iterator[sa.Engine]:
     url = sa.URL.create(
         "oracle+oracledb",
         "DEMO",
@@ -84,7 +84,7 @@ def test_an_unknown_service_is_refused(database: OpenDatabase, server: EmbeddedS
         oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn)
 
 
-def test_sqlalchemy_reflects_and_queries(engine: Any) -> None:
+def test_sqlalchemy_reflects_and_queries(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql("create table parent (id number(9) primary key)")
         connection.exec_driver_sql(
