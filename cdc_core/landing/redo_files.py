@@ -1,6 +1,6 @@
 """How do the redo rows of a window get into files, laid out by table, so that each table reads its own rows alone?
 
-Rows are held back until there are many, sorted by table, and written in row groups that have rows of one table only. A table with
+Rows are sorted by table, held back until there are many, and written in row groups that have rows of one table only. A table with
 much redo gets files of its own; all others share one, since a file costs a sync, a request to S3 and a digest. Each table's rows
 stay in LogMiner's order.
 """
@@ -50,7 +50,7 @@ class RedoFiles:
     def __init__(self, landing: LandingStore, folder: str) -> None:
         self._landing, self._folder = landing, folder
         self._stack = ExitStack()
-        self._held: list[pa.RecordBatch] = []
+        self._held: dict[TableId, list[pa.RecordBatch]] = {}
         self._held_rows = self._held_bytes = 0
         self._open: dict[_Place, _Open] = {}
         self._own: set[TableId] = set()
@@ -76,7 +76,10 @@ class RedoFiles:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of ``REDO_SCHEMA``, in LogMiner's order."""
-        self._held.append(rows)
+        if rows.num_rows == 0:
+            return
+        for table, own in _by_table(rows):
+            self._held.setdefault(table, []).append(own)
         self._held_rows += rows.num_rows
         self._held_bytes += rows.nbytes
         if self._held_rows >= HELD_ROWS_MAX or self._held_bytes >= HELD_BYTES_MAX:
@@ -84,43 +87,30 @@ class RedoFiles:
 
     def close(self) -> list[LandedFile]:
         """Write what is left; all files in the order in which they were begun, none without rows."""
-        for table, rows in self._sorted():
-            self._write(table, rows)
+        for table in sorted(self._held):
+            self._write(table, self._taken(table))
         for place in list(self._open):
             self._close(place)
         return [file for _, file in sorted(self._files.items())]
 
     def _write_fullest(self) -> None:
         """Write tables, those with most rows first, until half of what is held is gone, and all that have many."""
-        parts = sorted(self._sorted(), key=lambda part: -part[1].num_rows)
-        enough = sum(rows.num_rows for _, rows in parts) / 2
-        written = 0
-        self._held = []
-        for table, rows in parts:
+        rows_of = {table: sum(own.num_rows for own in held) for table, held in self._held.items()}
+        written, enough = 0, self._held_rows / 2
+        for table in sorted(rows_of, key=lambda one: (-rows_of[one], one)):
+            rows = self._taken(table)
             if written < enough or rows.num_rows >= GROUP_ROWS:
                 self._write(table, rows)
                 written += rows.num_rows
             else:
                 # A copy: a slice would keep in memory what lies beside it.
-                self._held += rows.take(pa.array(np.arange(rows.num_rows))).to_batches()
-        self._held_rows = sum(batch.num_rows for batch in self._held)
-        self._held_bytes = sum(batch.nbytes for batch in self._held)
+                copied = rows.take(pa.array(np.arange(rows.num_rows)))
+                self._held[table] = copied.combine_chunks().to_batches()
+        self._held_rows = sum(rows_of.values()) - written
+        self._held_bytes = sum(own.nbytes for held in self._held.values() for own in held)
 
-    def _sorted(self) -> list[tuple[TableId, pa.Table]]:
-        """What is held, by table in the order of names."""
-        if not self._held:
-            return []
-        rows = pa.Table.from_batches(self._held, REDO_SCHEMA)
-        codes, tables = _tables(rows)
-        if len(tables) == 1:
-            return [(tables[0], rows)]
-        rows = rows.combine_chunks().take(pa.array(np.argsort(codes, kind="stable")))
-        ends = np.cumsum(np.bincount(codes, minlength=len(tables)))
-        starts = [0, *ends.tolist()]
-        return [
-            (table, rows.slice(start, end - start))
-            for table, start, end in zip(tables, starts, ends.tolist(), strict=False)
-        ]
+    def _taken(self, table: TableId) -> pa.Table:
+        return pa.Table.from_batches(self._held.pop(table), REDO_SCHEMA)
 
     def _write(self, table: TableId, rows: pa.Table) -> None:
         place = self._place(table, rows)
@@ -164,19 +154,33 @@ class _Open:
         self.number, self.writer, self.rows = number, writer, 0
 
 
-def _tables(rows: pa.Table) -> tuple[npt.NDArray[np.unsignedinteger[Any]], list[TableId]]:
-    """Per row the place of its table, and the tables in the order of their names."""
+def _by_table(rows: pa.RecordBatch) -> list[tuple[TableId, pa.RecordBatch]]:
+    """The rows of each table, in their order."""
+    codes, tables = _tables(rows)
+    if len(tables) == 1:
+        return [(tables[0], rows)]
+    rows = rows.take(pa.array(np.argsort(codes, kind="stable")))
+    ends = np.cumsum(np.bincount(codes, minlength=len(tables))).tolist()
+    return [
+        (table, rows.slice(start, end - start))
+        for table, start, end in zip(tables, [0, *ends[:-1]], ends, strict=True)
+    ]
+
+
+def _tables(
+    rows: pa.RecordBatch,
+) -> tuple[npt.NDArray[np.unsignedinteger[Any]], list[TableId]]:
+    """Per row the place of its table, and the tables."""
     owner_codes, owners = _encoded(rows, "seg_owner")
     name_codes, names = _encoded(rows, "table_name")
     pairs = owner_codes * len(names) + name_codes
     there = np.flatnonzero(np.bincount(pairs))
     tables = [TableId(owners[one // len(names)], names[one % len(names)]) for one in there.tolist()]
-    order = sorted(range(len(tables)), key=lambda place: str(tables[place]))
     rank = np.zeros(int(there[-1]) + 1, dtype=np.min_scalar_type(len(tables)))
-    rank[there[order]] = np.arange(len(tables))
-    return rank[pairs], [tables[place] for place in order]
+    rank[there] = np.arange(len(tables))
+    return rank[pairs], tables
 
 
-def _encoded(rows: pa.Table, column: str) -> tuple[npt.NDArray[np.int64], list[str]]:
-    encoded = rows[column].combine_chunks().dictionary_encode()
+def _encoded(rows: pa.RecordBatch, column: str) -> tuple[npt.NDArray[np.int64], list[str]]:
+    encoded = rows.column(column).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
