@@ -60,7 +60,7 @@ class OraType(IntEnum):
 class OracleError(Exception):
     """An error as Oracle raises it: ``ORA-ccccc: text``, with the 0-based character offset into the SQL.
 
-    ``row_count`` is the number of rows that array DML changed before it.
+    ``row_count`` is the number of rows that array DML changed before it, ``row_counts`` that of each execution.
     """
 
     def __init__(self, code: int, text: str, offset: int = 0) -> None:
@@ -69,6 +69,7 @@ class OracleError(Exception):
         self.text = text
         self.offset = offset
         self.row_count = 0
+        self.row_counts: list[int] = []
 
     def __str__(self) -> str:
         return f"ORA-{self.code:05d}: {self.text}"

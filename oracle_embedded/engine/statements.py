@@ -31,6 +31,7 @@ from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.fitting import fit_object
 from oracle_embedded.engine.storage.transactions import Busy
 
+_CONSTRAINT_CODES = frozenset({1, 2290, 2291, 2292})
 _LOCK_BATCH = 1000
 _LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
 _NEVER_BATCHED = frozenset({1013})
@@ -205,11 +206,14 @@ def _run_dml(
                 change = runner.run(row)
             except OracleError as error:
                 if not batch_errors or error.code in _NEVER_BATCHED:
-                    error.row_count = sum(item.count for item in changes)
+                    error.row_counts = [item.count for item in changes]
+                    error.row_count = sum(error.row_counts)
                     raise
                 outcome.batch_errors.append((number, error))
                 change = Change()
             changes.append(change)
+    # Values that cannot be are found before any row is written, and with them their errors.
+    outcome.batch_errors.sort(key=lambda item: item[1].code in _CONSTRAINT_CODES)
     outcome.row_counts = [change.count for change in changes]
     outcome.row_count = sum(outcome.row_counts)
     last = next((change.last for change in reversed(changes) if change.last is not None), None)

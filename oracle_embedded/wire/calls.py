@@ -24,6 +24,7 @@ from oracle_embedded.wire.requests import (
     read_reexecute,
 )
 from oracle_embedded.wire.statements import Statements
+from oracle_embedded.wire.table_description import read_description_request, table_description
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader
 
 logger = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class Calls:
             Function.FETCH: self._fetch,
             Function.LOB_OPERATION: self._lob_operation,
             Function.AUTH_PHASE_TWO: self._change_password,
+            Function.DESCRIBE_TABLE: self._describe_table,
             Function.DIRECT_PATH_PREPARE: self._direct_path_prepare,
             Function.DIRECT_PATH_STREAM: self._direct_path_stream,
             Function.DIRECT_PATH_END: self._direct_path_end,
@@ -210,6 +212,12 @@ class Calls:
             self._session.set_password(wanted)
             self._exchange.password = wanted
         self._send_status(b"\x08\x00")
+
+    def _describe_table(self) -> None:
+        name = read_description_request(self._reader)
+        self._check_piggyback()
+        columns = self._session.parse(f"SELECT * FROM {name}").columns
+        self._send_status(table_description(columns))
 
     def _direct_path_prepare(self) -> None:
         request = read_prepare(self._reader)

@@ -109,7 +109,8 @@ class Statements:
         try:
             self._execute_on(cursor, request)
         except OracleError as error:
-            self._send_end(cursor, row_count=error.row_count, error=error)
+            counts = request.row_counts_wanted and execute_message(cursor.id, error.row_counts)
+            self._send_end(cursor, before=counts or b"", row_count=error.row_count, error=error)
 
     def _cursor_for(self, request: ExecuteRequest) -> Cursor:
         """The cursor of a request, with the statement and the binds that the request brings."""

@@ -60,6 +60,7 @@ public class JdbcClient {
     check("ref cursor", JdbcClient::refCursor);
     check("returning", JdbcClient::returning);
     check("generated rowid", JdbcClient::generatedRowid);
+    check("generated keys by name", JdbcClient::generatedKeys);
     check("columns of a query", JdbcClient::columnsOfQuery);
     check("database metadata", JdbcClient::databaseMetadata);
     check("client info", JdbcClient::clientInfo);
@@ -481,6 +482,20 @@ public class JdbcClient {
       ResultSet keys = statement.getGeneratedKeys();
       same(true, keys.next());
       same(new BigDecimal(8000), one("select id from t where rowid = '" + keys.getString(1) + "'"));
+    }
+    connection.rollback();
+  }
+
+  static void generatedKeys() throws Exception {
+    String sql = "insert into t (id, name) values (?, ?)";
+    try (PreparedStatement statement = connection.prepareStatement(sql, new String[] {"ID", "NAME"})) {
+      statement.setInt(1, 8001);
+      statement.setString(2, "key");
+      same(1, statement.executeUpdate());
+      ResultSet keys = statement.getGeneratedKeys();
+      same(true, keys.next());
+      same(new BigDecimal(8001), keys.getBigDecimal(1));
+      same("key", keys.getString(2));
     }
     connection.rollback();
   }

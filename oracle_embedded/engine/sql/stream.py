@@ -85,6 +85,9 @@ RESERVED = frozenset(
 )
 
 
+_NO_BIND_NAMES = RESERVED | {"ROWID"}
+
+
 class TokenStream:
     """Tokens with a position: all that readers share.
 
@@ -232,6 +235,8 @@ class TokenStream:
     def bind(self) -> Bind:
         """Read a placeholder."""
         token = self.next()
+        if not self.plsql and token.text in _NO_BIND_NAMES:
+            raise OracleError(1745, "invalid host/bind variable name", token.start)
         if self.plsql and token.text in self.bind_names:
             return Bind(self.bind_names.index(token.text), token.text, pos=token.start)
         self.bind_names.append(token.text)

@@ -146,6 +146,6 @@ def test_the_dictionary_knows_them(cursor: oracledb.Cursor, sql: Client) -> None
     assert sql("select coll_type, upper_bound, elem_type_name from user_coll_types where type_name = 'PARTS_T'") == [("VARYING ARRAY", "3", "PART_T")]  # fmt: skip
     assert sql("select data_type, data_type_owner from user_tab_columns where table_name = 'T' and column_name = 'W'") == [("WHOLE_T", "DEMO")]  # fmt: skip
     cursor.execute("drop type bad_t")
-    cursor.execute("drop table t")
+    cursor.execute("drop table t purge")
     cursor.execute("drop type whole_t")
     assert sql.one("select count(*) from user_types") == "3"

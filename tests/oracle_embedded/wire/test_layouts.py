@@ -20,6 +20,7 @@ from oracle_embedded.wire.replies import CallEnd, end_message
 from oracle_embedded.wire.requests import Cursor, Option, read_execute
 from oracle_embedded.wire.rows import RowEncoder, describe
 from oracle_embedded.wire.session import WireSettings
+from oracle_embedded.wire.table_description import table_description
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, sb_bytes, ub_bytes
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession, column
 from tests.oracle_embedded.wire.recorder import serve
@@ -315,3 +316,17 @@ def test_the_amount_of_a_lob_write_stands_before_its_data() -> None:
     text = "01 0102 00 00 00 00 00 00 00 0140 00 00 0101 00 01 000000000000 aabb 0103 0e 03 616263"
     request = read_lob_request(_reader(text))
     assert (request.locator, request.amount, request.data) == (b"\xaa\xbb", 3, b"abc")
+
+
+def test_a_table_is_described_as_jdbc_reads_it() -> None:
+    """Before it returns generated keys by name: a list of columns inside a table, with scales as numbers that have a length."""
+    columns = [
+        column("ID", OraType.NUMBER),
+        column("V", OraType.VARCHAR, size=10, char_size=10),
+    ]
+    described = table_description(columns)
+    assert described.startswith(
+        bytes.fromhex("08 00 0101 0001 0000000000 0000 00 0101 000000 0101 00")
+    )
+    assert bytes.fromhex("00 0116 0102 0102 02 4944 00 817f 01") in described
+    assert len(described) == 195
