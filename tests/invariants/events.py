@@ -25,7 +25,7 @@ SPARK_WEIGHTS = {
 }  # fmt: skip
 OFTEN: dict[LakeKind, dict[str, int]] = {
     "kept": {
-        "load": 4, "tpcc": 3, "long": 3, "late redo": 3, "short read": 3, "replay": 3, "stop": 3, "grow": 2, "other DDL": 1,
+        "load": 4, "tpcc": 3, "long": 3, "late redo": 3, "short read": 4, "replay": 3, "stop": 3, "grow": 2, "other DDL": 1,
         "truncate": 1, "snapshot": 2, "snapshot where": 2, "signal": 2, "leave": 2, "come back": 2, "snapshot too old": 1,
         "kill Oracle": 1, "savepoint": 1, "delete logs": 2, "damage landing": 1, "lose landing": 1, "lose store": 1,
         "kill at a point": 18, "kill at random": 16,

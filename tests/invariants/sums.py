@@ -23,8 +23,8 @@ ENOUGH: Mapping[str, int] = {
     "two workers, one stopped": 15,
     "DDL": 15,
     "ad hoc snapshots": 30,
-    "windows with late redo": 15,
-    "windows with late commits": 8,
+    "windows with late redo": 10,
+    "windows with late commits": 6,
     "comparisons": 1500,
     "SCNs at which TPC-C's conditions hold": 60,
 }
