@@ -110,14 +110,13 @@ _AGAIN = frozenset(
         "ORA-01001",
         "ORA-01333",
         "ORA-01343",
-        "ORA-04030",
         "ORA-04031",
-        "ORA-04036",
         "ORA-26653",
         "ORA-00054",
         "ORA-00060",
     }
 )
+_MEMORY = frozenset({"ORA-04030", "ORA-04036"})
 _LOOK_UP = "Look the code up in Oracle's error messages (https://docs.oracle.com/error-help/db/) and remove the cause."
 _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01017": (ConfigError, "Oracle refused user name or password", _ACCOUNT),
@@ -260,6 +259,13 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
         return LogsNotReadyError(
             "LogMiner cannot read one of the redo logs now",
             hint="The log may just have been switched or not be archived yet; the step can be run again.",
+            ora=code,
+        )
+    if code in _MEMORY:
+        return TransientError(
+            "the database has no memory left for the session",
+            hint="Redolake runs the step again. If that does not help, raise PGA_AGGREGATE_LIMIT; with capture.reading: committed Oracle "
+            "holds each transaction in memory until its COMMIT, with uncommitted it does not.",
             ora=code,
         )
     if code in _AGAIN or (code == "ORA-00600" and _INTERNAL.search(text)):

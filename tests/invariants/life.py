@@ -124,6 +124,8 @@ class Life:
         self._is_cluster = seed % 4 != 0
         self.completes = seed % 3 == 1
         """Windows end with switched logs, as they do by default; else where redo was written last."""
+        self.reading = "committed" if self.completes and seed % 2 == 0 else "uncommitted"
+        """Who assembles the transactions: LogMiner, or Redolake's ledger."""
         self._now, self._since = "start", time.monotonic()
 
     def run(self) -> Proof:
@@ -795,6 +797,8 @@ class Life:
 
     def _count_late(self) -> None:
         """Count new windows with redo from below them that came late, but for what the first window and tables that join read back."""
+        if self.reading == "committed":
+            return  # each window has its transactions whole
         for manifest in sorted((self.folder / "landing").glob("*/windows/*/*.json")):
             folder = manifest.parent
             if folder in self._counted:
@@ -840,7 +844,10 @@ class Life:
                 "fetch_rows": 100,
             },
             "tables": tables,
-            "capture": {"close_at": "completed_logs" if self.completes else "online"},
+            "capture": {
+                "close_at": "completed_logs" if self.completes else "online",
+                "reading": self.reading,
+            },
             "snapshot": {"chunk_rows": 100},
             "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),
             "lake": {

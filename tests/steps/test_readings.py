@@ -15,10 +15,11 @@ from pydantic import ValidationError
 from cdc_core.capture.committed import OwnCommits, reach, to_follow, unread
 from cdc_core.capture.mining import COMMIT_SCN, MINED_SCHEMA
 from cdc_core.config import LogMinerConfig
-from cdc_core.errors import ConfigError, RedoUnavailableError
+from cdc_core.errors import ConfigError, RedoUnavailableError, TransientError
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle, running_oracle
 from tests.steps.harness import Source, source_of
@@ -212,6 +213,26 @@ def first_log_of_the_oldest(source: Source) -> int:
             {"scn": one.start_scn},
         )
     return int(sequence)
+
+
+def test_a_transaction_that_oracle_has_no_memory_for_is_not_lost(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    with source_of(oracle, tmp_path, "T", capture=COMMITTED) as source:
+        source.run()
+        oracle.run("UPDATE T SET V = 'large'")
+        oracle.run(SWITCH, user=ADMIN)
+        large = Fault(
+            FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "COMMIT_SCN > :commit_low", code=4036, times=99
+        )
+        oracle.server.faults.arm(large)
+        with pytest.raises(TransientError, match=r"capture\.reading: committed"):
+            source.windows()
+        oracle.server.faults.disarm_all()
+        source.close()
+        source.more["capture"] = UNCOMMITTED
+        source.windows()
+        source.check_current("T")
 
 
 def test_transactions_of_two_instances_land_the_same_with_both_readings(
