@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from cdc_core.lake.history import DeltaLog
 from cdc_core.lake.tables import delta, string_literal
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine
 from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_type
 
 UTC = "UTC"
 
@@ -37,12 +40,13 @@ class LoggedTable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """What all events of a source share: the source's name, its database, this program's version, and the time zone in which the database
-    dates its redo."""
+    dates its redo. ``unavailable`` stands in texts and bytes that an event does not carry; None leaves NULL there."""
 
     name: str
     database: str
     version: str
     time_zone: str = UTC
+    unavailable: str | None = None
 
 
 class _Dialect:
@@ -68,6 +72,14 @@ class _Dialect:
 
     def millis(self, micros: str) -> str:
         """Milliseconds of microseconds."""
+        raise NotImplementedError
+
+    def bytes(self, value: str) -> str:
+        """The bytes of a text in UTF-8."""
+        raise NotImplementedError
+
+    def holds(self, names: str, value: str) -> str:
+        """Is a text among those of a list, which may be NULL?"""
         raise NotImplementedError
 
     def name(self, identifier: str) -> str:
@@ -101,6 +113,12 @@ class _Spark(_Dialect):
     def millis(self, micros: str) -> str:
         return f"({micros} DIV 1000)"
 
+    def bytes(self, value: str) -> str:
+        return f"CAST({self.text(value)} AS BINARY)"
+
+    def holds(self, names: str, value: str) -> str:
+        return f"COALESCE(ARRAY_CONTAINS({names}, {self.text(value)}), FALSE)"
+
 
 class _DuckDb(_Dialect):
     quotes = '"'
@@ -121,6 +139,12 @@ class _DuckDb(_Dialect):
     def millis(self, micros: str) -> str:
         return f"({micros} // 1000)"
 
+    def bytes(self, value: str) -> str:
+        return f"ENCODE({self.text(value)})"
+
+    def holds(self, names: str, value: str) -> str:
+        return f"COALESCE(LIST_CONTAINS({names}, {self.text(value)}), FALSE)"
+
 
 _DIALECTS: Mapping[QueryEngine, _Dialect] = {"spark": _Spark(), "duckdb": _DuckDb()}
 
@@ -132,7 +156,7 @@ def events_sql(
 
     Its columns are Debezium's ``before, after, source, transaction, op, ts_ms, ts_us, ts_ns``, and behind them of the change log
     ``_cdc_commit_scn`` and ``_cdc_ordinal``, to filter and to order by, and ``_cdc_absent`` and ``_cdc_before_absent``: columns that
-    the event does not carry, which are NULL in ``after`` and ``before``. A change of key is two events, ``d`` and ``c``. Changes that are
+    the event does not carry, which are NULL in ``after`` and ``before``, or have ``origin.unavailable`` there where they are texts or bytes. A change of key is two events, ``d`` and ``c``. Changes that are
     marked as skipped are left out.
 
     Args:
@@ -207,8 +231,8 @@ def _columns(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
         "data_collection_order": "n.data_collection_order",
     }
     return {
-        "before": f"CASE WHEN p.part = 1 THEN {_image(one, 'before', sql)} END",
-        "after": f"CASE WHEN p.part = 2 OR NOT {moved} THEN {_image(one, 'after', sql)} END",
+        "before": f"CASE WHEN p.part = 1 THEN {_image(one, 'before', origin, sql)} END",
+        "after": f"CASE WHEN p.part = 2 OR NOT {moved} THEN {_image(one, 'after', origin, sql)} END",
         "source": sql.struct(_source(one, origin, sql)),
         "transaction": f"CASE WHEN {is_change} THEN {sql.struct(transaction)} END",
         "op": f"CASE WHEN p.part = 2 THEN 'c' WHEN {moved} THEN 'd' ELSE c._cdc_op END",
@@ -218,11 +242,31 @@ def _columns(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
     }
 
 
-def _image(one: LoggedTable, image: str, sql: _Dialect) -> str:
-    if not one.schema.renamed:
+def _image(one: LoggedTable, image: str, origin: Origin, sql: _Dialect) -> str:
+    if not one.schema.renamed and origin.unavailable is None:
         return f"c.{image}"
-    values = {column: _value(one, image, column, sql) for column in one.schema.column_names}
+    values = {
+        column: _shown_value(one, image, column, origin, sql) for column in one.schema.column_names
+    }
     return f"CASE WHEN c.{image} IS NOT NULL THEN {sql.struct(values)} END"
+
+
+def _shown_value(one: LoggedTable, image: str, column: str, origin: Origin, sql: _Dialect) -> str:
+    """A column of an image, in whose place the placeholder stands where the change does not carry it."""
+    value = _value(one, image, column, sql)
+    kind = arrow_type(one.schema.column(column))
+    if origin.unavailable is None or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return value
+    # What a deletion lacks in its old image stands in either list.
+    lists = (
+        ["c._cdc_absent"]
+        if image == "after"
+        else ["c._cdc_before_absent", "CASE WHEN c._cdc_op = 'd' THEN c._cdc_absent END"]
+    )
+    names = (column, *one.schema.earlier_names(column))
+    absent = " OR ".join(sql.holds(found, name) for found in lists for name in names)
+    placeholder = sql.bytes if pa.types.is_binary(kind) else sql.text
+    return f"CASE WHEN {absent} THEN {placeholder(origin.unavailable)} ELSE {value} END"
 
 
 def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:

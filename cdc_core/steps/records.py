@@ -111,10 +111,17 @@ class Records:
         return [_column_report(column, schema, seen.get(column.name)) for column in schema.columns]
 
     def events_sql(
-        self, table: TableId, engine: QueryEngine, time_zone: str, database: str | None = None
+        self,
+        table: TableId,
+        engine: QueryEngine,
+        time_zone: str,
+        database: str | None = None,
+        *,
+        unavailable: str | None = None,
     ) -> str:
         """A query that shows a table's change log as Debezium's events; ``time_zone`` is the one in which the database dates its redo,
-        ``database`` what the events call it (by default the name of the database, not that of the pluggable one).
+        ``database`` what the events call it (by default the name of the database, not that of the pluggable one), ``unavailable`` what stands
+        in texts and bytes that an event does not carry (by default nothing, NULL).
 
         Raises:
             ConfigError: The table has no change log yet, or nobody knows the time zone.
@@ -140,6 +147,7 @@ class Records:
             database=database or known or "",
             version=installed_version("redolake"),
             time_zone=time_zone,
+            unavailable=unavailable,
         )
         return events_sql(table, tables, origin, engine)
 

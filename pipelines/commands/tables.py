@@ -223,6 +223,14 @@ def events(
             help="What source.db holds. Debezium has the pluggable database's name; default: the name of the database.",
         ),
     ] = None,
+    unavailable: Annotated[
+        str | None,
+        typer.Option(
+            "--unavailable-value-placeholder",
+            metavar="TEXT",
+            help="What stands in texts and bytes that an event does not carry. Debezium writes __debezium_unavailable_value; default: NULL.",
+        ),
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Print the SQL query that shows a table's change log as Debezium's events: before, after, source, transaction, op and ts_ms.
@@ -230,7 +238,9 @@ def events(
     Make a view of it, or filter it by _cdc_commit_scn. docs/reference/change-log.md says what each field holds.
     """
     with opened(config, oracle=False) as pipeline:
-        query = pipeline.records.events_sql(TableId.parse(table), engine, time_zone, database)
+        query = pipeline.records.events_sql(
+            TableId.parse(table), engine, time_zone, database, unavailable=unavailable
+        )
     typer.echo(query, nl=False)
 
 

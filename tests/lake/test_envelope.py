@@ -139,6 +139,34 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
     assert {row["_cdc_client_id"] for row in history if row["_cdc_op"] != "r"} == {"till 7"}
 
 
+def test_what_an_event_does_not_carry_has_the_placeholder(tmp_path: Path) -> None:
+    """Texts and bytes alone, as in Debezium; what is there or NULL stays as it is. Without a placeholder all of it is NULL."""
+    more = {"lake": {"path": str(tmp_path / "lake")}}
+    with running_oracle() as oracle, source_of(oracle, tmp_path, "ONE", **more) as source:
+        oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9), C CLOB, B BLOB)")
+        source.run()
+        oracle.run("INSERT INTO ONE VALUES (1, NULL, 'text', HEXTORAW('00FF'))")
+        oracle.run("UPDATE ONE SET V = 'new' WHERE ID = 1")
+        oracle.run("DELETE FROM ONE WHERE ID = 1")
+        source.windows()
+        written(source, "ONE")
+        query = source.pipeline.records.events_sql
+        shown = [
+            events_by_duckdb(query(table_id("ONE"), "duckdb", "UTC", unavailable=placeholder))
+            for placeholder in ("it's away", None)
+        ]
+    away, nothing = ("it's away", b"it's away"), (None, None)
+    for events, absent in zip(shown, (away, nothing), strict=True):
+        updated = next(one for one in events if one["op"] == "u" and one["after"]["V"] == "new")
+        for image, value in (("before", None), ("after", "new")):
+            found = updated[image]
+            assert (found["V"], found["C"], found["B"]) == (value, *absent), image
+        [deleted] = [one for one in events if one["op"] == "d"]
+        assert (deleted["before"]["C"], deleted["before"]["B"], deleted["after"]) == (*absent, None)
+        values = [one["after"]["C"] for one in events if one["op"] != "d"]
+        assert "text" in values
+
+
 @pytest.mark.spark
 def test_a_change_log_of_an_older_release_goes_on(
     open_lake: Callable[..., Lake],

@@ -287,6 +287,10 @@ def test_events_are_a_query_to_run(source: StandIn) -> None:
         assert told.exit_code == 0
         assert told.stdout.count(relation) == 2
         assert "total_order" in told.stdout
+    told = redolake(
+        "table", "events", "hr.employees", "--unavailable-value-placeholder", "it's away"
+    )
+    assert "'it\\'s away'" in told.stdout
     for wrong in ("Europe/Berlin'", "UTC; --", ""):
         refused = redolake("table", "events", "hr.employees", "--time-zone", wrong)
         assert refused.exit_code == 2
