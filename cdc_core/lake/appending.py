@@ -13,6 +13,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -115,28 +116,43 @@ def write_file(
     statistics = _Statistics(schema, indexed)
     path = f"{root}/{name}"
     writer: pq.ParquetWriter | None = None
-    try:
-        for rows in _in_groups(schema, batches):
+    writing: Future[None] | None = None
+    # Rows are encoded outside of Python's lock: the next ones are made meanwhile.
+    with ThreadPoolExecutor(1, thread_name_prefix="write") as pool:
+        try:
+            for rows in _in_groups(schema, batches):
+                with storing("writing a file of a Delta table", path=table):
+                    writer = writer or pq.ParquetWriter(
+                        path, schema, filesystem=filesystem, compression="zstd"
+                    )
+                    if writing is not None:
+                        writing.result()
+                writing = pool.submit(writer.write_table, rows, row_group_size=ROW_GROUP_ROWS)
+                for batch in rows.to_batches():
+                    statistics.take(batch)
+            if writer is None or writing is None:
+                return None
             with storing("writing a file of a Delta table", path=table):
-                writer = writer or pq.ParquetWriter(
-                    path, schema, filesystem=filesystem, compression="zstd"
-                )
-                writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
-            for batch in rows.to_batches():
-                statistics.take(batch)
-    except BaseException:
-        if writer is not None:
-            with suppress(OSError):
+                writing.result()
                 writer.close()
-            filesystem.delete_file(path)
-        raise
-    if writer is None:
-        return None
-    with storing("writing a file of a Delta table", path=table):
-        writer.close()
-        _make_durable(filesystem, path)
+                _make_durable(filesystem, path)
+        except BaseException:
+            if writing is not None:
+                wait([writing])
+            if writer is not None:
+                with suppress(OSError):
+                    writer.close()
+                filesystem.delete_file(path)
+            raise
     size = filesystem.get_file_info(path).size
     return NewFile(name, statistics.rows, size, statistics.as_json())
+
+
+def remove_file(table: str, file: NewFile) -> None:
+    """Remove a file that no commit names and none will name."""
+    filesystem, root = filesystem_of(table)
+    with storing("removing a file of a Delta table", path=table):
+        filesystem.delete_file(f"{root}/{file.name}")
 
 
 def _in_groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.Table]:
@@ -201,8 +217,10 @@ def commit_files(
     fence: Callable[[], None],
     doing: str,
     facts: dict[str, object],
+    version: int | None = None,
 ) -> None:
-    """Append files to a Delta table in one commit with our user metadata and transaction identifier.
+    """Append files to a Delta table in one commit with our user metadata and transaction identifier; with ``version``, right behind
+    that version or not at all.
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
@@ -224,7 +242,8 @@ def commit_files(
         with storing(doing, **facts):
             found = DeltaTable(table)
             done = found.transaction_version(txn[0])
-            if done is not None and done >= txn[1]:
+            is_other = version is not None and found.version() != version
+            if is_other or (done is not None and done >= txn[1]):
                 raise conflict
             if found.metadata().configuration.get(MAPPING, "none") != "none":
                 raise LakeError(

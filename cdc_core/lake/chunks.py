@@ -24,7 +24,9 @@ its values changed. A list of keys that was asked for is different: the key deci
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
@@ -33,6 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError
+from cdc_core.lake.appending import NewFile, remove_file, write_file
 from cdc_core.lake.changes import rows_sql
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
@@ -44,6 +47,7 @@ from cdc_core.lake.sent import check_removed
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
+    MIRROR_INDEXED,
     columns_of,
     delta,
     quote_name,
@@ -57,9 +61,6 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
 from cdc_core.stage.widths import WidthCounter
-
-MIRROR_INDEXED = 32
-"""So many of the mirror's first columns get statistics, as Delta's own writers do it."""
 
 KEYS_IN_HAND_MAX = 1_000_000
 """Keys of up to so many rows are held in memory."""
@@ -103,33 +104,33 @@ def apply_chunk(
     # A list of keys that was read ahead of the position says nothing of rows that windows up to its SCN may still change.
     removes = bool(asked) and manifest.scn <= reached
     name = f"{manifest.snapshot_id}/{manifest.number}"
-    if changelog is None or app not in changelog.transactions:
-        moment = moment_of(manifest.landed) if "landed" in work.optional else None
-        changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
-        if removes:
-            gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
-            rows += gone.num_rows
-            changes = chain(changes, deletions(gone, name, manifest.scn, schema, moment))
-        counter = WidthCounter(schema)
-        work.append_rows(
-            work.changelog,
-            change_schema(schema),
-            counter.passing(changes),
-            "appending a chunk to the change log",
-            lambda: with_widths(metadata, work.changelog, schema, counter.seen),
-            (app, 1),
-            indexed=CHANGELOG_INDEXED,
-            rows=rows,
-        )
-    if _holds_alone(work, manifest.snapshot_id, manifest.scn):
-        work.append_rows(
+    with _mirror_file(work, manifest, schema, landed) as mirror_file:
+        if changelog is None or app not in changelog.transactions:
+            moment = moment_of(manifest.landed) if "landed" in work.optional else None
+            changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
+            if removes:
+                gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
+                rows += gone.num_rows
+                changes = chain(changes, deletions(gone, name, manifest.scn, schema, moment))
+            counter = WidthCounter(schema)
+            work.append_rows(
+                work.changelog,
+                change_schema(schema),
+                counter.passing(changes),
+                "appending a chunk to the change log",
+                lambda: with_widths(metadata, work.changelog, schema, counter.seen),
+                (app, 1),
+                indexed=CHANGELOG_INDEXED,
+                rows=rows,
+            )
+    if mirror_file is not None:
+        work.commit_file(
             work.mirror,
             mirror_schema(schema),
-            landed.as_mirror(manifest.scn),
+            mirror_file.result(),
             "appending a chunk to the mirror",
             lambda: metadata,
             (app, 1),
-            indexed=mirror_schema(schema).names[:MIRROR_INDEXED],
             rows=manifest.rows,
         )
         return TableApplied(
@@ -154,6 +155,27 @@ def apply_chunk(
         landed=manifest.rows,
     )
     return _report(work, counts, manifest.rows, started)
+
+
+@contextmanager
+def _mirror_file(
+    work: TableWork, manifest: ChunkManifest, schema: TableSchema, landed: ChunkRows
+) -> Iterator[Future[NewFile | None] | None]:
+    """The file to append to the mirror, which is written while the block appends to the change log; None if the rows cannot be appended. If
+    the block ends with an error, the file is removed: no commit names it yet."""
+    if not _holds_alone(work, manifest.snapshot_id, manifest.scn):
+        yield None
+        return
+    columns = mirror_schema(schema)
+    rows = landed.as_mirror(manifest.scn)
+    with ThreadPoolExecutor(1, thread_name_prefix="mirror") as pool:
+        file = pool.submit(write_file, work.mirror, columns, rows, columns.names[:MIRROR_INDEXED])
+        try:
+            yield file
+        except BaseException:
+            if file.exception() is None and (left := file.result()) is not None:
+                remove_file(work.mirror, left)
+            raise
 
 
 def remove_gone(

@@ -7,11 +7,14 @@ JVM. Source: the Delta transaction log protocol, sections "Delta log entries", "
 from __future__ import annotations
 
 import json
+import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -64,12 +67,13 @@ def read_log(path: str) -> DeltaLog | None:
         LakeError: The log has a gap or cannot be read.
     """
     filesystem, root = filesystem_of(path)
-    names = _names(filesystem, root)
-    commits = _commit_names(names)
-    if not commits:
+    names = log_names(filesystem, root)
+    start, parts = newest_checkpoint(names)
+    commits = _commit_names(names_behind(names, start))
+    if not commits and not parts:
         return None
-    start, parts = _newest_checkpoint(names)
-    versions = range(start + 1, max(commits) + 1)
+    newest = max(commits, default=start)
+    versions = range(start + 1, newest + 1)
     if missing := [version for version in versions if version not in commits]:
         raise LakeError(
             "the Delta log has a gap",
@@ -84,7 +88,7 @@ def read_log(path: str) -> DeltaLog | None:
     for version in versions:
         state.take(list(_actions(filesystem, f"{folder}/{commits[version]}")))
     return DeltaLog(
-        version=max(commits),
+        version=newest,
         transactions=state.transactions,
         properties=state.properties,
         columns=state.columns,
@@ -125,7 +129,7 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
     Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest state tells.
     """
     filesystem, root = filesystem_of(path)
-    commits = _commit_names(_names(filesystem, root))
+    commits = _commit_names(log_names(filesystem, root))
     return tuple(
         _commit(version, list(_actions(filesystem, f"{root}/_delta_log/{name}")))
         for version, name in sorted(commits.items())
@@ -138,7 +142,7 @@ def newest_metadata(path: str, name: str) -> Any:
     Commits are read newest first, and those between two of ours are few.
     """
     filesystem, root = filesystem_of(path)
-    commits = _commit_names(_names(filesystem, root))
+    commits = _commit_names(log_names(filesystem, root))
     for version in sorted(commits, reverse=True):
         actions = list(_actions(filesystem, f"{root}/_delta_log/{commits[version]}"))
         metadata = _commit(version, actions).metadata
@@ -163,14 +167,22 @@ def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
     return found
 
 
-def _names(filesystem: pafs.FileSystem, root: str) -> list[str]:
-    """Names of the log's files; none without a table."""
+def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
+    """Names of the log's files in their order; none without a table. Of thousands, asking about each would take most of the time."""
+    folder = f"{root}/_delta_log"
     try:
         with storing(_READING, path=root):
-            infos = filesystem.get_file_info(pafs.FileSelector(f"{root}/_delta_log"))
+            if isinstance(filesystem, pafs.LocalFileSystem):
+                return sorted(os.listdir(folder))  # noqa: PTH208 - it makes no objects
+            infos = filesystem.get_file_info(pafs.FileSelector(folder))
     except FileNotFoundError:
         return []
     return sorted(info.base_name for info in infos if info.is_file)
+
+
+def names_behind(names: list[str], version: int) -> list[str]:
+    """Those of the sorted names that belong to later versions."""
+    return names[bisect_left(names, f"{version + 1:020d}") :]
 
 
 def _commit_names(names: list[str]) -> dict[int, str]:
@@ -202,7 +214,11 @@ class _State:
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
         with storing(_READING, path=name), filesystem.open_input_file(name) as file:
-            rows = pq.read_table(file, columns=["txn", "metaData"]).to_pylist()
+            found = pq.read_table(file, columns=["txn", "metaData"])
+        # Most rows of a checkpoint are files.
+        rows = found.filter(
+            pc.or_(found["txn"].is_valid(), found["metaData"].is_valid())
+        ).to_pylist()
         for row in rows:
             if row["metaData"] is not None and row["metaData"]["id"] is not None:
                 row["metaData"]["configuration"] = dict(row["metaData"]["configuration"] or [])
@@ -213,12 +229,12 @@ def _type_name(kind: Any) -> str:
     return kind if isinstance(kind, str) else str(kind["type"])
 
 
-def _newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:
+def newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:
     """Version and files of the newest checkpoint that is complete; (-1, []) without one."""
     parts: dict[int, list[str]] = {}
     wanted: dict[int, int] = {}
     for name in names:
-        if found := _CHECKPOINT.match(name):
+        if "checkpoint" in name and (found := _CHECKPOINT.match(name)):
             parts.setdefault(int(found[1]), []).append(name)
             wanted[int(found[1])] = int(found[2] or 1)
     complete = [version for version, files in parts.items() if len(files) == wanted[version]]

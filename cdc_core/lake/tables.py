@@ -23,6 +23,9 @@ GENERATION_PROPERTY = "redolake.generation"
 CHANGELOG_INDEXED = ("_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_window", "_cdc_snapshot")
 """Columns of the change log with statistics in Delta's log: what windows, chunks and replays look for."""
 
+MIRROR_INDEXED = 32
+"""So many of the mirror's first columns get statistics, as Delta's own writers do it."""
+
 
 def mirror_path(root: str, source: str, table: TableId) -> str:
     """Folder of a table's mirror."""

@@ -102,7 +102,9 @@ def _brought(work: TableWork, commit: DeltaCommit) -> TableApplied:
     return TableApplied(
         table=work.table,
         changes=int(commit.metadata["changes"]),
-        rows_inserted=int(commit.metrics.get("numTargetRowsInserted", 0)),
+        rows_inserted=int(
+            commit.metadata.get("inserted") or commit.metrics.get("numTargetRowsInserted", 0)
+        ),
         rows_updated=int(commit.metrics.get("numTargetRowsUpdated", 0)),
         rows_deleted=int(commit.metrics.get("numTargetRowsDeleted", 0)),
     )

@@ -30,6 +30,7 @@ from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
 from cdc_core.lake.tables import CHANGELOG_INDEXED
+from cdc_core.lake.unseen import unseen_keys
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.reports import TableApplied
@@ -227,6 +228,8 @@ class _Merging:
                 counts = merged(work, frame, schema, absent=different.absent, **commit)
             different.sent.check(counts)
             return counts
+        if (inserted := self._append(changes, facts)) is not None:
+            return [inserted]
         session = work.session_for(facts.changes)
         if not (facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog)))):
             sent = Sent(schema, self.read_scn, where)
@@ -243,6 +246,28 @@ class _Merging:
             sent = Sent.of_frame(frame, schema, self.read_scn, where)
         counts = merged(work, frame, schema, absent=absent, **commit)
         sent.check(counts)
+        return counts
+
+    def _append(self, changes: LoggedChanges, facts: ChangeFacts) -> dict[str, int] | None:
+        """Append the window to a mirror that has none of its keys; MERGE's counts, None if it may have some or nothing is left."""
+        work, schema = self.work, self.schema
+        unseen = None if facts.absent else unseen_keys(work, schema, facts.bounds)
+        if unseen is None:
+            return None
+        sent = Sent(schema, self.read_scn, work.facts(window=self.window.key))
+        rows = unseen.append(
+            sent.counting(merge_sources(changes, schema, (), has_gaps=self.has_gaps)),
+            metadata=lambda rows: _metadata(
+                work, self.window, changes=facts.changes, inserted=rows
+            ),
+            txn=(work.window_app, self.window.scn_high),
+            covered_scn=self.covered_scn,
+            doing="appending a window to the mirror",
+        )
+        if rows is None:
+            return None
+        counts = {"num_inserted_rows": rows, "num_updated_rows": 0, "num_deleted_rows": 0}
+        sent.check([counts])
         return counts
 
     def _carried_sql(self, absent: Sequence[str]) -> str:

@@ -250,6 +250,22 @@ class TableWork:
             RowCountError: There are more or fewer rows; nothing was committed.
         """
         file = write_file(path, schema, batches, indexed)
+        self.commit_file(path, schema, file, doing, metadata, txn, rows=rows)
+        return file
+
+    def commit_file(
+        self,
+        path: str,
+        schema: pa.Schema,
+        file: NewFile | None,
+        doing: str,
+        metadata: Callable[[], str],
+        txn: tuple[str, int],
+        *,
+        rows: int,
+    ) -> None:
+        """Append a file that is written to a Delta table, in one commit; no commit without a file. Arguments and errors as for
+        :meth:`append_rows`."""
         check_written(doing, rows, file.rows if file else 0, self.facts())
         if file is not None:
             commit_files(
@@ -262,7 +278,6 @@ class TableWork:
                 doing=doing,
                 facts=self.facts(),
             )
-        return file
 
     def append(
         self, frame: Any, path: str, doing: str, metadata: str, txn: tuple[str, int]

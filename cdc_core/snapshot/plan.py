@@ -30,6 +30,7 @@ SELECT {texts}
  WHERE MOD("_CDC_N", :chunk_rows) = 1 AND "_CDC_N" > 1
  ORDER BY "_CDC_N"
 """
+_ROWS_UP_TO = "SELECT COUNT(*) FROM (SELECT 1 FROM {table} AS OF SCN :scn WHERE ROWNUM <= :most)"
 _SAMPLED_PER_CHUNK = 5000
 """Rows of a sample that make a chunk. Of some dozen blocks: chunks differ by some 15 %."""
 _SAMPLE_PERCENT_MAX = 10
@@ -233,6 +234,8 @@ def _key_bounds(
     columns = [schema.column(name) for name in schema.key]
     percent = 100 * _SAMPLED_PER_CHUNK / config.chunk_rows
     samples = percent <= _SAMPLE_PERCENT_MAX and _is_large(session, schema, config.sample_from_rows)
+    if not samples and condition is None and _is_one_chunk(session, schema, scn, config.chunk_rows):
+        return []
     sql = _KEY_BOUNDS.format(
         sample=f" SAMPLE BLOCK ({percent:.6f})" if samples else "",
         texts=", ".join(_forms(column)[0].format(quote(column.name)) for column in columns),
@@ -244,6 +247,13 @@ def _key_bounds(
     each = _SAMPLED_PER_CHUNK if samples else config.chunk_rows
     rows = session.fetch_all(sql, {"scn": scn, "chunk_rows": each})
     return [tuple(str(value) for value in row) for row in rows]
+
+
+def _is_one_chunk(session: OracleSession, schema: TableSchema, scn: Scn, chunk_rows: int) -> bool:
+    """Counting no more rows than a chunk has is cheap; all keys need not be sorted then."""
+    sql = _ROWS_UP_TO.format(table=schema.table.sql)
+    [(rows,)] = session.fetch_all(sql, {"scn": scn, "most": chunk_rows + 1})
+    return int(rows) <= chunk_rows
 
 
 def _is_large(session: OracleSession, schema: TableSchema, rows_min: int | None) -> bool:

@@ -6,8 +6,8 @@ A big window is read in parts, each with all changes of some keys, so that no pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ PART_CHANGES_MAX = 1_000_000
 """So many changes are reduced at once; it takes some hundred bytes for each."""
 
 _LIGHT = ["_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_xid", "_cdc_row_id", "_cdc_absent"]
+
+Bounds = Mapping[str, tuple[int, int]]
+"""Per column its least and its greatest value."""
 
 OwnRows = Callable[[pa.Table], pa.Array]
 """Which rows of a file are looked at, by the columns ``_cdc_window`` and ``_cdc_snapshot``."""
@@ -118,11 +121,13 @@ class ChangeFacts:
         changes: Number of changes.
         absent: The columns that some insert or update does not carry, in the table's order.
         moved_absent: Some change of key does not carry all columns.
+        bounds: Of each key column that holds whole numbers, the least and the greatest value that any image has; none where nobody looked.
     """
 
     changes: int
     absent: tuple[str, ...]
     moved_absent: bool
+    bounds: Bounds = field(default_factory=dict)
 
 
 class LoggedChanges:
@@ -157,13 +162,17 @@ class LoggedChanges:
     def facts(self) -> ChangeFacts:
         """Look through all changes, row group by row group."""
         count, named, moved_absent = 0, set[str](), False
+        bounds: dict[str, tuple[int, int]] = {}
         for group in range(len(self._groups)):
             light = self._light_of(group, 0, 1)
             absent, moved = light.kinds()
             count += light.table.num_rows
             named |= absent
             moved_absent |= moved
-        return ChangeFacts(count, self.in_order(named), moved_absent)
+            for images in (light.before, light.after):
+                for column, values in zip(self._schema.key, images, strict=True):
+                    _widen(bounds, column, values)
+        return ChangeFacts(count, self.in_order(named), moved_absent, bounds)
 
     def in_order(self, columns: set[str]) -> tuple[str, ...]:
         """Some columns in the table's order."""
@@ -230,6 +239,16 @@ class LoggedChanges:
         values = rows[image].combine_chunks()
         there = [name for name in names if values.type.get_field_index(name) >= 0]
         return pc.coalesce(*(pc.struct_field(values, name).cast(kind) for name in there))
+
+
+def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) -> None:
+    """Let the column's bounds hold these values, if they are whole numbers."""
+    if not pa.types.is_integer(values.type):
+        return
+    ends = pc.min_max(values).as_py()
+    if ends["min"] is not None:
+        least, most = bounds.get(column, (ends["min"], ends["max"]))
+        bounds[column] = (min(least, ends["min"]), max(most, ends["max"]))
 
 
 def _under_present_names(rows: pa.Table, schema: TableSchema) -> pa.Table:

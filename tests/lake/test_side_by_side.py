@@ -44,16 +44,26 @@ def test_tables_are_merged_side_by_side(
             tx.insert(row(i))
         tx.commit()
         windows.append(one.cut())
+    first = windows[0]
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda window: window.apply(lake), windows))
-    assert [report.rows_inserted for report in done] == [3, 5]
+    assert [report.rows_inserted for report in done] == [3, 5], "appended: there was nothing"
+    before = len(changelog(source.schema))
+    windows = []
+    for one in (source, other):
+        tx = one.begin()
+        for rid in list(one.rows):
+            tx.update(rid, {"NAME": "changed"})
+        tx.commit()
+        windows.append(one.cut())
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda window: window.apply(lake), windows))
+    assert [report.rows_updated for report in done] == [3, 5]
     for one, window in zip((source, other), windows, strict=True):
         assert mirror(one.schema) == one.state(window.scn_high)
         assert lake.position(one.schema.table).mirror_scn == window.scn_high
 
     # A new generation begins fresh tables; whoever still works on the older one is refused.
-    first = windows[0]
-    before = len(changelog(source.schema))
     assert lake.position(source.schema.table, 1).mirror_scn is None
     first.apply(lake, generation=1)
     assert len(changelog(source.schema)) == before

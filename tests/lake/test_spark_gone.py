@@ -30,12 +30,13 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
 
     lake = open_lake()
     tx = source.begin()
-    tx.insert(row(1))
+    first = tx.insert(row(1))
     tx.commit()
     source.chunk().apply(lake)
     source.low, source.pending, source.ended = source.scn, [], []
     tx = source.begin()
     tx.insert(row(2))
+    tx.update(first, {"NAME": "changed"})
     tx.commit()
     window = source.cut()
     ended: list[int] = []

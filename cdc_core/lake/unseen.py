@@ -1,0 +1,135 @@
+"""When does a window need no MERGE? When none of its keys can be in the mirror: then its rows are appended, without Spark.
+
+Delta's log says of each file between which values its key columns lie. A window whose keys all lie outside of every file finds nothing to
+update or delete, so MERGE would insert its rows and do nothing else. That is so of tables whose keys come from a sequence, and whose new rows are
+changed soon: one row per key is left of a window, whatever happened to it in between. Whoever cannot be sure merges.
+
+Bounds count for whole numbers alone: those of texts are shortened, those of floating numbers know no NaN. Source: the Delta transaction log
+protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion Vectors" (bounds stay true where rows are deleted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import LakeError
+from cdc_core.lake.appending import commit_files, write_file
+from cdc_core.lake.history import MAPPING
+from cdc_core.lake.storage import storing
+from cdc_core.lake.tables import MIRROR_INDEXED
+from cdc_core.lake.work import TableWork
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.changes import Bounds
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+
+_KNOWN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
+"""What a mirror that is as it was created asks of its writers; delta-rs keeps to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenKeys:
+    """A mirror, in a version in which it has none of a window's keys."""
+
+    work: TableWork
+    schema: TableSchema
+    version: int
+
+    def append(
+        self,
+        parts: Iterator[pa.Table],
+        *,
+        metadata: Callable[[int], str],
+        txn: tuple[str, int],
+        covered_scn: int,
+        doing: str,
+    ) -> int | None:
+        """Append the rows that MERGE would insert, in one commit; their number, None if there are none and nothing was committed.
+
+        Args:
+            parts: The source of the MERGE, in the columns of ``stage.reducing.merge_source``.
+            metadata: The commit's user metadata, by the number of rows.
+            txn: The commit's transaction identifier.
+            covered_scn: As for ``merge.merge_sql``.
+            doing: What the commit is called in errors.
+
+        Raises:
+            CommitConflictError: Another writer committed since the keys were looked for.
+        """
+        columns = mirror_schema(self.schema)
+        file = write_file(
+            self.work.mirror,
+            columns,
+            _inserted(parts, columns, covered_scn),
+            columns.names[:MIRROR_INDEXED],
+        )
+        if file is None:
+            return None
+        commit_files(
+            self.work.mirror,
+            columns,
+            [file],
+            metadata=metadata(file.rows),
+            txn=txn,
+            fence=self.work.fence,
+            doing=doing,
+            facts=self.work.facts(),
+            version=self.version,
+        )
+        return file.rows
+
+
+def unseen_keys(work: TableWork, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:
+    """The mirror, if by its log none of its rows can have a key between these bounds, and delta-rs may write it; else None.
+
+    Raises:
+        LakeError: The mirror's log cannot be read.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    if not bounds:
+        return None
+    try:
+        with storing("reading a mirror's log", **work.facts()):
+            mirror = DeltaTable(work.mirror)
+            features = mirror.protocol().writer_features or ()
+            properties = mirror.metadata().configuration
+            if not _KNOWN_FEATURES.issuperset(features) or MAPPING in properties:
+                return None
+            files = pa.table(mirror.get_add_actions(flatten=True))
+    except (DeltaError, OSError) as error:
+        raise LakeError(
+            "the mirror's log cannot be read",
+            hint="`redolake table rebuild OWNER.TABLE` writes a lost mirror from its change log.",
+            **work.facts(),
+        ) from error
+    return UnseenKeys(work, schema, mirror.version()) if _lie_apart(files, bounds) else None
+
+
+def _lie_apart(files: pa.Table, bounds: Bounds) -> bool:
+    """Is there for each file a key column of which all values lie outside of the bounds?"""
+    apart = pa.repeat(pa.scalar(False), files.num_rows)
+    for column, (least, most) in bounds.items():
+        names = f"min.{column}", f"max.{column}"
+        if not set(names) <= set(files.column_names):
+            continue
+        low, high = (files[name] for name in names)
+        outside = pc.or_(pc.greater(low, most), pc.less(high, least))
+        apart = pc.or_(apart, pc.fill_null(outside, False))
+    return bool(pc.all(apart, min_count=0).as_py())
+
+
+def _inserted(
+    parts: Iterator[pa.Table], columns: pa.Schema, covered_scn: int
+) -> Iterator[pa.RecordBatch]:
+    """What ``merge.merge_sql`` inserts of keys that are not there, where no change lacks a column."""
+    for part in parts:
+        comes = pc.and_(
+            pc.equal(part["_cdc_kind"], "row"), pc.greater(part[COMMIT_SCN], covered_scn)
+        )
+        rows = part.filter(comes).select([*columns.names[:-2], COMMIT_SCN, ORDINAL])
+        yield from rows.cast(columns).combine_chunks().to_batches()
