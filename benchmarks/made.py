@@ -6,7 +6,7 @@ flight's number, its stage and how often it was changed since; so what a mirror 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -198,7 +198,7 @@ class Flights:
         self.remarks = np.append(self.remarks, np.zeros(count, np.int64))
         return np.arange(first, first + count)
 
-    def day(self, flights_count: int, changes: int) -> list[_Events]:
+    def day(self, flights_count: int, changes: int) -> list[Events]:
         """New flights that are scheduled, depart and land, and some that are deleted, in all ``changes`` of them."""
         ids = self.grow(flights_count, _SCHEDULED)
         deleted = ids[:: flights_count // (flights_count * 3 // 100)][: flights_count * 3 // 100]
@@ -211,7 +211,7 @@ class Flights:
         self.stages[deleted] = _GONE
         return events
 
-    def remark(self, ids: Ids, times: int) -> list[_Events]:
+    def remark(self, ids: Ids, times: int) -> list[Events]:
         """So many remarks on each of these rows, at random places."""
         chance = np.random.default_rng(len(ids) + times)
         found = []
@@ -219,27 +219,27 @@ class Flights:
             at = number + chance.random(len(ids))
             old = self._printed(ids)
             self.remarks[ids] += 1
-            found.append(_Events("u", self, ids, at, old.updates(self._printed(ids), _REMARK)))
+            found.append(Events("u", self, ids, at, old.updates(self._printed(ids), _REMARK)))
             self.changes["u"] += len(ids)
         return found
 
     def _printed(self, ids: Ids) -> _Printed:
         return _Printed.of(self.schema.table, flights(ids, self.stages[ids], self.remarks[ids]))
 
-    def _move(self, ids: Ids, stage: int, columns: Sequence[str], at: Any) -> _Events:
+    def _move(self, ids: Ids, stage: int, columns: Sequence[str], at: Any) -> Events:
         old = self._printed(ids)
         self.stages[ids] = stage
         self.changes["u"] += len(ids)
-        return _Events("u", self, ids, at, old.updates(self._printed(ids), columns))
+        return Events("u", self, ids, at, old.updates(self._printed(ids), columns))
 
-    def _events(self, op: str, ids: Ids, at: Any) -> _Events:
+    def _events(self, op: str, ids: Ids, at: Any) -> Events:
         printed = self._printed(ids)
         self.changes[op] += len(ids)
-        return _Events(op, self, ids, at, printed.inserts() if op == "c" else printed.deletes())
+        return Events(op, self, ids, at, printed.inserts() if op == "c" else printed.deletes())
 
 
 @dataclass(frozen=True, slots=True)
-class _Events:
+class Events:
     """Changes of one kind in one table, each at a moment that orders them all."""
 
     op: str
@@ -247,6 +247,81 @@ class _Events:
     ids: Ids
     at: npt.NDArray[np.float64]
     sql: pa.Array
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """The transactions of a window that is being made: ``scn`` and ``base`` are those before its first row, and each row and each COMMIT has the
+    next number."""
+
+    names: Sequence[str]
+    scn: int
+    base: int
+    numbers: int = 0
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def take(self, of: Ids, transaction_rows: int | None) -> tuple[Ids, Ids]:
+        """The transaction and the number of each row of a block; ``of`` says which table it is of."""
+        place = np.arange(len(of))
+        if transaction_rows is None:
+            number = self.numbers + place + 1
+            counts = np.bincount(of, minlength=len(self.names))
+            before = self.entries[0]["counts"] if self.entries else 0
+            self.numbers += len(of)
+            self.entries = [{"first": 1, "last": self.numbers, "counts": before + counts}]
+            return np.zeros(len(of), np.int64), number
+        within = place // transaction_rows
+        number = self.numbers + place + within + 1  # each COMMIT has a number of its own
+        counts = np.zeros((int(within[-1]) + 1, len(self.names)), np.int64)
+        np.add.at(counts, (within, of), 1)
+        firsts = np.flatnonzero(np.diff(within, prepend=-1))
+        lasts = np.append(firsts[1:], len(of)) - 1
+        transaction = len(self.entries) + within
+        self.entries += [
+            {"first": int(number[first]), "last": int(number[last]), "counts": own}
+            for first, last, own in zip(firsts, lasts, counts, strict=True)
+        ]
+        self.numbers = int(number[-1]) + 1
+        return transaction, number
+
+    def rows_by_table(self) -> dict[str, int]:
+        """Rows of each table that has some."""
+        counts = sum(entry["counts"] for entry in self.entries)
+        return {
+            f"{OWNER}.{name}": int(rows)
+            for name, rows in zip(self.names, counts, strict=True)
+            if rows
+        }
+
+    def table(self) -> pa.Table:
+        """The transactions file's rows."""
+        xids = _xids(np.arange(len(self.entries)), self.base).to_pylist()
+        rows = [
+            {
+                "xid": xid,
+                "state": "commit",
+                "start_scn": self.scn + entry["first"],
+                "commit_scn": self.scn + entry["last"] + 1,
+                "commit_ordinal": self.base + entry["last"] + 1,
+                "commit_timestamp": _moment_of(at),
+                "username": "CLERK",
+                "first_ordinal": self.base + entry["first"],
+                "has_rollback": False,
+                "tables": [
+                    f"{OWNER}.{name}"
+                    for name, rows in zip(self.names, entry["counts"], strict=True)
+                    if rows
+                ],
+                "table_rows": [int(n) for n in entry["counts"] if n],
+                "rows": int(entry["counts"].sum()),
+            }
+            for at, (xid, entry) in enumerate(zip(xids, self.entries, strict=True))
+        ]
+        return pa.Table.from_pylist(rows, TRANSACTION_SCHEMA)
+
+
+def _xids(transactions: Ids, base: int) -> pa.Array:
+    return pc.utf8_lpad(_texts(transactions + (base >> ORDINAL_SHIFT) * 10_000_000), 16, "0")
 
 
 class MadeSource:
@@ -288,79 +363,35 @@ class MadeSource:
         return manifest, self._landing.local_paths(folder, (file,))
 
     def window(
-        self, events: Sequence[_Events], *, transaction_rows: int = TRANSACTION_ROWS
+        self, events: Sequence[Events], *, transaction_rows: int = TRANSACTION_ROWS
     ) -> MadeWindow:
         """Land a window with these changes, cut into transactions in the order of their moments."""
-        order = np.argsort(np.concatenate([one.at for one in events]), kind="stable")
-        names = list(dict.fromkeys(one.of.name for one in events))
-        sizes = [len(one.ids) for one in events]
-        of = np.repeat([names.index(one.of.name) for one in events], sizes)[order]
-        codes = np.repeat([{"c": 1, "d": 2, "u": 3}[one.op] for one in events], sizes)[order]
-        ids = np.concatenate([one.ids for one in events])[order]
-        place = np.arange(len(order))
-        transaction = place // transaction_rows
-        number = place + transaction + 1  # each COMMIT has a number of its own
-        scn, base = self._scn, self._ordinal << ORDINAL_SHIFT
-        redo = pa.table(
-            {
-                "ordinal": base + number,
-                "scn": scn + number,
-                "xid": self._xids(transaction),
-                "operation_code": codes,
-                "rollback": pa.repeat(False, len(order)),
-                "seg_owner": pa.repeat(OWNER, len(order)),
-                "table_name": pa.array(names).take(pa.array(of)),
-                "row_id": _joined("AAAB", pc.utf8_lpad(_texts(ids), 14, "0")),
-                "sql_redo": pa.concat_arrays([one.sql.cast(pa.large_string()) for one in events]).take(pa.array(order)),
-                "status": pa.repeat(0, len(order)),
-                "info": pa.nulls(len(order), pa.string()),
-                "timestamp": pa.array(1_357_000_000 + place // 1_000, pa.timestamp("s")),
-                "thread": pa.repeat(1, len(order)),
-                "rs_id": pa.repeat(" 0x000001.00000002.0010 ", len(order)),
-                "ssn": pa.repeat(0, len(order)),
-                **{name: pa.repeat(74_000, len(order)) for name in ("data_obj", "data_objv", "data_objd")},
-            }
-        )  # fmt: skip
-        counts = np.zeros((int(transaction[-1]) + 1, len(names)), np.int64)
-        np.add.at(counts, (transaction, of), 1)
-        first = np.flatnonzero(np.diff(transaction, prepend=-1))
-        last = np.append(first[1:], len(order)) - 1
-        ledger = pa.Table.from_pylist(
-            [
-                {
-                    "xid": xid,
-                    "state": "commit",
-                    "start_scn": scn + int(number[first[at]]),
-                    "commit_scn": scn + int(number[last[at]]) + 1,
-                    "commit_ordinal": base + int(number[last[at]]) + 1,
-                    "commit_timestamp": _moment_of(at),
-                    "username": "CLERK",
-                    "first_ordinal": base + int(number[first[at]]),
-                    "has_rollback": False,
-                    "tables": [f"{OWNER}.{names[n]}" for n in np.flatnonzero(counts[at])],
-                    "table_rows": [int(n) for n in counts[at] if n],
-                    "rows": int(counts[at].sum()),
-                }
-                for at, xid in enumerate(self._xids(np.arange(len(counts))).to_pylist())
-            ],
-            TRANSACTION_SCHEMA,
-        )
-        self._scn = scn + int(number[-1]) + 2
-        window = ScnWindow(Scn(self._low), Scn(self._scn))
-        folder = f"{SOURCE}/windows/{window.folder}"
+        return self.long_window([events], transaction_rows=transaction_rows)
+
+    def long_window(
+        self, blocks: Iterable[Sequence[Events]], *, transaction_rows: int | None
+    ) -> MadeWindow:
+        """Land a window block by block, so that none of them need be held with another; one transaction over all of them if
+        ``transaction_rows`` is None, else each block's own."""
+        names = list(self.tables)
+        folder = f"{SOURCE}/windows/made-{self._ordinal:06d}"
+        ledger = _Ledger(names, self._scn, self._ordinal << ORDINAL_SHIFT)
         with RedoFiles(self._landing, folder) as writing:
-            for batch in redo.cast(REDO_SCHEMA).to_batches(10_000):
-                writing.write(batch)
+            for events in blocks:
+                for batch in self._block(events, ledger, transaction_rows).to_batches(10_000):
+                    writing.write(batch)
             files = tuple(writing.close())
         with self._landing.writer(folder, "transactions.parquet", TRANSACTION_SCHEMA) as kept:
-            kept.write(ledger)
+            kept.write(ledger.table())
         transactions = kept.close()
-        manifest = self._manifest(window, names, files, transactions, counts)
+        self._scn += ledger.numbers + 1
+        window = ScnWindow(Scn(self._low), Scn(self._scn))
+        manifest = self._manifest(window, files, transactions, ledger)
         manifest = replace(manifest, files_by_table=writing.by_table)
         self._low, self._ordinal = window.scn_high, self._ordinal + 1
         return MadeWindow(
             manifest,
-            len(order),
+            sum(file.rows for file in files),
             {
                 table: self._landing.local_paths(folder, manifest.files_of(TableId.parse(table)))
                 for table in writing.by_table
@@ -368,17 +399,47 @@ class MadeSource:
             self._landing.local_paths(folder, (transactions,)),
         )
 
-    def _xids(self, transactions: Ids) -> pa.Array:
-        return pc.utf8_lpad(_texts(transactions + self._ordinal * 10_000_000), 16, "0")
+    def _block(
+        self, events: Sequence[Events], ledger: _Ledger, transaction_rows: int | None
+    ) -> pa.Table:
+        """Redo rows of some changes, in the order of their moments; their transactions go into the ledger."""
+        order = np.argsort(np.concatenate([one.at for one in events]), kind="stable")
+        sizes = [len(one.ids) for one in events]
+        of = np.repeat([ledger.names.index(one.of.name) for one in events], sizes)[order]
+        codes = np.repeat([{"c": 1, "d": 2, "u": 3}[one.op] for one in events], sizes)[order]
+        ids = np.concatenate([one.ids for one in events])[order]
+        count = len(order)
+        transaction, number = ledger.take(of, transaction_rows)
+        plain = {
+            "ordinal": ledger.base + number,
+            "scn": ledger.scn + number,
+            "xid": _xids(transaction, ledger.base),
+            "operation_code": codes,
+            "rollback": pa.repeat(False, count),
+            "seg_owner": pa.repeat(OWNER, count),
+            "table_name": pa.array(ledger.names).take(pa.array(of)),
+            "row_id": _joined("AAAB", pc.utf8_lpad(_texts(ids), 14, "0")),
+            "sql_redo": pa.concat_arrays([one.sql.cast(pa.large_string()) for one in events]).take(pa.array(order)),
+            "status": pa.repeat(0, count),
+            "info": pa.nulls(count, pa.string()),
+            "timestamp": pa.array(1_357_000_000 + number // 1_000, pa.timestamp("s")),
+            "thread": pa.repeat(1, count),
+            "rs_id": pa.repeat(" 0x000001.00000002.0010 ", count),
+            "ssn": pa.repeat(0, count),
+        }  # fmt: skip
+        numbers = {
+            name: pa.repeat(74_000, count) for name in ("data_obj", "data_objv", "data_objd")
+        }
+        return pa.table({**plain, **numbers}).cast(REDO_SCHEMA)
 
     def _manifest(
         self,
         window: ScnWindow,
-        names: Sequence[str],
         files: tuple[LandedFile, ...],
         transactions: LandedFile,
-        counts: Ids,
+        ledger: _Ledger,
     ) -> WindowManifest:
+        rows = ledger.rows_by_table()
         return WindowManifest(
             source=SOURCE,
             window=window,
@@ -386,16 +447,13 @@ class MadeSource:
             mining_low=self._low,
             redo_files=files,
             transactions_file=transactions,
-            rows_by_table={
-                f"{OWNER}.{name}": int(rows)
-                for name, rows in zip(names, counts.sum(axis=0), strict=True)
-            },
-            tables_committed=tuple(f"{OWNER}.{name}" for name in names),
-            transactions_committed=len(counts),
+            rows_by_table=rows,
+            tables_committed=tuple(rows),
+            transactions_committed=len(ledger.entries),
             transactions_rolled_back=0,
             transactions_open=0,
             logs=(),
-            schemas=tuple(schema_of(name) for name in names),
+            schemas=tuple(schema_of(name) for name in ledger.names),
             schema_changes=(),
             resetlogs_change=1,
             seconds=0.0,

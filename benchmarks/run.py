@@ -31,12 +31,16 @@ from rich.table import Table
 from benchmarks.common import Form, Result
 
 BENCHMARKS: Mapping[str, int] = {
-    "decode": 180,
     "windows": 420,
-    "window_cost": 240,
+    "window_cost": 180,
+    "snapshot": 300,
     "growth": 360,
-    "capture": 240,
-    "sessions": 240,
+    "behind": 180,
+    "large_transaction": 180,
+    "by_hand": 180,
+    "capture": 180,
+    "decode": 180,
+    "sessions": 180,
     "reconcile": 180,
     "flights_year": 600,
 }

@@ -11,12 +11,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.common import Cost, Form, Result, measured, median_cost
-from benchmarks.made import SOURCE, MadeSource, MadeWindow
+from benchmarks.made import SOURCE, Events, MadeSource, MadeWindow
 from cdc_core.config import LakeConfig
 from cdc_core.lake.lake import Lake
 
@@ -98,7 +97,7 @@ class _Lake:
         events = [one.day(FLIGHTS // share // 2, CHANGES // share // 2) for one in tables]
         return self.source.window([*remarks, *(event for found in events for event in found)])
 
-    def _remarks(self, count: int, times: int) -> list[Any]:
+    def _remarks(self, count: int, times: int) -> list[Events]:
         chance = np.random.default_rng(count)
         found = []
         for table in self.source.tables.values():

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -38,8 +38,9 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Served]:
-    """Serve the database kept in ``folder`` for the block, on the port that it had before where that is free.
+def serving(folder: Path, *, hide: Sequence[str] = ()) -> Iterator[Served]:
+    """Serve the database kept in ``folder`` for the block, on the port that it had before where that is free; without the oddities of
+    LogMiner that ``hide`` names.
 
     Raises:
         OracleUnavailableError: It did not start; its own words are in ``<folder>/oracle.log``.
@@ -49,7 +50,7 @@ def serving(folder: Path) -> Iterator[Served]:
     folder.mkdir(parents=True, exist_ok=True)
     log_path = folder / "oracle.log"
     with log_path.open("ab") as log:
-        process = _start(folder, log)
+        process = _start(folder, log, hide)
         try:
             served = _await_ready(process, log_path)
             _remember(folder, served)
@@ -66,11 +67,12 @@ def last_served(folder: Path) -> Served | None:
         return None
 
 
-def _start(folder: Path, log: IO[bytes]) -> subprocess.Popen[str]:
+def _start(folder: Path, log: IO[bytes], hide: Sequence[str]) -> subprocess.Popen[str]:
     before = last_served(folder)
     command = [sys.executable, "-m", "pipelines.oracle_serve", "--json", "--with-parent"]
     command += ["--data", str(folder / "oracle"), "--schema", OWNER]
     command += ["--port", str(before.port if before else 0)]
+    command += [f"--hide={name}" for name in hide]
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
