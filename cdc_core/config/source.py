@@ -174,7 +174,7 @@ class SnapshotConfig(ConfigModel):
 
     sample_from_rows: Annotated[int, Field(ge=1)] | None = 5_000_000
     """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks, and are of about the same size; below,
-    and for null, all keys are read and sorted. A table without statistics is read."""
+    and for null, all keys are read and sorted, unless one chunk holds the table. A table without statistics is read."""
 
 
 class LocalLandingConfig(ConfigModel):
