@@ -62,6 +62,7 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     # The same window's successor needs a text of 400 MB for each row, and so more than the JVM has.
     tx = source.begin()
     tx.insert(row(3))
+    tx.update(first, {"NAME": "changed again"})
     tx.commit()
     large = source.cut()
 
