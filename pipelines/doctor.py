@@ -21,8 +21,9 @@ from rich.table import Table
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.errors import CdcError
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
-from cdc_core.runtime.jars import JARS, verify_jars
+from cdc_core.runtime.jars import JARS, S3_SETUP_COMMAND, SETUP_COMMAND, verify_jars
 from cdc_core.runtime.java import find_java
+from cdc_core.runtime.s3_jars import S3_JARS
 from pipelines.config_file import demo_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,12 +52,13 @@ def examine(config: SourceConfig | None = None, *, runtime: Path | None = None) 
         runtime: The runtime folder with jars and Java; the environment's own by default.
     """
     runtime = default_runtime_folder() if runtime is None else runtime
-    work = Path.cwd() if config is None else Path(config.lake.path)
+    is_here = config is not None and "://" not in config.lake.path
+    work = Path(config.lake.path) if config is not None and is_here else Path.cwd()
     checks = [
         python(sys.version_info[:2]),
         packages(LOCK),
         _guarded("Java", "make setup", lambda: java(runtime)),
-        jars(jars_folder(runtime)),
+        jars(jars_folder(runtime), on_s3=config is not None and config.lake.is_on_s3),
         disk(work),
         memory(Path("/proc/meminfo")),
     ]
@@ -122,12 +124,14 @@ def java(runtime: Path) -> Check:
     return Check("Java", True, f"{found.version} ({found.origin}, {found.home})")
 
 
-def jars(folder: Path) -> Check:
-    """Are Delta's jars there and whole?"""
-    problems = verify_jars(folder)
+def jars(folder: Path, *, on_s3: bool = False) -> Check:
+    """Are Delta's jars there and whole, and those for a lake on S3 where it is there?"""
+    wanted = (*JARS, *S3_JARS) if on_s3 else JARS
+    problems = verify_jars(folder, wanted)
     if problems:
-        return Check("Delta's jars", False, "; ".join(problems), "redolake setup")
-    return Check("Delta's jars", True, f"{len(JARS)} in {folder}, SHA-256 as pinned")
+        command = S3_SETUP_COMMAND if on_s3 else SETUP_COMMAND
+        return Check("Delta's jars", False, "; ".join(problems), command)
+    return Check("Delta's jars", True, f"{len(wanted)} in {folder}, SHA-256 as pinned")
 
 
 def disk(folder: Path, name: str = "Disk") -> Check:

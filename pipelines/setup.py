@@ -1,6 +1,6 @@
 """What does ``redolake setup`` bring to this machine?
 
-Delta's two jars and a Java for Spark, into the runtime folder (:mod:`cdc_core.runtime`); then compiled code and an
+Delta's two jars, on request those for a lake on S3, and a Java for Spark, into the runtime folder (:mod:`cdc_core.runtime`); then compiled code and an
 archive of Spark's classes, which make every later start quicker. The Python packages are there
 already when this runs. Repositories and proxies come from the settings that people have for them: Maven's mirrors
 (``~/.m2/settings.xml``), ``HTTPS_PROXY`` and ``NO_PROXY``, and Spark's own ``SPARK_CONF_DIR``.
@@ -20,6 +20,7 @@ from cdc_core.lake.training import compile_decoder, train_class_archive
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, install_jars, verify_jars
 from cdc_core.runtime.java import JavaHome, find_java
+from cdc_core.runtime.s3_jars import S3_JARS
 
 Say = Callable[[str], None]
 
@@ -34,12 +35,17 @@ class SetUp:
 
 
 def set_up(
-    runtime: Path | None = None, *, say: Say = print, environ: Mapping[str, str] | None = None
+    runtime: Path | None = None,
+    *,
+    s3: bool = False,
+    say: Say = print,
+    environ: Mapping[str, str] | None = None,
 ) -> SetUp:
     """Find Java, fetch the jars unless they are there and whole, and say what was done. Safe to repeat.
 
     Args:
         runtime: The runtime folder; the environment's own by default.
+        s3: Fetch what a lake on S3 needs, too.
         say: Takes one line for people at a time.
         environ: Looked at for Java, proxies and the home folder; the process's own by default.
 
@@ -52,14 +58,16 @@ def set_up(
     java = find_java(shim_folder(runtime), environ=environ)
     say(f"Java {java.version} ({java.origin}) in {java.home}")
     jars = jars_folder(runtime)
-    missing = bool(verify_jars(jars))
+    wanted = (*JARS, *S3_JARS) if s3 else JARS
+    missing = bool(verify_jars(jars, wanted))
     if missing:
-        say(
-            f"Fetching {len(JARS)} jars with Spark's resolver: {', '.join(jar.coordinates for jar in JARS)}"
-        )
+        named = ", ".join(jar.coordinates for jar in JARS)
+        more = " and those for S3" if s3 else ""
+        say(f"Fetching {len(wanted)} jars with Spark's resolver: {named}{more}")
     paths = install_jars(
         jars,
         java.path,
+        jars=wanted,
         java_options=proxy_options(environ),
         spark_options=repository_options(Path(environ.get("HOME") or "/nonexistent")),
     )

@@ -215,6 +215,7 @@ class S3LandingConfig(ConfigModel):
 
 
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+_S3_LOG_STORES = frozenset({"S3SingleDriverLogStore", "S3DynamoDBLogStore"})
 
 
 ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
@@ -224,8 +225,9 @@ class LakeConfig(ConfigModel):
     """Where the Delta tables are, and how Spark is started."""
 
     path: str
-    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``. On S3 one process
-    writes at a time, unless ``spark_config`` names a log store with atomic commits (``spark.delta.logStore.s3a.impl``)."""
+    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``. On S3 (``s3a://bucket/path``,
+    after ``redolake setup --s3``) one process writes at a time, unless ``spark_config`` names the log store with atomic commits
+    (``spark.delta.logStore.s3a.impl: io.delta.storage.S3DynamoDBLogStore``)."""
 
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as ``spark://host:7077``. A cluster's
@@ -270,24 +272,44 @@ class LakeConfig(ConfigModel):
             )
         return url
 
+    @model_validator(mode="after")
+    def _keeps_commits(self) -> Self:
+        """Delta's log stores for other storage write to S3 as to a file system that renames in one step: commits get lost."""
+        for name, store in self._log_stores.items():
+            if store.rpartition(".")[2] not in _S3_LOG_STORES:
+                raise ValueError(
+                    f"spark_config.{name}: with this log store, commits to S3 overwrite each other without an error; leave it out, "
+                    "or name io.delta.storage.S3DynamoDBLogStore"
+                )
+        return self
+
     @property
     def is_local(self) -> bool:
         """Do the executors run in the driver's process?"""
         return self.spark_master.partition("[")[0] == "local"
 
     @property
+    def is_on_s3(self) -> bool:
+        """Are the Delta tables in S3, or a store that speaks its protocol?"""
+        return self._scheme in _S3_SCHEMES
+
+    @property
     def has_atomic_commits(self) -> bool:
         """Does a commit fail where another writer made one? Delta's own way of writing to S3 overwrites it without an error."""
+        stores = {store.rpartition(".")[2] for store in self._log_stores.values()}
+        return not self.is_on_s3 or bool(stores - {"S3SingleDriverLogStore"})
+
+    @property
+    def _scheme(self) -> str:
         scheme, has_scheme, _ = self.path.partition("://")
-        if not has_scheme or scheme not in _S3_SCHEMES:
-            return True
-        given = [
-            self.spark_config.get(f"spark.delta.logStore.{name}")
-            for name in (f"{scheme}.impl", "class")
-        ]
-        return any(
-            name is not None and not name.endswith(".S3SingleDriverLogStore") for name in given
-        )
+        return scheme if has_scheme else ""
+
+    @property
+    def _log_stores(self) -> dict[str, str]:
+        """The settings that name a log store for a lake on S3, and the class that each names."""
+        names = (f"spark.delta.logStore.{self._scheme}.impl", "spark.delta.logStore.class")
+        given = {name: self.spark_config[name] for name in names if name in self.spark_config}
+        return given if self.is_on_s3 else {}
 
 
 class StateConfig(ConfigModel):

@@ -33,8 +33,9 @@ from cdc_core.errors import (
 )
 from cdc_core.lake.storage import refused_by_storage, storage_error
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
-from cdc_core.runtime.jars import JARS, require_jars
+from cdc_core.runtime.jars import JARS, S3_SETUP_COMMAND, require_jars
 from cdc_core.runtime.java import JavaHome, find_java
+from cdc_core.runtime.s3_jars import S3_JARS
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,12 @@ SESSION_SETTINGS: Mapping[str, str] = {
 
 ERROR_MARK = "redolake-error:"
 """Stands before the JSON form of one of our errors, where it must cross a process or SQL border as text."""
+
+_S3_SETTINGS = {
+    # Hadoop knows s3a by itself.
+    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "spark.hadoop.fs.s3n.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+}
 
 _starting = threading.Lock()
 # Py4J logs each call that a lost JVM does not answer with a traceback; the error that is raised says it once.
@@ -232,6 +239,8 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         PreflightError: A jar is missing or damaged.
     """
     jars = [str(jar) for jar in require_jars(jars_folder(runtime))]
+    if config.is_on_s3:
+        jars += map(str, require_jars(jars_folder(runtime), S3_JARS, command=S3_SETUP_COMMAND))
     options = [
         "-XX:+UseSerialGC",
         "-Xlog:disable",
@@ -239,7 +248,8 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}",
     ]
     archive = class_archive(runtime, java)
-    if archive.is_file():
+    # It was made for Delta's jars alone on the class path.
+    if archive.is_file() and not config.is_on_s3:
         base = base_archive(archive)
         archives = f"{base}{os.pathsep}{archive}" if base.is_file() else str(archive)
         options.append(f"-XX:SharedArchiveFile={archives}")
@@ -253,8 +263,9 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         "spark.driver.extraJavaOptions": " ".join(options).strip(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(Path(config.path) / ".warehouse"),
+        "spark.sql.warehouse.dir": f"{config.path.rstrip('/')}/.warehouse",
         **_reached_by_executors(config, jars),
+        **(_S3_SETTINGS if config.is_on_s3 else {}),
         **SPARK_WITH_DELTA,
         **SESSION_SETTINGS,
         **users,

@@ -17,6 +17,7 @@ from cdc_core.runtime.folders import find_spark_home
 from cdc_core.runtime.trust_store import trust_store_options
 
 SETUP_COMMAND = "redolake setup"
+S3_SETUP_COMMAND = "redolake setup --s3"
 RESOLVE_TIMEOUT_SECONDS = 600
 
 
@@ -63,8 +64,12 @@ EXCLUDED = (
     "io.unitycatalog:unitycatalog-client",
     "io.unitycatalog:unitycatalog-hadoop",
     "org.scala-lang:scala-library",
+    "software.amazon.awssdk:bundle",
+    "software.amazon.awssdk:netty-nio-client",
+    "org.wildfly.openssl:wildfly-openssl",
 )
-"""Dependencies that must stay out: they bring an older Hadoop and Parquet beside Spark's own."""
+"""Dependencies that must stay out: they bring an older Hadoop and Parquet beside Spark's own, or the clients of all of Amazon's
+services."""
 
 
 def verify_jars(folder: Path, jars: Sequence[Jar] = JARS) -> list[str]:
@@ -79,8 +84,10 @@ def verify_jars(folder: Path, jars: Sequence[Jar] = JARS) -> list[str]:
     return problems
 
 
-def require_jars(folder: Path, jars: Sequence[Jar] = JARS) -> list[Path]:
-    """The paths of all jars.
+def require_jars(
+    folder: Path, jars: Sequence[Jar] = JARS, *, command: str = SETUP_COMMAND
+) -> list[Path]:
+    """The paths of all jars; ``command`` is what fetches them.
 
     Raises:
         PreflightError: A jar is missing or damaged; all problems at once.
@@ -88,7 +95,7 @@ def require_jars(folder: Path, jars: Sequence[Jar] = JARS) -> list[Path]:
     if problems := verify_jars(folder, jars):
         raise PreflightError(
             f"the jars in {folder} are not in order",
-            hint=f"Run `{SETUP_COMMAND}` once; it needs a network.",
+            hint=f"Run `{command}` once; it needs a network.",
         ).listing(problems)
     return [Path(folder) / jar.file_name for jar in jars]
 

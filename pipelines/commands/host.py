@@ -13,14 +13,18 @@ from pipelines.commands.shared import ConfigOption, JsonOption, out, print_json
 from pipelines.config_file import config_path, load_config
 
 
-def setup() -> None:
+def setup(
+    s3: Annotated[
+        bool, typer.Option("--s3", help="Also fetch what a lake on S3 needs: 34 jars, 14 MB.")
+    ] = False,
+) -> None:
     """Fetch what Spark needs (Delta's two jars; a Java if there is none), once. Safe to repeat."""
     from pipelines.setup import prepare, set_up
 
     def say(line: str) -> None:
         out().print(line, soft_wrap=True)
 
-    prepare(java=set_up(say=say).java, say=say)
+    prepare(java=set_up(s3=s3, say=say).java, say=say)
 
 
 def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:

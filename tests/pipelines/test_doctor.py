@@ -45,6 +45,10 @@ def test_missing_jars_are_named_with_the_command(tmp_path: Path) -> None:
     assert not check.ok
     assert "delta-spark" in check.found
     assert check.remedy == "redolake setup"
+    assert "hadoop-aws" not in check.found
+    on_s3 = doctor.jars(tmp_path, on_s3=True)
+    assert "hadoop-aws" in on_s3.found
+    assert on_s3.remedy == "redolake setup --s3"
 
 
 def test_a_check_that_raises_becomes_a_finding(

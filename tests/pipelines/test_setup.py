@@ -173,7 +173,7 @@ def test_set_up_with_everything_there_fetches_nothing(
 ) -> None:
     """A repeated set-up names Java and jars, and starts no resolver."""
     made = [tmp_path / jar.file_name for jar in JARS]
-    monkeypatch.setattr(setup, "verify_jars", lambda _folder: [])
+    monkeypatch.setattr(setup, "verify_jars", lambda *_arguments: [])
     monkeypatch.setattr(setup, "install_jars", lambda *_args, **_options: made)
     lines: list[str] = []
     done = setup.set_up(tmp_path, say=lines.append)

@@ -1,0 +1,219 @@
+"""The lake and landing on S3 (moto's server): one table's life, with a process that is killed between its two commits."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pydantic import ValidationError
+
+from cdc_core.config import LakeConfig
+from cdc_core.errors import CommitConflictError, PreflightError
+from cdc_core.lake.appending import create_table
+from cdc_core.lake.history import read_log
+from cdc_core.lake.spark import spark_settings
+from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
+from cdc_core.runtime.jars import EXCLUDED, JARS
+from cdc_core.runtime.java import find_java
+from cdc_core.runtime.s3_jars import S3_JARS
+from pipelines.setup import set_up
+from tests.lake.test_appending import SCHEMA, append, ids, rows
+from tests.oracle.embedded import running_oracle
+
+ROOT = Path(__file__).parents[2]
+LIMIT_SECONDS = 600
+START_SECONDS = 60
+BUCKET = "redolake-lake"
+LOGIN = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+"""What a client of S3 finds in its environment; the last is delta-rs's, for a store without TLS."""
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name, value in LOGIN.items():
+        monkeypatch.setenv(name, value)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    address = f"http://127.0.0.1:{port}"
+    # A process of its own: delta-rs's query engine holds Python's lock while it waits for an answer.
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        boto3.client("s3", endpoint_url=address).create_bucket(Bucket=BUCKET)
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_for(port: int) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the S3 server did not start")
+
+
+@pytest.mark.usefixtures("endpoint")
+def test_a_commit_of_the_change_log_is_put_only_if_its_version_is_not_there() -> None:
+    """Two schedulers that both believe to hold the lease: the second one's commit fails, and the first one's stays."""
+    table = f"s3a://{BUCKET}/t"
+    create_table(table, SCHEMA, {"redolake.role": "changelog"}, doing="creating", facts={})
+    append(table, rows(1), 100)
+    with pytest.raises(CommitConflictError):
+        append(table, rows(3), 200, fence=lambda: append(table, rows(2), 150))
+    log = read_log(table)
+    assert log is not None
+    assert (log.version, log.transactions) == (2, {"app": 150})
+    assert ids(table) == [1, 2]
+    append(table, rows(3), 200)
+    assert ids(table) == [1, 2, 3]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_snapshot_windows_a_kill_replay_and_comparison_on_s3(tmp_path: Path, endpoint: str) -> None:
+    set_up(s3=True, say=lambda _line: None)
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+            "INSERT INTO ONE SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 1000",
+        )
+        config = oracle.config(
+            tmp_path,
+            "ONE",
+            landing={
+                "type": "s3",
+                "bucket": BUCKET,
+                "endpoint_url": endpoint,
+                "cache": str(tmp_path / "cache"),
+            },
+            lake={
+                "path": f"s3a://{BUCKET}/lake",
+                "driver_memory": "1g",
+                "spark_config": {
+                    "spark.hadoop.fs.s3a.endpoint": endpoint,
+                    "spark.hadoop.fs.s3a.path.style.access": "true",
+                },
+            },
+            state={"url": f"sqlite:///{tmp_path / 'state.db'}", "lease_seconds": 5},
+        )
+        written = tmp_path / "config"
+        written.write_bytes(pickle.dumps(config))
+        assert run("carry", written).returncode == 0
+        oracle.run("UPDATE ONE SET V = 'changed' WHERE ID <= 10", "DELETE FROM ONE WHERE ID = 5")
+        oracle.run(
+            "INSERT INTO ONE SELECT 1000 + LEVEL, 'many' FROM DUAL CONNECT BY LEVEL <= 30000"
+        )
+        assert run("carry", written).returncode == 0
+        oracle.run("UPDATE ONE SET ID = 100007 WHERE ID = 7", "UPDATE ONE SET V = 'l' WHERE ID = 6")
+        changes, commits = rows_of("changelog"), versions("mirror")
+        assert run("killed", written).returncode == -9
+        assert (len(rows_of("changelog")), versions("mirror")) == (len(changes) + 2, commits)
+        done = run("replay", written)
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert len(rows_of("changelog")) == len(changes) + 2, "the window's changes are there once"
+        with oracle.owner() as connection:
+            rows = connection.cursor().execute("SELECT ID, V FROM ONE").fetchall()
+        assert sorted((int(row["ID"]), row["V"]) for row in rows_of("mirror")) == sorted(rows)
+
+
+def run(part: str, config: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.lake.on_s3", part, str(config)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+def table_of(kind: str) -> DeltaTable:
+    return DeltaTable(f"s3://{BUCKET}/lake/src/{kind}/demo.one")
+
+
+def rows_of(kind: str) -> list[dict[str, Any]]:
+    builder = QueryBuilder().register("t", table_of(kind))
+    rows: list[dict[str, Any]] = pa.table(builder.execute("SELECT * FROM t").read_all()).to_pylist()
+    return rows
+
+
+def versions(kind: str) -> int:
+    return int(table_of(kind).version())
+
+
+def settings_of(tmp_path: Path, **more: object) -> dict[str, str]:
+    lake = LakeConfig(path="s3a://bucket/lake", **more)
+    java = find_java(shim_folder(default_runtime_folder()))
+    return spark_settings(lake, tmp_path, java)
+
+
+def test_a_lake_on_s3_needs_jars_that_one_command_fetches(tmp_path: Path) -> None:
+    folder = jars_folder(tmp_path)
+    folder.mkdir()
+    for jar in JARS:
+        (folder / jar.file_name).symlink_to(jars_folder(default_runtime_folder()) / jar.file_name)
+    with pytest.raises(PreflightError, match="redolake setup --s3"):
+        settings_of(tmp_path)
+
+
+def test_spark_gets_the_jars_for_s3_only_where_the_lake_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "cdc_core.lake.spark.require_jars",
+        lambda folder, jars=JARS, **_more: [folder / jar.file_name for jar in jars],
+    )
+    settings = settings_of(tmp_path, spark_master="spark://host:7077")
+    assert "hadoop-aws" in settings["spark.driver.extraClassPath"]
+    assert "hadoop-aws" in settings["spark.jars"]
+    assert settings["spark.sql.warehouse.dir"] == "s3a://bucket/lake/.warehouse"
+    java = find_java(shim_folder(default_runtime_folder()))
+    elsewhere = spark_settings(LakeConfig(path=str(tmp_path)), tmp_path, java)
+    assert "hadoop-aws" not in str(elsewhere)
+
+
+def test_the_jars_for_s3_bring_nothing_that_spark_or_the_bundle_has() -> None:
+    named = {f"{jar.group}:{jar.artifact}" for jar in S3_JARS}
+    assert not named & set(EXCLUDED)
+    assert not {jar.artifact for jar in S3_JARS} & {"slf4j-api", "httpclient", "hadoop-common"}
+    assert len({jar.file_name for jar in (*JARS, *S3_JARS)}) == len(JARS) + len(S3_JARS)
+
+
+@pytest.mark.parametrize(
+    ("path", "setting", "store"),
+    [
+        ("s3a://b/lake", "spark.delta.logStore.s3a.impl", "io.delta.storage.HDFSLogStore"),
+        ("s3://b/lake", "spark.delta.logStore.s3.impl", "io.delta.storage.LocalLogStore"),
+        ("s3a://b/lake", "spark.delta.logStore.class", "io.delta.storage.AzureLogStore"),
+    ],
+)
+def test_log_stores_that_lose_commits_to_s3_are_refused(
+    path: str, setting: str, store: str
+) -> None:
+    with pytest.raises(ValidationError, match="overwrite each other without an error"):
+        LakeConfig(path=path, spark_config={setting: store})
+    LakeConfig(path="/data/lake", spark_config={setting: store})
