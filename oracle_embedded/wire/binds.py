@@ -11,6 +11,7 @@ from oracle_embedded.values import (
     interval_ds_from_nanos,
     nanos_from_interval_ds,
     parts_from_rowid,
+    rowid_from_parts,
 )
 from oracle_embedded.wire.connect import STRING_SIZE_MAX
 from oracle_embedded.wire.lobs import LobStore
@@ -21,6 +22,8 @@ _ARRAY_FLAG = 0x40
 _PREFETCH_FLAG = 0x02000000
 _ROW_DATA = 7
 _NATIONAL = 2
+_ROWID_PARTS = 14
+"""What stands before a ROWID in its parts, where a length would stand before its characters."""
 _TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
 _SIZED_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.RAW))
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
@@ -149,7 +152,7 @@ def _is_plain(bind: WireBind) -> bool:
         bind.type in _TYPES
         and not bind.is_array
         and bind.type not in _LOB_TYPES
-        and bind.type not in (OraType.BOOLEAN, OraType.CURSOR, OraType.OBJECT)
+        and bind.type not in (OraType.BOOLEAN, OraType.CURSOR, OraType.OBJECT, OraType.ROWID)
     )
 
 
@@ -166,11 +169,23 @@ def _read_scalar(reader: TtcReader, bind: WireBind) -> Value:
         return reader.dlc() or None
     if bind.type == OraType.OBJECT:
         return read_object(reader)
+    if bind.type == OraType.ROWID:
+        return _read_rowid(reader)
     if bind.type == OraType.CURSOR:
         return reader.ub().to_bytes(4, "big") if reader.ub() == 1 else None
     if bind.type == OraType.BOOLEAN:
         return _read_boolean(reader)
     return reader.clr() or None
+
+
+def _read_rowid(reader: TtcReader) -> Value:
+    """Its characters, as python-oracledb sends them, or its parts, as JDBC does."""
+    size = reader.u8()
+    if size != _ROWID_PARTS:
+        return reader.raw(size) or None
+    data_object, file = reader.ub(), reader.ub()
+    reader.u8()
+    return rowid_from_parts(data_object, file, reader.ub(), reader.ub()).encode()
 
 
 def _read_boolean(reader: TtcReader) -> Value:

@@ -10,7 +10,7 @@ from oracle_embedded.api import BANNER, OracleError, OraType, Outcome, Statement
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import number_from_decimal
 from oracle_embedded.wire import connect
-from oracle_embedded.wire.binds import WireBind, read_metadata
+from oracle_embedded.wire.binds import BindRows, WireBind, read_metadata
 from oracle_embedded.wire.connect import Agreement
 from oracle_embedded.wire.lobs import LobStore, read_lob_request, split_locators
 from oracle_embedded.wire.login import AuthRequest, Login, read_auth
@@ -330,3 +330,12 @@ def test_a_table_is_described_as_jdbc_reads_it() -> None:
     )
     assert bytes.fromhex("00 0116 0102 0102 02 4944 00 817f 01") in described
     assert len(described) == 195
+
+
+def test_a_rowid_is_bound_as_characters_or_in_its_parts() -> None:
+    """JDBC sends the parts, with 14 where a length would stand, when it changes a row of a result."""
+    rows = BindRows([WireBind(11, False, 20, 1)], frozenset(), is_plsql=False)
+    parts = _reader("07 0e 03 011174 01 0c 00 01 83 00")
+    assert rows.read(parts, 1) == [[b"AAARF0AAMAAAACDAAA"]]
+    characters = _reader("07 12" + b"AAARF0AAMAAAACDAAA".hex())
+    assert rows.read(characters, 1) == [[b"AAARF0AAMAAAACDAAA"]]
