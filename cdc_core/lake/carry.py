@@ -6,8 +6,9 @@ that the row had when the window began. Chains of key changes need nothing more,
 
 A row that came in this window has no ROW_ID in its insert, if its table has LOBs: the statement that writes them follows, with the
 ROW_ID. Where the last that happened to the first key was such an insert, the row is that one's: at the end of a statement a key is one
-row's. Its value is then what the insert, or a later change of that key, carries. Only where the first thing seen of the row is that it
-leaves the key, in the insert's own transaction, one MERGE may have moved it away and inserted another.
+row's. Its value is then what the insert, or a later change of that key, carries. Where the first thing seen of the row is that it
+leaves the key, in the insert's own transaction, one MERGE may have moved it away and inserted another: then the row is the insert's only
+if nobody can have had the key before, by the mirror and by all changes of the window.
 
 What cannot be proved is left missing, and the MERGE refuses it: a row without a known ROW_ID, changes of one ROW_ID that do
 not join key to key, a first key that an earlier transaction of the window had touched otherwise, and that MERGE. (Other rows may touch the key in the same transaction, since Oracle checks unique keys at
@@ -32,6 +33,8 @@ def carried_sql(
     absent: Sequence[str],
     defaults: Mapping[str, str],
     origin: str,
+    *,
+    has_gaps: bool,
 ) -> str:
     """SELECT of the change log's columns.
 
@@ -41,6 +44,7 @@ def carried_sql(
         absent: Columns that some change lacks.
         defaults: SQL of the defaults of columns that were added to the table.
         origin: SELECT of ``key0…, o0…`` (structs with the field ``v``) and ``origin_scn``: rows as they were before.
+        has_gaps: Changes of the table are in quarantine or come later, so a key may have had a row that nothing shows.
     """
     row = "PARTITION BY _cdc_row_id ORDER BY _cdc_commit_scn, _cdc_ordinal"
     run = "PARTITION BY _cdc_row_id, run ORDER BY _cdc_commit_scn, _cdc_ordinal"
@@ -73,7 +77,7 @@ WITH numbered AS (
 ), moved AS (
   SELECT * FROM followed WHERE {moved_sql(schema)} AND SIZE(_cdc_absent) > 0 AND NOT broken
 ), filled AS (
-  SELECT f._cdc_commit_scn AS cs, f._cdc_ordinal AS o, {_filled(schema, absent)}
+  SELECT f._cdc_commit_scn AS cs, f._cdc_ordinal AS o, {_filled(schema, absent, has_gaps=has_gaps)}
   FROM moved f
   LEFT JOIN ({touched}) h
     ON {same_key.replace("g.", "h.")} AND h.at < f.first_at AND (h.rid IS NULL OR h.xid <> f.first_xid)
@@ -120,12 +124,20 @@ def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> s
     return f"CASE WHEN _cdc_op = 'd' THEN NULL WHEN NOT {absent} THEN {value} WHEN _cdc_op = 'c' THEN {unlisted} END"
 
 
-def _filled(schema: TableSchema, absent: Sequence[str]) -> str:
+def _filled(schema: TableSchema, absent: Sequence[str], *, has_gaps: bool) -> str:
     inserted = "MAX(h.at) FILTER (WHERE h.kind = 'inserted' AND h.rid IS NULL)"
     other = "MAX(h.at) FILTER (WHERE h.kind IN ('left', 'moved in') OR h.rid IS NOT NULL)"
     before = "COUNT_IF(h.xid = f.first_xid) = 0"
     if not schema.key_is_deferred:
         before = f"({before} OR NOT BOOL_OR(f.first_moves))"
+    if not has_gaps:
+        strangers = (
+            "COUNT_IF(h.kind IN ('left', 'moved in') OR h.rid IS NOT NULL OR h.xid <> f.first_xid)"
+        )
+        is_first = (
+            f"COUNT(g.origin_scn) = 0 AND {strangers} = 0 AND COUNT_IF(h.kind = 'inserted') = 1"
+        )
+        before = f"({before} OR {is_first})"
     is_of_insert = f"{before} AND COALESCE({inserted} > {other}, {inserted} IS NOT NULL)"
     return ", ".join(
         f"COALESCE(FIRST(f.c{i}), CASE WHEN COUNT(h.at) = 0 THEN MAX_BY(g.o{i}, g.origin_scn) "

@@ -54,12 +54,12 @@ def derived_sql(
     near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
     facts = change_facts(session, near, schema)
     defaults = added_columns(read_log(work.changelog))
+    has_gaps = QuarantineTable(work).exists
     if facts.moved_absent:
         # Following rows over their changes of key may lead to keys outside the window.
         facts = change_facts(session, whole, schema)
         origin = history_origin(whole, schema, facts.absent)
-        near = f"({carried_sql(whole, schema, facts.absent, defaults, origin)})"
-    has_gaps = QuarantineTable(work).exists
+        near = f"({carried_sql(whole, schema, facts.absent, defaults, origin, has_gaps=has_gaps)})"
     reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults, has_gaps=has_gaps)
     if wanted is not None:
         same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)

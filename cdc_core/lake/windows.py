@@ -276,7 +276,7 @@ class _Merging:
         defaults = added_columns(read_log(work.changelog))
         origin = mirror_origin(work.mirror, schema, absent)
         own = window_sql(work.changelog, self.window.scn_high, schema)
-        rows = carried_sql(own, schema, absent, defaults, origin)
+        rows = carried_sql(own, schema, absent, defaults, origin, has_gaps=self.has_gaps)
         return reduced_sql(
             f"({rows})", schema, absent=absent, defaults=defaults, has_gaps=self.has_gaps
         )

@@ -149,9 +149,6 @@ class Life:
             with self._phase("begin"):
                 self._connect()
                 self.load = WildLoad(self.connection, self.proof.seed, self._scn)
-                self.load.moves_new_notes = (
-                    self.lake == "kept"
-                )  # the table would stop (docs/limits.md)
                 self.load.create(ROWS)
                 self.server.put_forward()
                 self.load.draw("begin")

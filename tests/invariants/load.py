@@ -85,9 +85,6 @@ class Load:
         self.next_event = 1
         self.only: str | None = None
         """The one table that changes for now."""
-        self.moves_new_notes = True
-        """May a note come and change its key in one transaction?"""
-        self._new_notes: set[str] = set()
         self.is_undone = False
         """What is changed now is rolled back to a savepoint, of which LogMiner shows no undo of LOBs outside the row."""
         self._kinds = [
@@ -145,7 +142,6 @@ class Load:
         connection.commit()
         self.committed.append(Committed(before, self.clock(), Counter(changes)))
         changes.clear()
-        self._new_notes.clear()
 
     def _savepoint(self) -> None:
         saved = self._state()
@@ -271,7 +267,6 @@ class Load:
         if key in self.notes:
             return
         self.notes.add(key)
-        self._new_notes.add(key)
         self._run(
             connection,
             "NOTES",
@@ -294,8 +289,6 @@ class Load:
 
     def _move_note(self, connection: oracledb.Connection, key: str) -> None:
         new = self._note_key(14)
-        if key in self._new_notes and not self.moves_new_notes:
-            return
         self.notes.discard(key)
         self.notes.add(new)
         sql = "UPDATE NOTES SET NOTE_ID = :1 WHERE NOTE_ID = :2"

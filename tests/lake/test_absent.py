@@ -71,9 +71,10 @@ def test_lobs_follow_their_row_through_changes_of_key(
 def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     filled: Lake, source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]]
 ) -> None:
-    """An insert into a table with LOBs shows no ROW_ID: the next transaction's change of its key says whose row it was.
+    """An insert into a table with LOBs shows no ROW_ID: the next change of its key says whose row it was.
 
-    With a value, without one, with one that was set meanwhile, after another row had left the key, and back to it.
+    With a value, without one, with one that was set meanwhile, after another row had left the key, and back to it; and in the insert's
+    own transaction, of a key that nobody had before.
     """
     ids = source.ids
     tx = source.begin()
@@ -93,6 +94,8 @@ def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     for i in (70, 71):  # the statement that LogMiner shows behind such an insert
         tx.update(fresh[i], {"NAME": "shown with its address"})
     tx.update(fresh[70], {"ID": 700})
+    for i, note in ((80, "moved at once"), (81, None)):
+        tx.update(tx.insert(row(i, note=note), shown="A" * 18), {"ID": 800 + i})
     tx.commit()
     tx = source.begin()
     tx.update(fresh[60], {"NAME": "of the row"})
@@ -186,10 +189,10 @@ def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
     tx = third.begin()
     tx.update("AAABghost", {"ID": 91})
     tx.commit()
-    # One MERGE moves a row away and inserts another under its key.
-    fourth = of_its_own(80)
+    # One MERGE moves a row of the mirror away and inserts another under its key.
+    fourth = of_its_own(9)
     tx = fourth.begin()
-    tx.insert(row(80, note="another row's"), shown="A" * 18)
+    tx.insert(row(9, note="another row's"), shown="A" * 18)
     tx.update("AAABghost", {"ID": 81})
     tx.commit()
     # The mirror's row of the key has gone, another has come and moved on: what the mirror has is not its own.
@@ -200,7 +203,15 @@ def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
     fresh = tx.insert(row(1, note="its own"), shown="A" * 18)
     tx.update(fresh, {"ID": 88})
     tx.commit()
-    for unproved in (third.cut(), fourth.cut(), fifth.cut()):
+    # Of two rows that came to the key, one has left it.
+    sixth = of_its_own(80)
+    sixth.scn += 100
+    tx = sixth.begin()
+    for note in ("its own", "another row's"):
+        tx.insert(row(80, note=note), shown="A" * 18)
+    tx.update("AAABghost", {"ID": 81})
+    tx.commit()
+    for unproved in (third.cut(), fourth.cut(), fifth.cut(), sixth.cut()):
         with pytest.raises((DecodeError, LakeError), match="does not carry all columns"):
             unproved.apply(filled)
         assert mirror(source.schema, hidden=True) == before
