@@ -92,7 +92,7 @@ class _Table:
                 number=number,
                 scn=scn,  # type: ignore[arg-type]
                 files=(),
-                rows=CHUNK_ROWS,
+                rows=min(CHUNK_ROWS, count - low),
                 condition=None,
                 seconds=0.0,
             )

@@ -85,7 +85,7 @@ def _measure(count: int) -> tuple[float, float, bool]:
                 number=number,
                 scn=Scn(100),
                 files=(),
-                rows=0,
+                rows=min(CHUNK_ROWS, count - number * CHUNK_ROWS),
                 condition=None,
                 seconds=0.0,
             )
