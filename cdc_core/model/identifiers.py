@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ _LOWERABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9]")
 IDENTIFIER_BYTES_MAX = 128
 """Oracle's longest identifier since 12.2."""
+
+PATH_PART_MAX = 120
+"""Characters of an owner or a name in a folder's name: file systems take 255 bytes for both, the dot, and the suffix of a table that was
+moved aside."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,7 +52,8 @@ class TableId:
         """``owner.name`` for folders, Delta paths and asset keys, different for different tables.
 
         An ordinary upper-case part is written in lower case; any other starts with ``_`` and has each character that is not
-        a letter or digit as ``_xx`` in hex.
+        a letter or digit as ``_xx`` in hex, one beyond U+00FF as ``_u`` and six digits. So the name can be read back from it, but for one
+        that is too long for a folder: its rest is a digest, and the Delta tables' property ``redolake.table`` names it.
         """
         return f"{_path_part(self.owner)}.{_path_part(self.name)}"
 
@@ -110,6 +116,15 @@ def _folded(plain: str) -> str:
 
 
 def _path_part(part: str) -> str:
-    if _LOWERABLE.match(part):
+    if _LOWERABLE.match(part) and len(part) <= PATH_PART_MAX:
         return part.lower()
-    return "_" + _UNSAFE.sub(lambda found: f"_{ord(found.group()):02x}", part)
+    written = "_" + _UNSAFE.sub(_escaped, part)
+    if len(written) <= PATH_PART_MAX:
+        return written
+    digest = hashlib.sha256(part.encode()).hexdigest()[:32]
+    return f"{written[: PATH_PART_MAX - len(digest) - 2]}_h{digest}"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = ord(found.group())
+    return f"_{character:02x}" if character <= 0xFF else f"_u{character:06x}"

@@ -22,6 +22,10 @@ TABLES = [
     pytest.param(TableId("SYS", "A$B#_1"), "SYS.A$B#_1", "sys._A_24B_23_5f1", id="signs"),
     pytest.param(TableId("HR", "1ST"), 'HR."1ST"', "hr._1ST", id="a digit first"),
     pytest.param(TableId("HR", "É'T"), 'HR."É\'T"', "hr.__c9_27T", id="accent and quote"),
+    pytest.param(TableId("HR", "T€"), 'HR."T€"', "hr._T_u0020ac", id="euro sign"),
+    pytest.param(TableId("HR", "T ac"), 'HR."T ac"', "hr._T_20ac", id="the euro sign's digits"),
+    pytest.param(TableId("HR", "a/b"), 'HR."a/b"', "hr._a_2fb", id="slash"),
+    pytest.param(TableId("HR", "SELECT"), "HR.SELECT", "hr.select", id="reserved word"),
 ]
 
 
@@ -55,3 +59,12 @@ def test_what_is_no_name_is_refused(text: str) -> None:
 
 def test_a_pattern_finds_names_in_quotes() -> None:
     assert TablePattern.parse('HR."Dept*"').matches(TableId("HR", "Dept"))
+
+
+@pytest.mark.parametrize(
+    "names", [("A" * 128, "A" * 127), (" " * 128, " " * 127), ("€" * 42, "€" * 41)]
+)
+def test_folders_of_long_names_fit_a_file_system_and_differ(names: tuple[str, str]) -> None:
+    paths = {TableId(name, names[0]).path for name in names} | {TableId(names[0], names[1]).path}
+    assert len(paths) == 3
+    assert max(map(len, paths)) <= 255 - len(".before-g999")
