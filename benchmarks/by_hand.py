@@ -73,8 +73,11 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
             right = True
             try:
                 theirs, right = _by_hand(place)
-            except (PeerUnavailableError, RuntimeError) as error:
-                against = f"Debezium and a hand-written MERGE, not run: {str(error)[:200]}"
+            except Exception as error:  # the peer's failure must not hide our figure
+                said = (str(error).splitlines() or [""])[0][:150]
+                against = (
+                    f"Debezium and a hand-written MERGE, not run: {type(error).__name__}: {said}"
+                )
                 if not place.is_changed():
                     place.change()
             with measured() as watch:
