@@ -27,7 +27,6 @@ MANY = {Form.QUICK: (300,), Form.NORMAL: (10_000,), Form.LONG: (1_000, 10_000, 4
 ROUNDS, WARM_UP = 7, 3
 ALLOWED = 1.1
 ROWS = 1_000
-_CHECKPOINT_EVERY = 100
 
 
 def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
@@ -81,8 +80,8 @@ class _Table:
             Path(path(config.path, "shop", table)) for path in (changelog_path, mirror_path)
         )
         scn = self.source.scn
-        for at in (self.log, self.mirror):
-            _repeat_last_commit(at, windows - 1, scn)
+        for at, every in ((self.log, 100), (self.mirror, 10)):  # delta-rs and Spark, by default
+            _repeat_last_commit(at, windows - 1, scn, every)
         self.source.scn = self.source.low = scn + windows
         self.made = windows - 1
 
@@ -108,9 +107,9 @@ def _read(path: Path, sql: str) -> pa.Table:
     return pa.table(QueryBuilder().register("t", DeltaTable(str(path))).execute(sql).read_all())
 
 
-def _repeat_last_commit(table: Path, times: int, scn: int) -> None:
+def _repeat_last_commit(table: Path, times: int, scn: int, every: int) -> None:
     """Commit what the newest commit of a Delta table did so many times more: the file that it added again under another name, in place of
-    the last one where it had removed one."""
+    the last one where it had removed one. The newest checkpoint of each ``every`` commits is there."""
     folder = table / "_delta_log"
     newest = max(folder.glob("*.json"))
     version = int(newest.stem)
@@ -131,7 +130,7 @@ def _repeat_last_commit(table: Path, times: int, scn: int) -> None:
         text = "".join(json.dumps(one) + "\n" for one in repeated)
         (folder / f"{version + number:020d}.json").write_text(text)
         before = name
-        if number % _CHECKPOINT_EVERY == 0 and number > times - _CHECKPOINT_EVERY:
+        if number % every == 0 and number > times - every:
             DeltaTable(str(table)).create_checkpoint()
 
 
