@@ -154,6 +154,7 @@ class _Place:
                     "user": self.served.capture_user,
                     "password": self.served.capture_password,
                 },
+                "capture": {"close_at": "online"},
                 "landing": {"type": "local", "path": str(self.folder / "landing")},
                 "lake": {"path": str(self.folder / "lake")},
                 "state": {"url": f"sqlite:///{self.folder / 'state.db'}"},
