@@ -30,8 +30,9 @@ from cdc_core.errors import (
     LakeError,
     StoreUnavailableError,
 )
-from cdc_core.lake.history import MAPPING, filesystem_of
+from cdc_core.lake.history import MAPPING, filesystem_of, read_log
 from cdc_core.lake.storage import storing
+from cdc_core.stage.file_names import PLAIN_NAMES
 
 ROW_GROUP_ROWS = 50_000
 TEXT_MAX = 32
@@ -40,12 +41,14 @@ TEXT_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A Parquet file in a Delta table's folder that no commit names yet. ``statistics`` are Delta's, as JSON."""
+    """A Parquet file in a Delta table's folder that no commit names yet. ``statistics`` are Delta's, as JSON; ``is_mapped`` says whether its
+    columns have the names that column mapping gave them."""
 
     name: str
     rows: int
     bytes: int
     statistics: str
+    is_mapped: bool = False
 
 
 class _Statistics:
@@ -100,7 +103,7 @@ def _has_bounds(kind: pa.DataType) -> bool:
 def write_file(
     table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], indexed: Sequence[str]
 ) -> NewFile | None:
-    """Write rows into a new file in the folder of a Delta table; None if there are none.
+    """Write rows into a new file in the folder of a Delta table, under the names that its files have; None if there are none.
 
     Args:
         table: The table's folder.
@@ -113,17 +116,20 @@ def write_file(
     """
     filesystem, root = filesystem_of(table)
     name = f"part-{uuid.uuid4()}.zstd.parquet"
-    statistics = _Statistics(schema, indexed)
+    log = read_log(table)
+    names = PLAIN_NAMES if log is None else log.file_names
+    own = names.in_files(schema)
+    statistics = _Statistics(own, [names.of(column) for column in indexed])
     path = f"{root}/{name}"
     writer: pq.ParquetWriter | None = None
     writing: Future[None] | None = None
     # Rows are encoded outside of Python's lock: the next ones are made meanwhile.
     with ThreadPoolExecutor(1, thread_name_prefix="write") as pool:
         try:
-            for rows in _in_groups(schema, batches):
+            for rows in _in_groups(own, map(names.to_files, batches)):
                 with storing("writing a file of a Delta table", path=table):
                     writer = writer or pq.ParquetWriter(
-                        path, schema, filesystem=filesystem, compression="zstd"
+                        path, own, filesystem=filesystem, compression="zstd"
                     )
                     if writing is not None:
                         writing.result()
@@ -145,7 +151,7 @@ def write_file(
                 filesystem.delete_file(path)
             raise
     size = filesystem.get_file_info(path).size
-    return NewFile(name, statistics.rows, size, statistics.as_json())
+    return NewFile(name, statistics.rows, size, statistics.as_json(), names.are_mapped)
 
 
 def remove_file(table: str, file: NewFile) -> None:
@@ -245,9 +251,10 @@ def commit_files(
             is_other = version is not None and found.version() != version
             if is_other or (done is not None and done >= txn[1]):
                 raise conflict
-            if found.metadata().configuration.get(MAPPING, "none") != "none":
+            is_mapped = found.metadata().configuration.get(MAPPING, "none") != "none"
+            if any(file.is_mapped != is_mapped for file in files):
                 raise LakeError(
-                    f"{doing}: the Delta table has other names in its files than in its schema, so appended rows would read as NULL",
+                    f"{doing}: the Delta table has other names in its files than those that were written, so these rows would read as NULL",
                     hint=REPORT_HINT,
                     **facts,
                 )

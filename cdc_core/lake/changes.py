@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, OwnRows
+from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 from cdc_core.stage.layout import ORDINAL
 
 
@@ -44,11 +46,18 @@ def files_of(changelog: str, scn_high: int | None = None) -> list[str]:
 
     found = pa.table(DeltaTable(changelog).get_add_actions(flatten=True))
     if scn_high is not None:
-        least, most = found["min._cdc_window"], found["max._cdc_window"]
+        window = file_names_of(changelog).of("_cdc_window")
+        least, most = found[f"min.{window}"], found[f"max.{window}"]
         inside = pc.and_(pc.less_equal(least, scn_high), pc.greater_equal(most, scn_high))
         found = found.filter(pc.fill_null(inside, True))
     names: list[str] = found["path"].to_pylist()
     return names
+
+
+def file_names_of(changelog: str) -> FileNames:
+    """What a Delta table's files call its columns."""
+    log = read_log(changelog)
+    return PLAIN_NAMES if log is None else log.file_names
 
 
 @contextmanager
@@ -57,7 +66,8 @@ def logged_changes(
 ) -> Iterator[LoggedChanges]:
     """What ``own`` picks of some files of the change log, for as long as the block lasts."""
     filesystem, root = filesystem_of(changelog)
-    changes = LoggedChanges(filesystem, [f"{root}/{file}" for file in files], schema, own)
+    paths, names = [f"{root}/{unquote(file)}" for file in files], file_names_of(changelog)
+    changes = LoggedChanges(filesystem, paths, schema, own, names)
     try:
         yield changes
     finally:
@@ -68,14 +78,17 @@ def ordinals_of(changelog: str, scn_high: int) -> npt.NDArray[np.int64]:
     """The ordinals of one window's changes; needs no Spark."""
     if read_log(changelog) is None:
         return np.empty(0, np.int64)
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, QueryBuilder
 
-    found = DeltaTable(changelog).to_pyarrow_table(
-        columns=[ORDINAL, "_cdc_snapshot"], filters=[("_cdc_window", "=", scn_high)]
+    # Not as a PyArrow data set: delta-rs opens none of a table with column mapping.
+    found = (
+        QueryBuilder()
+        .register("changes", DeltaTable(changelog))
+        .execute(
+            f"SELECT {ORDINAL} FROM changes WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL"
+        )
     )
-    ordinals: npt.NDArray[np.int64] = found.filter(pc.is_null(found["_cdc_snapshot"]))[
-        ORDINAL
-    ].to_numpy()
+    ordinals: npt.NDArray[np.int64] = pa.table(found.read_all())[ORDINAL].to_numpy()
     return ordinals
 
 

@@ -261,10 +261,9 @@ def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
 
 def _holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
     """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by its own log from the
-    first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'. Not in a mirror of which a
-    column was renamed: Delta has other names in its files."""
+    first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'."""
     commits = read_commits(work.mirror)
-    if not commits or commits[0].version != 0 or work.require_mirror().is_mapped:
+    if not commits or commits[0].version != 0:
         return False
     return all(
         commit.operation == "CREATE TABLE"
@@ -295,10 +294,12 @@ def _keys_in_files(work: TableWork, schema: TableSchema) -> pa.Table:
     filesystem, root = filesystem_of(work.mirror)
     names = pa.table(DeltaTable(work.mirror).get_add_actions())["path"].to_pylist()
     kinds = pa.schema([mirror_schema(schema).field(name) for name in schema.key])
+    called = work.require_mirror().file_names
+    wanted = [called.of(name) for name in schema.key]
     found = []
     for name in names:
         with filesystem.open_input_file(f"{root}/{unquote(name)}") as file:
-            found.append(pq.read_table(file, columns=list(schema.key)).cast(kinds))
+            found.append(called.from_files(pq.read_table(file, columns=wanted)).cast(kinds))
     return pa.concat_tables([kinds.empty_table(), *found])
 
 

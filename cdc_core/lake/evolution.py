@@ -2,7 +2,7 @@
 
 Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay; a renamed one is renamed in the mirror, by
 Delta's column mapping, and becomes a new column of the change log, whose rows are read under the names that they have now
-(``changes.rows_sql``). delta-rs appends to the change log, and what it appends to a table with column mapping reads as NULL. Each
+(``changes.rows_sql``). A column whose name a plain table cannot hold turns column mapping on in both. Each
 takes several commits, so the change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
 it there. The default of a new column goes into the mirror's existing rows in a commit with its own transaction identifier,
 before any later change is merged.
@@ -16,36 +16,27 @@ import pyarrow as pa
 
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake.defaults import default_values, has_value
-from cdc_core.lake.history import MAPPING, DeltaLog, read_log
+from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
+    MAPPED,
     SCHEMA_PROPERTY,
     column_ddl,
     columns_of,
     delta,
     delta_type,
+    properties_sql,
     quote_name,
     spark_type,
-    string_literal,
 )
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.evolution import Evolution, judge
-from cdc_core.schema.names import check_names
+from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import CHANGE_FIELDS
 
 TIMESTAMPS = "'delta.feature.timestampNtz'"
 """The table feature of columns without a time zone. Delta adds it by itself when a table is made, and not for a later column."""
-
-
-_MAPPED = {
-    MAPPING: "name",
-    # With any table feature of readers the mapping becomes one itself (reader version 3): a reader that does not know it refuses
-    # the table. Under reader version 2 some show NULLs.
-    "delta.minReaderVersion": "3",
-    "delta.minWriterVersion": "7",
-    "delta.feature.timestampNtz": "supported",
-}
 
 
 def known_schema(log: DeltaLog | None) -> TableSchema | None:
@@ -113,8 +104,7 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
         _alter(
             work,
             work.changelog,
-            f"SET TBLPROPERTIES ({string_literal(SCHEMA_PROPERTY)} = {string_literal(json.dumps(newest.as_json()))}, "
-            f"{string_literal(ADDED_PROPERTY)} = {string_literal(json.dumps(added))})",
+            f"SET TBLPROPERTIES {properties_sql({SCHEMA_PROPERTY: json.dumps(newest.as_json()), ADDED_PROPERTY: json.dumps(added)})}",
         )
     if added or newest.renamed:
         _reach(work, newest, added)
@@ -160,9 +150,8 @@ def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
     missing = [column for column in present if column not in names]
     if missing or renames:
         _reach_changelog(work, schema)
-    if renames and not mirror.is_mapped:
-        pairs = ", ".join(f"'{name}' = '{value}'" for name, value in _MAPPED.items())
-        _alter(work, work.mirror, f"SET TBLPROPERTIES ({pairs})")
+    if renames or need_mapping(missing):
+        _map(work, work.mirror, mirror)
     for old, new in renames:
         _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}")
     if missing:
@@ -201,8 +190,16 @@ def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
         if column not in there
         for image in ("before", "after")
     ]
+    if log is not None and need_mapping(column for column in kinds if column not in there):
+        _map(work, work.changelog, log)
     if fields:
         _alter(work, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
+
+
+def _map(work: TableWork, path: str, log: DeltaLog) -> None:
+    """Turn column mapping on. The columns that are there keep their names in files."""
+    if not log.is_mapped:
+        _alter(work, path, f"SET TBLPROPERTIES {properties_sql(MAPPED)}")
 
 
 def _alter(work: TableWork, path: str, change: str) -> None:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.errors import LakeError
 from cdc_core.lake.storage import storing
+from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 
 MAPPING = "delta.columnMapping.mode"
 """Table property: how a table's columns are found in its files."""
@@ -46,18 +47,19 @@ class DeltaCommit:
 class DeltaLog:
     """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the names of
     the top-level columns to the protocol's type names (``struct`` and the like for nested ones), ``fields`` each struct to its
-    fields' names."""
+    fields' names. ``file_names`` are what files call them."""
 
     version: int
     transactions: dict[str, int]
     properties: dict[str, str]
     columns: dict[str, str]
     fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    file_names: FileNames = PLAIN_NAMES
 
     @property
     def is_mapped(self) -> bool:
         """Has the table other names in its files than in its schema (column mapping)?"""
-        return self.properties.get(MAPPING, "none") != "none"
+        return self.file_names.are_mapped
 
 
 def read_log(path: str) -> DeltaLog | None:
@@ -93,6 +95,7 @@ def read_log(path: str) -> DeltaLog | None:
         properties=state.properties,
         columns=state.columns,
         fields=state.fields,
+        file_names=state.file_names,
     )
 
 
@@ -197,6 +200,7 @@ class _State:
         self.properties: dict[str, str] = {}
         self.columns: dict[str, str] = {}
         self.fields: dict[str, tuple[str, ...]] = {}
+        self.file_names = PLAIN_NAMES
 
     def take(self, actions: list[dict[str, Any]]) -> None:
         for action in actions:
@@ -211,6 +215,8 @@ class _State:
                     for one in fields
                     if _type_name(one["type"]) == "struct"
                 }
+                is_mapped = self.properties.get(MAPPING, "none") != "none"
+                self.file_names = FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
         with storing(_READING, path=name), filesystem.open_input_file(name) as file:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pyarrow as pa
 
+from cdc_core.lake.history import MAPPING
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -82,6 +84,40 @@ def mirror_columns(schema: TableSchema) -> pa.Schema:
             for field in mirror_schema(schema)
         ]
     )
+
+
+MAPPED = {
+    MAPPING: "name",
+    # With any table feature of readers the mapping becomes one itself (reader version 3): a reader that does not know it refuses
+    # the table. Under reader version 2 some show NULLs.
+    "delta.minReaderVersion": "3",
+    "delta.minWriterVersion": "7",
+    "delta.feature.timestampNtz": "supported",
+}
+"""What turns column mapping on."""
+
+
+def properties_sql(properties: Mapping[str, str]) -> str:
+    """Table properties in parentheses, for Spark SQL."""
+    pairs = (
+        f"{string_literal(name)} = {string_literal(value)}" for name, value in properties.items()
+    )
+    return f"({', '.join(pairs)})"
+
+
+def create_mapped_sql(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> str:
+    """Create a Delta table with column mapping; the fields' comments become those of the columns."""
+    columns = ", ".join(map(_field_ddl, schema))
+    return (
+        f"CREATE TABLE {delta(path)} ({columns}) USING delta "
+        f"TBLPROPERTIES {properties_sql({**properties, **MAPPED})}"
+    )
+
+
+def _field_ddl(field: pa.Field) -> str:
+    comment = (field.metadata or {}).get(b"comment")
+    said = "" if comment is None else f" COMMENT {string_literal(comment.decode())}"
+    return f"{quote_name(field.name)} {spark_type(field.type)}{said}"
 
 
 def column_ddl(schema: TableSchema, column: Column) -> str:

@@ -20,12 +20,13 @@ from cdc_core.lake.tables import (
     GENERATION_PROPERTY,
     changelog_path,
     changelog_properties,
+    create_mapped_sql,
     mirror_columns,
     mirror_path,
     mirror_properties,
 )
 from cdc_core.model.identifiers import TableId
-from cdc_core.schema.names import check_names
+from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import OPTIONAL, change_schema
 
@@ -195,7 +196,8 @@ class TableWork:
         return None if log is None else _generation_in(log)
 
     def create_table(self, path: str, schema: TableSchema) -> None:
-        """Create the change log or the mirror, without rows; it needs no Spark."""
+        """Create the change log or the mirror, without rows. Spark is needed where a column's name asks for column mapping, with which
+        delta-rs creates no table."""
         facts = (self.source, schema, self.generation)
         columns, properties = (
             (mirror_columns(schema), mirror_properties(*facts))
@@ -204,6 +206,10 @@ class TableWork:
         )
         self.fence()
         doing = "creating a Delta table"
+        if need_mapping(schema.column_names):
+            with translated(doing, **self.facts(path=path)):
+                self.open_session().sql(create_mapped_sql(path, columns, properties))
+            return
         create_table(path, columns, properties, doing=doing, facts=self.facts(path=path))
 
     def metadata(self, kind: str, scn_high: int, **more: object) -> str:

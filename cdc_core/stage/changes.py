@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 Rows = npt.NDArray[np.int64]
@@ -131,7 +132,7 @@ class ChangeFacts:
 
 
 class LoggedChanges:
-    """Changes in files of a change log: those that ``own`` picks."""
+    """Changes in files of a change log: those that ``own`` picks. ``names`` are what the files call its columns."""
 
     def __init__(
         self,
@@ -139,7 +140,9 @@ class LoggedChanges:
         paths: Sequence[str],
         schema: TableSchema,
         own: OwnRows,
+        names: FileNames = PLAIN_NAMES,
     ) -> None:
+        self._names = names
         self._files = [pq.ParquetFile(path, filesystem=filesystem) for path in paths]
         self._schema = schema
         self._own = own
@@ -192,8 +195,10 @@ class LoggedChanges:
     def _light_of(self, group: int, part: int, parts: int) -> LightChanges:
         """Rows of the same file that are not looked at are left out."""
         file, number = self._groups[group]
-        keys = [f"{image}.{key}" for image in ("before", "after") for key in self._schema.key]
-        rows = file.read_row_group(number, columns=[*_LIGHT, "_cdc_window", "_cdc_snapshot", *keys])
+        own = [*_LIGHT, "_cdc_window", "_cdc_snapshot"]
+        keys = [(image, key) for image in ("before", "after") for key in self._schema.key]
+        wanted = [*map(self._names.of, own), *(self._names.of(*path) for path in keys)]
+        rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         start = int(self._starts[group])
         if self._schema.renamed:
             rows = _under_present_names(rows, self._schema)
@@ -233,7 +238,8 @@ class LoggedChanges:
         """The file may be older than the column, or than its name."""
         file, number = self._groups[group]
         names = (column, *self._schema.earlier_names(column))
-        rows = file.read_row_group(number, columns=[f"{image}.{name}" for name in names])
+        wanted = [self._names.of(image, name) for name in names]
+        rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         if image not in rows.column_names:
             return pa.nulls(file.metadata.row_group(number).num_rows, kind)
         values = rows[image].combine_chunks()

@@ -1,0 +1,107 @@
+"""What are the columns of a Delta table called in its Parquet files?
+
+A plain table's files have the names of its schema. With column mapping each column, and each field of a struct, has a name and a number of
+its own there, and its name may hold anything. Source: the Delta transaction log protocol, section "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+_ID = "delta.columnMapping.id"
+_NAME = "delta.columnMapping.physicalName"
+
+
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """``names`` maps the path of each column and field to its name in files, ``numbers`` to its number there. Without any, the table is
+    plain."""
+
+    names: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+    @classmethod
+    def of_fields(cls, fields: Sequence[Mapping[str, Any]]) -> FileNames:
+        """Read the fields of a Delta table's schema as its log has them."""
+        names: dict[tuple[str, ...], str] = {}
+        numbers: dict[tuple[str, ...], int] = {}
+        _take(fields, (), names, numbers)
+        return cls(names, numbers)
+
+    @property
+    def are_mapped(self) -> bool:
+        """Have the files other names than the schema?"""
+        return bool(self.names)
+
+    def of(self, *path: str) -> str:
+        """What a column, or a field of a struct, is called: names with a dot between them."""
+        return ".".join(self._name(path[: depth + 1]) for depth in range(len(path)))
+
+    def in_files(self, schema: pa.Schema) -> pa.Schema:
+        """The schema that a file has."""
+        return pa.schema([self._field(one, ()) for one in schema]) if self.are_mapped else schema
+
+    def to_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows as a file has them; nothing is copied."""
+        if not self.are_mapped:
+            return batch
+        schema = self.in_files(batch.schema)
+        arrays = [array.view(one.type) for array, one in zip(batch.columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def from_files(self, rows: pa.Table) -> pa.Table:
+        """What was read from a file, under the names of the table's schema; columns that it does not have any more are left out."""
+        if not self.are_mapped:
+            return rows
+        known = {(path[:-1], name): path[-1] for path, name in self.names.items()}
+        picked = rows.select([name for name in rows.column_names if ((), name) in known])
+        schema = pa.schema([_back(one, (), known) for one in picked.schema])
+        columns = [
+            pa.chunked_array([chunk.view(one.type) for chunk in column.chunks], one.type)
+            for column, one in zip(picked.columns, schema, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _name(self, path: tuple[str, ...]) -> str:
+        return self.names.get(path, path[-1])
+
+    def _field(self, one: pa.Field, above: tuple[str, ...]) -> pa.Field:
+        path = (*above, one.name)
+        kind = one.type
+        if pa.types.is_struct(kind):
+            kind = pa.struct([self._field(part, path) for part in kind])
+        number = str(self.numbers[path])
+        return pa.field(self.names[path], kind, one.nullable, {"PARQUET:field_id": number})
+
+
+PLAIN_NAMES = FileNames()
+"""The names of a plain table."""
+
+
+def _take(
+    fields: Sequence[Mapping[str, Any]],
+    above: tuple[str, ...],
+    names: dict[tuple[str, ...], str],
+    numbers: dict[tuple[str, ...], int],
+) -> None:
+    for one in fields:
+        path = (*above, one["name"])
+        metadata = one.get("metadata") or {}
+        names[path], numbers[path] = metadata[_NAME], int(metadata[_ID])
+        if isinstance(one["type"], Mapping) and one["type"]["type"] == "struct":
+            _take(one["type"]["fields"], path, names, numbers)
+
+
+def _back(
+    one: pa.Field, above: tuple[str, ...], known: Mapping[tuple[tuple[str, ...], str], str]
+) -> pa.Field:
+    """A field that was read. A field of a struct that the schema does not have any more keeps the file's name."""
+    name = known.get((above, one.name), one.name)
+    kind = one.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_back(part, (*above, name), known) for part in kind])
+    return pa.field(name, kind, one.nullable)
