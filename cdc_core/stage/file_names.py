@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
+
 _ID = "delta.columnMapping.id"
 _NAME = "delta.columnMapping.physicalName"
 
@@ -42,7 +44,11 @@ class FileNames:
         return ".".join(self._name(path[: depth + 1]) for depth in range(len(path)))
 
     def in_files(self, schema: pa.Schema) -> pa.Schema:
-        """The schema that a file has."""
+        """The schema that a file has.
+
+        Raises:
+            SchemaMismatchError: The table lacks a column.
+        """
         return pa.schema([self._field(one, ()) for one in schema]) if self.are_mapped else schema
 
     def to_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -71,6 +77,12 @@ class FileNames:
 
     def _field(self, one: pa.Field, above: tuple[str, ...]) -> pa.Field:
         path = (*above, one.name)
+        if path not in self.numbers:
+            raise SchemaMismatchError(
+                "the Delta table lacks a column that is to be written: somebody else changed it",
+                hint=RESNAPSHOT_HINT,
+                column=".".join(path),
+            )
         kind = one.type
         if pa.types.is_struct(kind):
             kind = pa.struct([self._field(part, path) for part in kind])

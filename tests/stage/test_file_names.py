@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from cdc_core.errors import SchemaMismatchError
 from cdc_core.schema.names import need_mapping
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 
@@ -57,6 +58,11 @@ def test_a_nested_field_is_asked_for_by_the_names_of_files() -> None:
 def test_what_the_schema_does_not_have_any_more_is_left_out() -> None:
     rows = pa.table({"gone": pa.array([1]), "col-1": pa.array([2])})
     assert NAMES.from_files(rows).to_pylist() == [{"ID": 2}]
+
+
+def test_a_column_that_the_table_lacks_is_not_written() -> None:
+    with pytest.raises(SchemaMismatchError, match="lacks a column"):
+        NAMES.in_files(pa.schema([("after", pa.struct([("b", pa.string())]))]))
 
 
 def test_a_plain_table_has_its_own_names() -> None:

@@ -26,7 +26,7 @@ def test_odd_names_reach_delta(tmp_path: Path, spark_process: None) -> None:
     """One table has such names from its first chunk on, the other gets them by ADD and RENAME COLUMN."""
     with running_oracle() as oracle:
         oracle.run(
-            'CREATE TABLE "order lines/2.x" ("order id" NUMBER(9) PRIMARY KEY, "a.b" VARCHAR2(40), a NUMBER(9), '
+            'CREATE TABLE "order lines/2.x" ("order id" NUMBER(9) PRIMARY KEY, "a.b" VARCHAR2(40), "a" NUMBER(9), '
             '"x = y; (and) {,}" NUMBER, "Größe €" VARCHAR2(40), "tab\there" DATE, "WHERE" CLOB)',
             'CREATE TABLE "SELECT" (ID NUMBER(9) PRIMARY KEY, "from" VARCHAR2(40))',
             *(
