@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,11 @@ from cdc_core.runtime.java import JavaHome, find_java
 from cdc_core.runtime.s3_jars import S3_JARS
 
 log = logging.getLogger(__name__)
+
+_OUT_OF_MEMORY = 52
+"""The exit code of a JVM that Spark ends because a task ran out of memory. Source: Spark, org.apache.spark.util.SparkExitCode."""
+_EXIT_SECONDS = 10
+"""So long a JVM that does not answer any more may take to end."""
 
 SPARK_WITH_DELTA: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -171,6 +177,17 @@ def _has_ended() -> bool:
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
     return process is not None and process.poll() is not None
+
+
+def _ended_for_memory() -> bool:
+    """Did the JVM end itself because a task ran out of memory? It may do so before it can say why a statement failed."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    try:
+        return process is not None and process.wait(_EXIT_SECONDS) == _OUT_OF_MEMORY
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def _forget_jvm() -> None:
@@ -365,14 +382,15 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         ) from error
     except (PySparkException, Py4JError, ConnectionError) as error:
         text = str(error)
-        if "java.lang.OutOfMemoryError" in text:
+        is_lost = isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended()
+        if "java.lang.OutOfMemoryError" in text or (is_lost and _ended_for_memory()):
             _end_jvm()
             raise SparkMemoryError(
                 f"{doing}: Spark ran out of memory",
                 hint=f"Nothing is lost. {MEMORY_HINT}",
                 **facts,
             ) from None
-        if isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended():
+        if is_lost:
             raise SparkUnavailableError(
                 f"{doing}: Spark's JVM has ended",
                 hint="Run the command again; `redolake run --loop` restarts Spark for you. Nothing is lost. "

@@ -20,6 +20,9 @@ class MemoryWriter:
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
         self.rows += rows.to_pylist()
 
+    def end_group(self) -> None:
+        """There are no row groups here."""
+
     def close(self) -> LandedFile:
         return LandedFile(self.name, len(self.rows), 1, "0" * 64)
 

@@ -341,8 +341,8 @@ class WorldSession:
             return []  # no table has partitions
         if "FROM ALL_OBJECTS" in sql:
             return [("HR", "EMP", 501)]
-        if "OBJECT_ID FROM DBA_OBJECTS" in sql:
-            return [(501,)]
+        if "SELECT OBJECT_ID, OWNER, OBJECT_NAME FROM DBA_OBJECTS" in sql:
+            return [(501, "HR", "EMP")]
         if "SUPPLEMENTAL_LOG_DATA_MIN" in sql:
             return [("YES", "YES")]
         if "END_RESETLOGS_SCN" in sql:

@@ -256,6 +256,8 @@ def test_each_way_of_a_window_into_the_mirror_is_counted(
     tx = source.begin()
     if way == "carried":
         tx.update(row_id, {"ID": 2})
+    elif way == "staged":
+        tx.update(row_id, {"NAME": "changed"})
     else:
         tx.insert(order(2))
     tx.commit()

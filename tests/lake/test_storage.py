@@ -168,15 +168,16 @@ def test_what_java_says_of_storage_is_known_by_its_class_and_its_last_words(
 def merging(
     open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
 ) -> tuple[Lake, Window]:
-    """A lake with order 1, and a window that brings order 2."""
+    """A lake with order 1, and a window that changes it and brings order 2."""
     lake = open_lake()
     tx = source.begin()
-    tx.insert(row(1))
+    first = tx.insert(row(1))
     tx.commit()
     source.chunk().apply(lake)
     source.low, source.pending, source.ended = source.scn, [], []
     tx = source.begin()
     tx.insert(row(2))
+    tx.update(first, {"NAME": "changed"})
     tx.commit()
     return lake, source.cut()
 
