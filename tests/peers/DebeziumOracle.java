@@ -21,7 +21,12 @@ public class DebeziumOracle {
       DebeziumEngine<ChangeEvent<String, String>> engine =
           DebeziumEngine.create(Json.class)
               .using(properties)
-              .using((DebeziumEngine.CompletionCallback) (ok, message, error) -> System.err.println("engine ended: " + message + " " + error))
+              .using((DebeziumEngine.CompletionCallback) (ok, message, error) -> {
+                System.err.println("engine ended: " + message + " " + error);
+                if (!ok) {
+                  Runtime.getRuntime().halt(1);
+                }
+              })
               .notifying(
                   event -> {
                     if (event.value() != null) {

@@ -20,8 +20,13 @@ from tests.peers.jdbc import JVM_OPTIONS
 
 _PROGRAM = Path(__file__).with_name("DebeziumOracle.java")
 _WAIT_ROUNDS = 1200
+"""So many times without a new event it is waited."""
+_NEWEST_BYTES = 65_536
 _STREAMING = "Starting streaming"
 _EPOCH = datetime(1970, 1, 1)
+UNAVAILABLE = "not in the redo"
+"""In place of a value that a change does not carry, such as a LOB that an UPDATE left alone."""
+_PLACEHOLDERS = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")
 
 Image = tuple[tuple[str, Any], ...]
 
@@ -55,17 +60,26 @@ class Debezium:
         lines = (self.folder / "events.json").read_text().splitlines()
         return [_event(json.loads(line), kinds) for line in lines]
 
+    def newest(self) -> str:
+        """The last of its events, as JSON."""
+        with (self.folder / "events.json").open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _NEWEST_BYTES))
+            return file.read().decode(errors="replace")
+
     def wait(self, is_so: Callable[[], bool]) -> None:
         """Wait until something is so.
 
         Raises:
-            RuntimeError: The connector has ended, or it takes too long.
+            RuntimeError: The connector has ended, or sends nothing for too long.
         """
-        for _ in range(_WAIT_ROUNDS):
+        size, rounds = -1, 0
+        while rounds < _WAIT_ROUNDS:
             if is_so():
                 return
             if self.process.poll() is not None:
                 break
+            now = (self.folder / "events.json").stat().st_size
+            size, rounds = now, rounds + 1 if now == size else 0
             time.sleep(0.1)
         raise RuntimeError(f"Debezium did not get there: {self.log()[-3000:]}")
 
@@ -143,6 +157,8 @@ def _image(
 
 
 def _from_debezium(value: Any, kind: str) -> Any:
+    if value in _PLACEHOLDERS:
+        return UNAVAILABLE
     if value is None:
         return None
     match kind:
@@ -166,6 +182,10 @@ def _from_change_log(value: Any, _kind: str) -> Any:
     return value
 
 
+def _marked(row: Mapping[str, Any] | None, absent: Sequence[str]) -> Mapping[str, Any] | None:
+    return row and {**row, **dict.fromkeys(absent, UNAVAILABLE)}
+
+
 def events_of_change_log(
     table: str, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str], key: str
 ) -> list[Event]:
@@ -173,7 +193,7 @@ def events_of_change_log(
     found = []
     for row in sorted(rows, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"])):
         before = _image(row["before"], kinds, _from_change_log)
-        after = _image(row["after"], kinds, _from_change_log)
+        after = _image(_marked(row["after"], row["_cdc_absent"]), kinds, _from_change_log)
         place = (row["_cdc_commit_scn"], row["_cdc_xid"].lower(), table)
         if before is not None and after is not None and dict(before)[key] != dict(after)[key]:
             found += [
