@@ -4,8 +4,9 @@ A statement that fails, or ROLLBACK TO SAVEPOINT, makes Oracle undo rows inside 
 is followed by inverse rows with ROLLBACK = 1, the newest first (LogMiner documentation, column ROLLBACK).
 
 **By address.** In a table without LOBs each forward row has one undo row with its ROW_ID. Undo takes back the newest row that is not
-taken back yet, so the rows of one ROW_ID nest like brackets: an undo row closes the newest open forward row. One ROW_ID is enough
-of a key: undo of other rows does not change this row's brackets.
+taken back yet, so the rows of one ROW_ID nest like brackets: an undo row closes the newest open forward row, which must be its
+inverse. One ROW_ID is enough of a key: undo of other rows does not change this row's brackets. A row that LogMiner does not support
+(code 255) may be taken back by a row of any operation.
 
 **By statement.** In a table with LOBs an INSERT, and every row that writes a LOB outside of the table's block, has a placeholder instead of its
 ROW_ID, and a statement of several redo rows (INSERT, LOB pieces, UPDATEs of the values in the block) has *one* undo row, with the real
@@ -151,7 +152,10 @@ def surviving(rows: Sequence[RedoRow]) -> list[int]:
 
 
 def _by_address(left: _Left, undo: RedoRow) -> None:
-    left.alive[left.newest(left.of_row_id.get(undo.row_id, []))] = False
+    at = left.newest(left.of_row_id.get(undo.row_id, []))
+    if Operation.UNSUPPORTED not in (undo.operation, left.rows[at].operation):
+        _refuse_other(left, at, undo)
+    left.alive[at] = False
 
 
 def _by_order(left: _Left, undo: RedoRow) -> None:
@@ -229,7 +233,14 @@ def find_undone(rows: pa.Table) -> Undone:
     by_statement = np.logical_or.reduceat(unknown & ~undo, starts)[xid]
     problems = {int(at): ROW_ID_UNKNOWN for at in ordinals[undo & unknown & ~by_statement]}
     gone = [
-        _brackets(rows.select(["row_id"]), xid, ordinals, undo, ~by_statement & ~unknown, problems)
+        _brackets(
+            rows.select(["row_id", "operation_code"]),
+            xid,
+            ordinals,
+            undo,
+            ~by_statement & ~unknown,
+            problems,
+        )
     ]
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(xid)], strict=True):
         if by_statement[start]:
@@ -287,5 +298,20 @@ def _brackets(
     closed = np.zeros(len(at), dtype=np.bool_)
     same = (group[1:] == group[:-1]) & (level[1:] == level[:-1])
     closed[:-1] = ~closes[:-1] & same & closes[1:]
+    operations = rows["operation_code"].to_numpy()[at]
+    other = closed[:-1] & ~_are_inverse(operations[:-1], operations[1:])
+    for ordinal in ordinals[at[1:][other]]:
+        problems[int(ordinal)] = UNMATCHED
     found: npt.NDArray[np.int64] = ordinals[at[closes | closed]]
+    return found
+
+
+def _are_inverse(
+    forward: npt.NDArray[np.int64], undo: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Row by row: does an undo row of this operation take back a forward row of that one?"""
+    found: npt.NDArray[np.bool_] = forward == Operation.UNSUPPORTED
+    found |= undo == Operation.UNSUPPORTED
+    for one, other in UNDONE_BY.items():
+        found |= (undo == one) & (forward == other)
     return found

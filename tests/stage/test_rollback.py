@@ -22,6 +22,7 @@ from cdc_core.stage.rollback import (
 
 INSERT, DELETE, UPDATE = Operation.INSERT, Operation.DELETE, Operation.UPDATE
 LOB_WRITE = Operation.LOB_WRITE
+UNSUPPORTED = Operation.UNSUPPORTED
 UNDO_OF = {INSERT: DELETE, DELETE: INSERT, UPDATE: UPDATE}
 
 
@@ -130,8 +131,8 @@ def test_a_transaction_without_lob_updates_is_never_refused() -> None:
 
 
 def row(text: str) -> RedoRow:
-    """``i1`` inserts R1, ``u?`` updates by a placeholder, ``w?`` is a LOB piece, ``-d1`` is an undo row that deletes R1."""
-    operation = {"i": INSERT, "d": DELETE, "u": UPDATE, "w": LOB_WRITE}[text[-2]]
+    """``i1`` inserts R1, ``u?`` updates by a placeholder, ``w?`` is a LOB piece, ``x1`` is not supported, ``-d1`` is an undo row that deletes R1."""
+    operation = {"i": INSERT, "d": DELETE, "u": UPDATE, "w": LOB_WRITE, "x": UNSUPPORTED}[text[-2]]
     return RedoRow(operation, None if text[-1] == "?" else f"R{text[-1]}", text[0] == "-")
 
 
@@ -140,6 +141,9 @@ def row(text: str) -> RedoRow:
     [
         pytest.param("i1 u1 -u1 -d1", "", id="plain-table"),
         pytest.param("i1 u1 -u1", "i1", id="plain-update-alone"),
+        pytest.param("u1 -d1", None, id="plain-not-the-inverse"),
+        pytest.param("i1 w1 -d1", None, id="a-lob-piece-with-its-address"),
+        pytest.param("i1 x1 -u1", "i1", id="plain-not-supported"),
         pytest.param("i? u1 -d1", "", id="insert-with-a-value-in-the-block"),
         pytest.param("i? w? w? u1 -d1", "", id="insert-with-pieces"),
         pytest.param("i? u1 i? u2 -d2", "i? u1", id="the-newest-insert-goes"),
@@ -174,7 +178,23 @@ def test_the_form_by_columns_is_the_same_rule() -> None:
     """Legal transactions and rows thrown together, each as a transaction of its own, all in one table."""
     cases = [transaction(seed).rows for seed in range(1500)]
     rng = random.Random(5)
-    words = ["i1", "u1", "d1", "-d1", "-u1", "-i1", "i?", "w?", "u?", "u2", "-u2", "-d2", "-d?"]
+    words = [
+        "i1",
+        "u1",
+        "d1",
+        "-d1",
+        "-u1",
+        "-i1",
+        "i?",
+        "w?",
+        "w1",
+        "x1",
+        "u?",
+        "u2",
+        "-u2",
+        "-d2",
+        "-d?",
+    ]
     cases += [[row(rng.choice(words)) for _ in range(rng.randint(1, 8))] for _ in range(6000)]
     shuffled = list(enumerate(cases))
     rng.shuffle(shuffled)
