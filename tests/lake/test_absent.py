@@ -74,26 +74,29 @@ def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     """An insert into a table with LOBs shows no ROW_ID: the next change of its key says whose row it was.
 
     With a value, without one, with one that was set meanwhile, after another row had left the key, and back to it; and in the insert's
-    own transaction, of a key that nobody had before.
+    own transaction, of a key that nobody had before, or that another row had.
     """
     ids = source.ids
     tx = source.begin()
     tx.delete(ids[1])
     tx.update(ids[2], {"ID": 202})
+    tx.delete(ids[3])
     fresh = {
         i: tx.insert(row(i, note=note), shown="A" * 18)
         for i, note in (
             (1, "inline"),
             (2, None),
+            (3, "where another row was"),
             (60, "inline too"),
             (61, None),
             (70, "own"),
             (71, "own too"),
         )
     }
-    for i in (70, 71):  # the statement that LogMiner shows behind such an insert
+    for i in (3, 70, 71):  # the statement that LogMiner shows behind such an insert
         tx.update(fresh[i], {"NAME": "shown with its address"})
-    tx.update(fresh[70], {"ID": 700})
+    for i in (3, 70):
+        tx.update(fresh[i], {"ID": 10 * i})
     for i, note in ((80, "moved at once"), (81, None)):
         tx.update(tx.insert(row(i, note=note), shown="A" * 18), {"ID": 800 + i})
     tx.commit()
