@@ -26,10 +26,18 @@ from oracle_embedded.api import (
 from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
 from oracle_embedded.engine.datatypes.types import SqlType
-from oracle_embedded.engine.dictionary import objects, programs, system, tables, user_types
+from oracle_embedded.engine.dictionary import (
+    objects,
+    policies,
+    programs,
+    system,
+    tables,
+    user_types,
+)
 from oracle_embedded.engine.dictionary.registry import Dictionary
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql.packages import BUILT_IN
+from oracle_embedded.engine.plsql.policies import CONSTANTS, PROCEDURES
 from oracle_embedded.engine.plsql.stored import StoredPrograms
 from oracle_embedded.engine.run.contracts import Programs, SessionState, StatementKey
 from oracle_embedded.engine.run.prepared import PreparedStatement
@@ -80,15 +88,25 @@ class Database:
         self.security = Security(self.store.catalog)
         self.sequences = Sequences(self.store)
         self.dictionary = Dictionary(
-            (tables.VIEWS, objects.VIEWS, programs.VIEWS, system.VIEWS, user_types.VIEWS)
+            (
+                tables.VIEWS,
+                objects.VIEWS,
+                policies.VIEWS,
+                programs.VIEWS,
+                system.VIEWS,
+                user_types.VIEWS,
+            )
         )
         self.shapes: dict[tuple[int, int], Shape] = {}
         self.check_plans: dict[tuple[int, int], RowPlan] = {}
         self.packaged_types: dict[str, SqlType] = {}
-        self.constants: dict[tuple[str, str], int] = {("DBMS_METADATA", "SESSION_TRANSFORM"): -1}
+        self.constants: dict[tuple[str, str], int] = {
+            ("DBMS_METADATA", "SESSION_TRANSFORM"): -1,
+            **CONSTANTS,
+        }
         self.virtual_tables: dict[str, VirtualTable] = {}
         self.procedures: dict[tuple[str, str], Procedure] = {
-            (procedure.package, procedure.name): procedure for procedure in BUILT_IN
+            (procedure.package, procedure.name): procedure for procedure in (*BUILT_IN, *PROCEDURES)
         }
         self.programs: Programs = StoredPrograms(self.store.catalog)
         self.system_settings: set[str] = set()

@@ -92,6 +92,7 @@ class Session:
         self.rights = user.name
         self.packages: dict[int, Any] = {}
         self.filling = 0
+        self.enforcing: set[int] = set()
         self.has_recycle_bin = True
         self._private: dict[int, tuple[TableDef, TableDef]] = {}
         self.output = Output()
@@ -384,7 +385,7 @@ class Session:
         context.nls = self.nls
         context.time_zone = self.time_zone
         context.now_utc = temporal.nanos_from_epoch(database.store.now())
-        context.user = self.rights
+        context.user = self.username
         context.schema = self.schema
         context.error = None
         context.userenv = lambda name: user_environment(self, name)

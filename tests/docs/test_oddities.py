@@ -52,8 +52,6 @@ def cursor() -> Iterator[oracledb.Cursor]:
     ("statement", "error"),
     [
         ("alter session set nls_sort = xgerman", "ORA-03001"),
-        ("begin dbms_rls.add_policy('DEMO', 'T', 'P', 'DEMO', 'F'); end;", "PLS-00201"),
-        ("begin dbms_redact.add_policy('DEMO', 'T', 'P'); end;", "PLS-00201"),
         ("create private temporary table ora$ptt_t (n number)", "ORA-03001"),
         ("create table b (n number) cluster c (n)", "ORA-03001"),
         ("create dimension d level l is (t.n)", "ORA-00901"),

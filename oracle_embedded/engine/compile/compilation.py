@@ -6,13 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from oracle_embedded.api import VirtualTable
-from oracle_embedded.engine.compile.plan import FIRST_SLOT, Flashback, OutputColumn, Plan, Slot, Sql
+from oracle_embedded.engine.compile.plan import (
+    FIRST_SLOT,
+    Flashback,
+    Mask,
+    OutputColumn,
+    Plan,
+    Slot,
+    Sql,
+)
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes.types import (
     SqlType,
 )
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import Definition, TableDef
+from oracle_embedded.engine.storage.policies import Redaction
 
 
 @dataclass(slots=True)
@@ -33,6 +42,16 @@ class Environment:
     shows_archived: bool
     routine: Callable[[ast.Name], StoredFunction | None]
     user_type: Callable[[ast.Name], SqlType | None]
+    predicates: Callable[[TableDef, str, bool], Sequence[Predicate]]
+    redaction: Callable[[TableDef], Redaction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition that row-level security adds to a statement; its names are those of the policy function's ``owner``."""
+
+    owner: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,12 @@ class Compilation:
         """The block whose rows come with the addresses of their LOBs' rows."""
         self.view_depth = 0
         self.flashback: Flashback | None = None
+        self.enforcing: set[int] = set()
+        """Tables whose predicates are compiled just now."""
+        self.masks: list[Mask] = []
+        """Redactions of the columns that the expression at hand reads."""
+        self.source_masks: list[Mask] = []
+        """Redactions of what subqueries give to the statement."""
         self._rules = rules
         self._aliases = 0
 
@@ -99,11 +124,18 @@ class Compilation:
 
     def query(self, node: ast.Query, parent: Scope | None) -> CompiledQuery:
         """Compile a query: text with columns c1…, their types, and whether it gives one row at most."""
-        return self._rules.query(self, node, parent)
+        outer, self.masks = self.masks, []
+        try:
+            return self._rules.query(self, node, parent)
+        finally:
+            self.masks = outer
 
     def subquery(self, node: ast.Query, scope: Scope) -> tuple[str, list[Sql], bool]:
         """A query inside an expression: text, column expressions, and whether it gives one row at most."""
         text, columns, single = self.query(node, scope)
+        given = [column.mask for column in columns if column.mask is not None]
+        self.masks += given
+        self.source_masks += given
         return (
             text,
             [Sql(f"c{number}", column.type) for number, column in enumerate(columns, 1)],

@@ -13,11 +13,20 @@ from oracle_embedded.engine.compile.from_items import (
     columns_in,
     compile_from_item,
     find_relation,
+    permitted_rows,
     use_table,
     with_virtual,
 )
 from oracle_embedded.engine.compile.objects import assignable
 from oracle_embedded.engine.compile.plan import FIRST_SLOT, OutputColumn, Plan, Slot, Sql
+from oracle_embedded.engine.compile.policies import (
+    as_policy,
+    as_shown,
+    masked_columns,
+    parsed_predicate,
+    refuse_redacted,
+    with_mask,
+)
 from oracle_embedded.engine.compile.queries import compile_where
 from oracle_embedded.engine.compile.rownum import conjuncts_of, rownum_limit
 from oracle_embedded.engine.compile.scopes import (
@@ -33,6 +42,8 @@ from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef, ViewDef
+
+CHANGES = ("INSERT", "UPDATE", "DELETE")
 
 
 @dataclass(slots=True)
@@ -71,6 +82,8 @@ class DmlPlan:
     inserts: bool = False
     branches: tuple[BranchPlan, ...] = ()
     is_first: bool = False
+    check: RowPlan | None = None
+    """Conditions of row-level security that each new row must meet."""
 
 
 @dataclass(slots=True)
@@ -127,6 +140,7 @@ def compile_insert(state: Compilation, node: ast.Insert) -> DmlPlan:
         ]
     else:
         text, columns, _ = state.query(node.query, None)
+        refuse_redacted(column.mask for column in columns)
         if len(columns) != len(named):
             raise ora(913 if len(columns) > len(named) else 947)
         values = [
@@ -145,6 +159,7 @@ def compile_insert(state: Compilation, node: ast.Insert) -> DmlPlan:
     suffix = f" FROM ({text}) s" if node.query is not None else ""
     state.plan.text = f"SELECT {', '.join(value.text for value in values)}{suffix}"
     plan = DmlPlan("INSERT", table, state.plan, targets, plain)
+    plan.check = _row_check(state, table, "INSERT")
     _add_returning(state, plan, node.returning)
     return plan
 
@@ -162,6 +177,7 @@ def _without_virtual(
 def compile_multi_insert(state: Compilation, node: ast.MultiInsert) -> DmlPlan:
     """Compile INSERT ALL and INSERT FIRST: one query that gives conditions and values of all branches."""
     text, columns, _ = state.query(node.query, None)
+    refuse_redacted(column.mask for column in columns)
     source = output_source("s", None, columns)
     scope = Scope([source])
     selected: list[str] = []
@@ -169,6 +185,8 @@ def compile_multi_insert(state: Compilation, node: ast.MultiInsert) -> DmlPlan:
     conditional = any(branch.condition is not None for branch in node.branches)
     for branch in node.branches:
         table = _target(state, branch.table, "INSERT")
+        if state.environment.predicates(table, "INSERT", True):
+            raise unsupported("multi-table INSERT under a policy that checks new rows")
         named = _columns(table, branch.columns) if branch.columns else list(table.columns)
         if branch.values is None:
             given = [Sql(f"s.c{number}", item.type) for number, item in enumerate(columns, 1)]
@@ -274,7 +292,7 @@ def _assignable(value: Sql, column: ColumnDef) -> Sql:
 def compile_update(state: Compilation, node: ast.Update) -> DmlPlan:
     """Compile UPDATE."""
     table = _target(state, node.table, "UPDATE")
-    source, alias_text = _target_source(state, node.table, table)
+    source, alias_text = _target_source(state, node.table, table, "UPDATE")
     scope = Scope([source])
     targets, values = _assigned(state, table, node.assignments, scope)
     where = _where_text(state, node.where, scope)
@@ -285,6 +303,7 @@ def compile_update(state: Compilation, node: ast.Update) -> DmlPlan:
     ]
     state.plan.text = f"SELECT {', '.join(selected)} FROM {alias_text}{where}"
     plan = DmlPlan("UPDATE", table, state.plan, targets)
+    plan.check = _row_check(state, table, "UPDATE")
     _add_returning(state, plan, node.returning)
     return plan
 
@@ -292,7 +311,7 @@ def compile_update(state: Compilation, node: ast.Update) -> DmlPlan:
 def compile_delete(state: Compilation, node: ast.Delete) -> DmlPlan:
     """Compile DELETE."""
     table = _target(state, node.table, "DELETE")
-    source, alias_text = _target_source(state, node.table, table)
+    source, alias_text = _target_source(state, node.table, table, "DELETE")
     where = _where_text(state, node.where, Scope([source]))
     selected = ", ".join([f"{source.alias}.rid", *_all(source, table)])
     state.plan.text = f"SELECT {selected} FROM {alias_text}{where}"
@@ -309,14 +328,15 @@ def _where_text(state: Compilation, where: ast.Expr | None, scope: Scope) -> str
     return text + limit
 
 
-def _target_source(state: Compilation, node: ast.FromTable, table: TableDef) -> tuple[Source, str]:
+def _target_source(
+    state: Compilation, node: ast.FromTable, table: TableDef, kind: str
+) -> tuple[Source, str]:
     alias = state.new_alias()
     use = use_table(state, table)
     source = with_virtual(state, table_source(alias, node.alias or node.name[-1], use), table)
+    source.columns |= masked_columns(state, table, source.columns)
     conditions = [] if state.environment.shows_archived else active_rows(table)
-    if conditions:
-        return source, f"(SELECT * FROM {use.marker} WHERE {' AND '.join(conditions)}) {alias}"
-    return source, f"{use.marker} {alias}"
+    return source, f"{permitted_rows(state, use, kind, conditions)} {alias}"
 
 
 def _all(source: Source, table: TableDef) -> list[str]:
@@ -351,7 +371,7 @@ def _assigned_value(
     if isinstance(value, ast.Default):
         return _default(state, column)
     if len(assignment.columns) == 1:
-        return _assignable(state.value(value, scope), column)
+        return _assignable(_given(state, value, scope), column)
     assert isinstance(value, ast.Scalar)
     text, columns, single = state.subquery(value.query, scope)
     if len(columns) != len(assignment.columns):
@@ -359,6 +379,28 @@ def _assigned_value(
     alias = state.new_alias()
     picked = f"{alias}.c{at + 1}" if single else f"o_single({alias}.c{at + 1})"
     return _assignable(Sql(f"(SELECT {picked} FROM ({text}) {alias})", columns[at].type), column)
+
+
+def _given(state: Compilation, value: ast.Expr, scope: Scope) -> Sql:
+    """A value that a change writes, which no redacted column may give."""
+    state.masks = []
+    found = state.value(value, scope)
+    refuse_redacted(state.masks)
+    return found
+
+
+def _row_check(state: Compilation, table: TableDef, kind: str) -> RowPlan | None:
+    """The conditions of row-level security that new rows must meet."""
+    predicates = state.environment.predicates(table, kind, True)
+    if not predicates:
+        return None
+    if any(one.owner != predicates[0].owner for one in predicates):
+        raise unsupported(
+            "policies whose functions have several owners, all of which check new rows"
+        )
+    with as_policy(state, predicates[0].owner):
+        parsed = [parsed_predicate(one) for one in predicates]
+        return compile_row_plan(state, table, parsed, conditions=True)
 
 
 # --- MERGE -------------------------------------------------------------------------------------------------------
@@ -370,7 +412,9 @@ def compile_merge(state: Compilation, node: ast.Merge) -> DmlPlan:
     scope = Scope()
     source_text = compile_from_item(state, node.source, scope)
     sources = list(scope.sources)
-    target, target_text = _target_source(state, node.table, table)
+    if any(state.environment.predicates(table, kind, False) for kind in CHANGES):
+        raise OracleError(28132, "The MERGE INTO syntax does not support the security policy.")
+    target, target_text = _target_source(state, node.table, table, "UPDATE")
     both = Scope([*sources, target])
     condition = state.condition(node.on, both)
     selected = [f"{target.alias}.rid", *_all(target, table)]
@@ -419,7 +463,7 @@ def _merge_insert(
     values = [
         _default(state, column)
         if isinstance(value, ast.Default)
-        else _assignable(state.value(value, scope), column)
+        else _assignable(_given(state, value, scope), column)
         for value, column in zip(given, named, strict=True)
     ]
     targets = list(named)
@@ -467,7 +511,11 @@ def compile_row_plan(
     if conditions:
         values = [Sql(state.condition(expr, scope), types.NUMBER) for expr in exprs]
     else:
-        values = [state.value(expr, scope) for expr in exprs]
+        source.columns |= masked_columns(state, table, source.columns)
+        values = []
+        for expr in exprs:
+            state.masks = []
+            values.append(as_shown(with_mask(state.value(expr, scope), state.masks)))
     if wanted:
         values = [
             convert(value, kind.family, expr.pos)
@@ -495,7 +543,17 @@ def compile_row_plan(
 
 
 def compile_change(state: Compilation, node: object) -> DmlPlan:
-    """Compile a data change of any kind."""
+    """Compile a data change of any kind.
+
+    Raises:
+        OracleError: ORA-28081 where a redacted column is a source of it.
+    """
+    plan = _compile_change(state, node)
+    refuse_redacted(state.source_masks)
+    return plan
+
+
+def _compile_change(state: Compilation, node: object) -> DmlPlan:
     match node:
         case ast.Insert():
             return compile_insert(state, node)

@@ -91,6 +91,8 @@ def _bind(state: Compilation, node: ast.Bind) -> Sql:
 def _column(state: Compilation, node: ast.Column, scope: Scope) -> Sql:
     found = resolve(node, scope)
     if found is not None:
+        if found.mask is not None:
+            state.masks.append(found.mask)
         return found
     if len(node.name) > 2:
         inside = attribute(node, scope)

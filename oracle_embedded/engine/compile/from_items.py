@@ -20,6 +20,7 @@ from oracle_embedded.engine.compile.plan import (
     VirtualUse,
     quoted,
 )
+from oracle_embedded.engine.compile.policies import conditions_of, masked_columns
 from oracle_embedded.engine.compile.scopes import (
     CteSource,
     Scope,
@@ -152,6 +153,7 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         raise ora(942, offset=item.pos)
     use = use_table(state, found, flashback)
     source = with_virtual(state, table_source(alias, item.alias or item.name[-1], use), found)
+    source.columns |= masked_columns(state, found, source.columns)
     if item.versions is not None:
         if not state.environment.may_flashback(found):
             raise ora(1031, offset=item.pos)
@@ -162,9 +164,19 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         conditions += active_rows(found)
     if item.sample is not None:
         conditions.append(_in_sample(item.sample))
-    if not conditions:
-        return source, f"{use.marker} {alias}"
-    return source, f"(SELECT * FROM {use.marker} WHERE {' AND '.join(conditions)}) {alias}"
+    return source, f"{permitted_rows(state, use, 'SELECT', conditions)} {alias}"
+
+
+def permitted_rows(state: Compilation, use: TableUse, kind: str, conditions: list[str]) -> str:
+    """The rows of a table that meet conditions and the predicates of row-level security for a kind of statement."""
+    predicates = state.environment.predicates(use.table, kind, False)
+    if not conditions and not predicates:
+        return use.marker
+    inner = state.new_alias()
+    if predicates:
+        source = with_virtual(state, table_source(inner, None, use), use.table)
+        conditions = conditions + conditions_of(state, use.table, predicates, Scope([source]))
+    return f"(SELECT {inner}.* FROM {use.marker} {inner} WHERE {' AND '.join(conditions)})"
 
 
 def active_rows(table: TableDef) -> list[str]:
@@ -385,7 +397,7 @@ def _using(item: ast.Join, scope: Scope, lefts: list[Source], rights: list[Sourc
         conditions.append(compare("=", a, b))
         kept = b if item.kind == "RIGHT" else a
         text = f"coalesce({a.text}, {b.text})" if item.kind == "FULL" else kept.text
-        scope.merged[name] = Sql(text, kept.type, a.nullable or b.nullable)
+        scope.merged[name] = Sql(text, kept.type, a.nullable or b.nullable, mask=a.mask or b.mask)
     return " AND ".join(conditions) or "1"
 
 

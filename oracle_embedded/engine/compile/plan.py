@@ -16,9 +16,23 @@ from oracle_embedded.engine.storage.catalog import TableDef
 FIRST_SLOT = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """What a query's result has in place of a redacted value where ``condition``, a SQLite text, is true."""
+
+    kind: int
+    parameters: str | None
+    condition: str
+
+
+REDACT_NONE, REDACT_FULL, REDACT_PARTIAL, REDACT_NULLIFY = 0, 1, 2, 6
+"""Kinds of redaction, as DBMS_REDACT numbers them."""
+
+
 @dataclass(slots=True)
 class Sql:
-    """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a plain column."""
+    """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a plain column; ``mask`` is what shows
+    in place of its value in a result."""
 
     text: str
     type: SqlType
@@ -27,6 +41,7 @@ class Sql:
     is_rowid: bool = False
     column: str | None = None
     constant: bool = False
+    mask: Mask | None = None
 
     @property
     def family(self) -> str:
@@ -91,6 +106,7 @@ class OutputColumn:
     name: str
     type: SqlType
     nullable: bool = True
+    mask: Mask | None = None
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from oracle_embedded.engine.compile.from_items import (
 from oracle_embedded.engine.compile.grouped import check_grouped, has_aggregate
 from oracle_embedded.engine.compile.grouping_sets import by_sets, union_of_sets
 from oracle_embedded.engine.compile.plan import OutputColumn, Plan, Sql
+from oracle_embedded.engine.compile.policies import with_mask
 from oracle_embedded.engine.compile.rownum import (
     FLIPPED,
     conjuncts_of,
@@ -132,7 +133,7 @@ def _recursive(state: Compilation, cte: ast.Cte, table: str, scope: Scope) -> st
         raise OracleError(32040, "recursive WITH clause must use a UNION ALL operation")
     first, columns = _body(state, body.left, scope)
     columns = [
-        OutputColumn(name, _widened(item), True)
+        OutputColumn(name, _widened(item), True, item.mask)
         for name, item in zip(cte.columns, columns, strict=True)
     ]
     scope.ctes[cte.name] = CteSource(table, _cte_columns(columns))
@@ -194,16 +195,20 @@ def _merge_column(
         raise ora(932, "-", FAMILY_NAMES["clob" if "clob" in families else "blob"], offset=node.pos)
     nullable = a.nullable or b.nullable
     if families[0] == families[1]:
-        merged = OutputColumn(a.name, common_type(families[0], [a.type, b.type]), nullable)
+        merged = OutputColumn(
+            a.name, common_type(families[0], [a.type, b.type]), nullable, a.mask or b.mask
+        )
         return merged, (f"{name} AS {name}", f"{name} AS {name}")
     if "null" in families:
         kept = a if families[1] == "null" else b
-        return OutputColumn(a.name, kept.type, True), (f"{name} AS {name}", f"{name} AS {name}")
+        merged = OutputColumn(a.name, kept.type, True, a.mask or b.mask)
+        return merged, (f"{name} AS {name}", f"{name} AS {name}")
     wider = [family for family in ("number", "float", "double") if family in families]
     if len(wider) == 2:
         target = wider[-1]
         texts = [convert(Sql(name, item.type), target).text + f" AS {name}" for item in (a, b)]
-        return OutputColumn(a.name, types.family_type(target), nullable), (texts[0], texts[1])
+        merged = OutputColumn(a.name, types.family_type(target), nullable, a.mask or b.mask)
+        return merged, (texts[0], texts[1])
     raise ora(1790, offset=node.pos)
 
 
@@ -260,7 +265,9 @@ def _select(
     having = f" HAVING {state.condition(node.having, scope)}" if node.having is not None else ""
     if grouped:
         check_grouped(state, node, order, scope)
-    columns = [OutputColumn(name, value.type, _may_be_null(value)) for name, value, _ in items]
+    columns = [
+        OutputColumn(name, value.type, _may_be_null(value), value.mask) for name, value, _ in items
+    ]
     order_text = _order(state, order, node, items, columns, scope) if order else ""
     locks = ""
     if for_update is not None:
@@ -343,11 +350,13 @@ def _items(
     found: list[tuple[str, Sql, ast.Expr | None]] = []
     for item in node.items:
         if item.star is None:
+            state.masks = []
             value = (
                 compile_cursor(state, item.expr, scope)
                 if isinstance(item.expr, ast.CursorQuery)
                 else state.value(item.expr, scope)
             )
+            value = with_mask(value, state.masks)
             found.append((item.alias or _heading(item), value, item.expr))
             continue
         if not item.star:
@@ -502,7 +511,7 @@ def _widened(item: OutputColumn) -> types.SqlType:
 
 def _cte_columns(columns: list[OutputColumn]) -> list[SourceColumn]:
     return [
-        SourceColumn(item.name, f"c{number}", item.type, item.nullable)
+        SourceColumn(item.name, f"c{number}", item.type, item.nullable, item.mask)
         for number, item in enumerate(columns, 1)
     ]
 

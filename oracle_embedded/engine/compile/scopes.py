@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 
 from oracle_embedded.api import ColumnMeta, OraType
-from oracle_embedded.engine.compile.plan import OutputColumn, Sql, TableUse, VirtualUse
+from oracle_embedded.engine.compile.plan import Mask, OutputColumn, Sql, TableUse, VirtualUse
 from oracle_embedded.engine.datatypes.types import (
     NUMBER,
     SqlType,
@@ -24,6 +24,7 @@ class SourceColumn:
     text: str
     type: SqlType
     nullable: bool = True
+    mask: Mask | None = None
 
 
 @dataclass(slots=True)
@@ -91,7 +92,9 @@ def column_of(source: Source, name: str) -> Sql:
     column = source.columns[name]
     if source.virtual is not None:
         source.virtual.columns.add(name)
-    return Sql(column.text, column.type, column.nullable, base=source.use, column=name)
+    return Sql(
+        column.text, column.type, column.nullable, base=source.use, column=name, mask=column.mask
+    )
 
 
 def rowid_source(qualifier: tuple[str, ...], scope: Scope, pos: int) -> Source | None:
@@ -146,7 +149,9 @@ def output_source(alias: str, name: str | None, columns: list[OutputColumn]) -> 
     offered: dict[str, SourceColumn] = {}
     for number, column in enumerate(columns, 1):
         key = column.name if column.name not in offered else f"{column.name}\x00{number}"
-        offered[key] = SourceColumn(column.name, f"{alias}.c{number}", column.type, column.nullable)
+        offered[key] = SourceColumn(
+            column.name, f"{alias}.c{number}", column.type, column.nullable, column.mask
+        )
     return Source(alias, name, None, offered)
 
 

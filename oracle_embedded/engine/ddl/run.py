@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.compile.policies import refuse_redacted
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.ddl.alter import alter_table
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
@@ -100,6 +101,7 @@ def _create_as_select(session: SessionState, node: nodes.CreateTable, text: str)
     assert node.query is not None
     database = session.database
     plan = compile_select(compilation(session, None), node.query)
+    refuse_redacted(column.mask for column in plan.columns)
     names = node.column_names or tuple(column.name for column in plan.columns)
     if len(names) != len(plan.columns):
         raise OracleError(1730, "invalid number of column names specified")

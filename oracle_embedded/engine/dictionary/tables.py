@@ -559,29 +559,10 @@ def _segments(view: View) -> Iterator[Row]:
 
 
 @VIEWS.single(
-    "ALL_POLICIES",
-    "OBJECT_OWNER:v128 OBJECT_NAME:v128 POLICY_GROUP:v128 POLICY_NAME:v128 PF_OWNER:v128 PACKAGE:v128 FUNCTION:v128 SEL:v3 INS:v3"
-    " UPD:v3 DEL:v3 IDX:v3 CHK_OPTION:v3 ENABLE:v3 STATIC_POLICY:v3 POLICY_TYPE:v24 LONG_PREDICATE:v3 COMMON:v3 INHERITED:v3",
-)
-def _policies(_view: View) -> Iterator[Row]:
-    """Row-level security, which no table has here."""
-    return iter(())
-
-
-@VIEWS.single(
     "ALL_EXTERNAL_TABLES",
     "OWNER:v128 TABLE_NAME:v128 TYPE_OWNER:v3 TYPE_NAME:v128 DEFAULT_DIRECTORY_OWNER:v3 DEFAULT_DIRECTORY_NAME:v128 REJECT_LIMIT:v40"
     " ACCESS_TYPE:v7 ACCESS_PARAMETERS:v4000 PROPERTY:v10 INMEMORY:v8 INMEMORY_COMPRESSION:v17",
 )
 def _external_tables(_view: View) -> Iterator[Row]:
     """External tables, which there are none of here."""
-    return iter(())
-
-
-@VIEWS.single(
-    "REDACTION_POLICIES",
-    "OBJECT_OWNER:v128 OBJECT_NAME:v128 POLICY_NAME:v128 EXPRESSION:v4000 ENABLE:v7 POLICY_DESCRIPTION:v4000",
-)
-def _redactions(_view: View) -> Iterator[Row]:
-    """Data Redaction, which no table has here."""
     return iter(())

@@ -13,6 +13,7 @@ from oracle_embedded.engine.functions import (
     misc,
     numbers,
     objects,
+    redaction,
     text,
 )
 from oracle_embedded.engine.functions.context import CallContext
@@ -24,7 +25,7 @@ from oracle_embedded.engine.functions.registry import (
     Registered,
 )
 
-DECLARING = (convert, dates, documents, mined, misc, numbers, objects, text)
+DECLARING = (convert, dates, documents, mined, misc, numbers, objects, redaction, text)
 """The modules that fill the registry."""
 
 

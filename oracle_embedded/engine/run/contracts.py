@@ -218,6 +218,8 @@ class SessionState(EngineSession, Protocol):
     output: Output
     filling: int
     """The materialized view whose rows are made just now."""
+    enforcing: set[int]
+    """Tables whose policy functions run just now."""
     has_recycle_bin: bool
     """Does a DROP TABLE without PURGE leave the table in the recycle bin?"""
     results: list[bytes]

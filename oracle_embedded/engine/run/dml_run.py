@@ -133,6 +133,7 @@ class ChangeRunner:
                 fire(self.session, None, image)
         self.table = with_partition_for(self.session, self.table, image)
         rid = self.writer.insert(self.table, image)
+        self._check_policy(rid, image)
         if firing is not None:
             for fire in firing.after_row:
                 fire(self.session, None, image)
@@ -149,10 +150,16 @@ class ChangeRunner:
             new.update({at: value for at, value in whole.items() if at in new or value != old[at]})
         self.table = with_partition_for(self.session, self.table, {**old, **new})
         rid = self.writer.update(self.table, rid, old, new)
+        self._check_policy(rid, {**old, **new})
         if firing is not None:
             for fire in firing.after_row:
                 fire(self.session, old, {**old, **new})
         return rid
+
+    def _check_policy(self, rid: int, image: Image) -> None:
+        """Hold a new row against the policies of row-level security that check them."""
+        if self.plan.check is not None and not all(self.over_row(self.plan.check, rid, image)):
+            raise OracleError(28115, "policy with check option violation")
 
     def _take_out(self, rid: int, old: Image) -> None:
         """Delete a row, its triggers around it."""

@@ -9,6 +9,7 @@ from oracle_embedded.engine.compile.compilation import Compilation, Environment,
 from oracle_embedded.engine.compile.queries import SQL
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.policies import predicates, redaction
 from oracle_embedded.engine.run.user_types import usable_type
 from oracle_embedded.engine.sql.queries import parse_query
 
@@ -39,4 +40,6 @@ def _environment(session: SessionState) -> Environment:
         shows_archived=session.shows_archived,
         routine=partial(database.stored_function, session),
         user_type=partial(usable_type, session),
+        predicates=partial(predicates, session),
+        redaction=partial(redaction, session),
     )

@@ -8,7 +8,8 @@ from functools import lru_cache, partial
 from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
 from oracle_embedded.engine.compile.conversions import client_form
 from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
-from oracle_embedded.engine.compile.plan import OutputColumn, Plan
+from oracle_embedded.engine.compile.plan import OutputColumn, Plan, Sql
+from oracle_embedded.engine.compile.policies import as_shown
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes.types import SqlType, bind_type
 from oracle_embedded.engine.run.contracts import SessionState
@@ -86,7 +87,7 @@ def compile_plan(
     key = (
         types, database.store.catalog.version, session.schema, session.container, tells_places, session.shows_archived,
     )  # fmt: skip
-    plan = statement.plans.get(key)
+    plan = None if database.store.catalog.has_policies else statement.plans.get(key)
     if plan is None:
         if len(statement.plans) >= _PLANS_MAX:
             statement.plans.clear()
@@ -109,11 +110,15 @@ def _compile(
 
 
 def with_outputs(plan: Plan) -> Plan:
-    """Bring a query's result into the form in which clients get it: ROWIDs printed, local times in the session's zone."""
+    """Bring a query's result into the form in which clients get it: ROWIDs printed, local times in the session's zone, redacted values
+    replaced."""
     wrapped = []
     changed = False
     for number, column in enumerate(plan.columns, 1):
-        text = client_form(f"c{number}", column.type)
+        value = Sql(f"c{number}", column.type, mask=column.mask)
+        if column.mask is not None:
+            plan.locators.pop(number - 1, None)
+        text = client_form(as_shown(value).text, column.type)
         changed = changed or text != f"c{number}"
         wrapped.append(text)
     if changed:

@@ -16,6 +16,7 @@ from oracle_embedded.api import OraType, StoredColumn, TableVersion, Value
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.datatypes.types import SqlType, UserType
 from oracle_embedded.engine.storage.partitions import Partition, Partitioning
+from oracle_embedded.engine.storage.policies import RedactedColumn, Redaction, RowPolicy
 
 _FIRST_ID = 70_000
 
@@ -169,6 +170,8 @@ class TableDef:
     """What a table in the recycle bin was called."""
     unused: tuple[ColumnDef, ...] = ()
     virtual: tuple[ColumnDef, ...] = ()
+    policies: tuple[RowPolicy, ...] = ()
+    redaction: Redaction | None = None
 
     @cached_property
     def shown(self) -> tuple[ColumnDef, ...]:
@@ -439,6 +442,9 @@ _CLASSES = {
         LogGroup,
         Partition,
         Partitioning,
+        RedactedColumn,
+        Redaction,
+        RowPolicy,
         SqlType,
         TypeDef,
         UserType,
@@ -506,6 +512,7 @@ class Catalog:
         self._settings: dict[str, str] = {}
         self._triggers: dict[int, list[ProgramDef]] | None = None
         self._temporary, self._temporary_at = False, -1
+        self._policies, self._policies_at = False, -1
         self.private: dict[int, TableDef] = {}
         """What sessions have of temporary tables, by numbers of their own."""
         self.version = 0
@@ -681,6 +688,14 @@ class Catalog:
             self._temporary = any(table.temporary for table in self.tables())
             self._temporary_at = self.version
         return self._temporary
+
+    @property
+    def has_policies(self) -> bool:
+        """Has a table row-level security? Its predicates may be others with each statement."""
+        if self._policies_at != self.version:
+            self._policies = any(table.policies for table in self.tables())
+            self._policies_at = self.version
+        return self._policies
 
     def tables(self) -> Iterable[TableDef]:
         """All current tables."""
