@@ -9,7 +9,8 @@ Three parts meet only here:
 
 Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NULL): NUMBER, DATE (7 bytes), TIMESTAMP
 (11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8 (national text too: the wire recodes). They are
-stored, compared and sent as they are. BOOLEAN is ``00`` or ``01``; ROWID and UROWID are their printed characters. A CLOB
+stored, compared and sent as they are, whatever the database's character sets are: who shows or counts bytes asks
+:mod:`oracle_embedded.charsets`. BOOLEAN is ``00`` or ``01``; ROWID and UROWID are their printed characters. A CLOB
 or BLOB column of a query holds a handle of at most 200 bytes for :meth:`EngineSession.read_lob`; a LOB *bind*, in or
 out, holds the whole content. An object or a collection is an image (:func:`oracle_embedded.values.packed`) of its attributes or
 elements, in which LOBs are whole contents.
@@ -23,6 +24,8 @@ from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from enum import IntEnum
 from typing import Protocol
+
+from oracle_embedded.charsets import CharacterSets
 
 Value = bytes | None
 
@@ -219,6 +222,7 @@ class EngineSession(Protocol):
     session_id: int
     serial: int
     username: str
+    character_sets: CharacterSets
     round_trips: int
     """Calls of the client, which the wire counts."""
 
@@ -337,6 +341,7 @@ class EngineSession(Protocol):
 class Engine(Protocol):
     """The database behind the listener."""
 
+    character_sets: CharacterSets
     service_names: Sequence[str]
     """In upper case; clients that name no service get the first."""
 

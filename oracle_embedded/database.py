@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from oracle_embedded.charsets import character_sets
 from oracle_embedded.engine.database import Database
 from oracle_embedded.faults import PACKAGE as FAULTS
 from oracle_embedded.faults import FaultRegistry
@@ -58,6 +59,8 @@ def open_database(
     redo_settings: RedoSettings | None = None,
     now: Callable[[], float] = time.time,
     extended_strings: bool = False,
+    character_set: str = "",
+    national_character_set: str = "",
 ) -> OpenDatabase:
     """Open the database in a folder, making it if it is not there.
 
@@ -70,8 +73,21 @@ def open_database(
         redo_settings: Sizes and behaviour of the redo.
         now: The clock, in seconds since 1970.
         extended_strings: MAX_STRING_SIZE is EXTENDED; a database never goes back from it.
+        character_set: Of a new database, AL32UTF8 unless said; one of :data:`oracle_embedded.charsets.DATABASE_NAMES`.
+        national_character_set: Likewise: AL16UTF16, or UTF8.
+
+    Raises:
+        ValueError: There is no such set, or the database in the folder has another one.
     """
-    engine = Database(data_dir, now=now)
+    sets = character_sets(character_set or "AL32UTF8", national_character_set or "AL16UTF16")
+    engine = Database(data_dir, now=now, sets=sets)
+    for name, has in (
+        (character_set, engine.character_sets.database.name),
+        (national_character_set, engine.character_sets.national.name),
+    ):
+        if name and name != has:
+            engine.close()
+            raise ValueError(f"the database has the character set {has}, and keeps it")
     if extended_strings:
         engine.extend_strings()
     if engine.is_new:

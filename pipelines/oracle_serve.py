@@ -58,6 +58,8 @@ def serve(
     with_parent: bool = False,
     show: Sequence[str] = (),
     hide: Sequence[str] = (),
+    character_set: str = "",
+    national_character_set: str = "",
 ) -> int:
     """Serve until ended; returns 0.
 
@@ -70,10 +72,12 @@ def serve(
         with_parent: End when standard input is closed, as it is when the starting process ends in whatever way.
         show: Names of LogMiner's oddities (:class:`oracle_embedded.redo.Wart`) to show beside those that are by default.
         hide: Names of oddities not to show.
+        character_set: The database's character set; AL32UTF8 unless said. A database that is there keeps its own.
+        national_character_set: Its national one; AL16UTF16 unless said.
 
     Raises:
         OracleUnavailableError: Another process serves the data folder.
-        ConfigError: A schema's name or an oddity's is none.
+        ConfigError: A schema's name or an oddity's is none, or the database cannot have such a character set.
     """
     settings = RedoSettings(warts=(DEFAULT_WARTS | _warts(show)) - _warts(hide))
     ended = threading.Event()
@@ -86,7 +90,7 @@ def serve(
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redolake-oracle-")))
         data.mkdir(parents=True, exist_ok=True)
         stack.enter_context(only_server(data, ended))
-        database = open_database(data, redo_settings=settings)
+        database = _opened(data, settings, character_set.upper(), national_character_set.upper())
         stack.callback(database.close)
         login = ensure_users(database, schemas)
         server = _listening(database, port)
@@ -94,6 +98,25 @@ def serve(
         _print_login(server, login, as_json=as_json)
         ended.wait()
     return 0
+
+
+def _opened(
+    data: Path, settings: RedoSettings, character_set: str, national_character_set: str
+) -> OpenDatabase:
+    try:
+        return open_database(
+            data,
+            redo_settings=settings,
+            character_set=character_set,
+            national_character_set=national_character_set,
+        )
+    except ValueError as error:
+        raise ConfigError(
+            "the embedded Oracle cannot have these character sets",
+            hint=f"{error}. A new folder under --data is a new database.",
+            character_set=character_set or None,
+            national_character_set=national_character_set or None,
+        ) from error
 
 
 def _warts(names: Sequence[str]) -> frozenset[Wart]:
@@ -209,6 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--with-parent", action="store_true")
     parser.add_argument("--show", action="append", default=[])
     parser.add_argument("--hide", action="append", default=[])
+    parser.add_argument("--character-set", default="")
+    parser.add_argument("--national-character-set", default="")
     asked = parser.parse_args(arguments)
     try:
         return serve(
@@ -219,6 +244,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with_parent=asked.with_parent,
             show=asked.show,
             hide=asked.hide,
+            character_set=asked.character_set,
+            national_character_set=asked.national_character_set,
         )
     except CdcError as error:
         print(error, file=sys.stderr)

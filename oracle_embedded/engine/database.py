@@ -23,6 +23,7 @@ from oracle_embedded.api import (
     Value,
     VirtualTable,
 )
+from oracle_embedded.charsets import CharacterSets, character_sets
 from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
 from oracle_embedded.engine.datatypes.types import SqlType
@@ -61,6 +62,7 @@ class Database:
         folder: Where the data lives; None for a temporary folder that goes away with the database.
         container: Name of the pluggable database in which sessions start.
         now: The clock, in seconds since 1970.
+        sets: Character sets of a new database; one that is there keeps its own.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Database:
         database_name: str = "ORCLCDB",
         container: str = "ORCLPDB1",
         now: Callable[[], float] = time.time,
+        sets: CharacterSets | None = None,
     ) -> None:
         self._temporary = (
             None if folder is not None else Path(tempfile.mkdtemp(prefix="oracle_embedded_"))
@@ -118,13 +121,24 @@ class Database:
         first = self.store.catalog.setting("first_scn")
         self.is_new = first is None
         self.has_extended_strings = self.store.catalog.setting("max_string_size") == "EXTENDED"
+        self.character_sets = sets if sets is not None and self.is_new else self._kept_sets()
         with self.store.writing():
             if first is None:
                 self.store.catalog.set_setting("first_scn", str(self.store.clock.value))
                 self.store.catalog.set_setting("created", str(now()))
+                self.store.catalog.set_setting("character_set", self.character_sets.database.name)
+                self.store.catalog.set_setting(
+                    "national_character_set", self.character_sets.national.name
+                )
         self.first_scn = int(first or self.store.clock.value)
         with self.store.lock:
             self.transactions = Transactions(self.store)
+
+    def _kept_sets(self) -> CharacterSets:
+        kept = [
+            self.store.catalog.setting(name) for name in ("character_set", "national_character_set")
+        ]
+        return character_sets(kept[0] or "AL32UTF8", kept[1] or "AL16UTF16")
 
     def attach(self, provider: RedoProvider) -> None:
         """Take over the redo side's sink, views and procedures, then roll back what a dead process left open."""

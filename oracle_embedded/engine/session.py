@@ -29,7 +29,7 @@ from oracle_embedded.engine.run.statement import prepare
 from oracle_embedded.engine.run.user_types import shape_by_number
 from oracle_embedded.engine.run.userenv import user_environment
 from oracle_embedded.engine.sql import ast
-from oracle_embedded.engine.statements import run_statement
+from oracle_embedded.engine.statements import kept_binds, run_statement
 from oracle_embedded.engine.storage.catalog import TableDef, UserDef
 from oracle_embedded.engine.storage.editions import DEFAULT_EDITION
 from oracle_embedded.engine.storage.store import Connection
@@ -64,6 +64,7 @@ class Session:
         self.schema = user.name
         self.container = database.container_name
         self.nls = dict(NLS_DEFAULTS)
+        self.character_sets = database.character_sets
         self.time_zone = "+00:00"
         self.attributes: dict[str, str | None] = {}
         self.transaction: Transaction | None = None
@@ -104,7 +105,7 @@ class Session:
         """Parse and describe a statement."""
         self._check_open()
         self.parses += 1
-        return prepare(self, sql)
+        return prepare(self, self.character_sets.database.keep(sql))
 
     def execute(
         self,
@@ -119,6 +120,7 @@ class Session:
         if not isinstance(statement, PreparedStatement):
             raise TypeError("the statement does not come from parse()")
         self._interrupted.clear()
+        binds = kept_binds(binds, bind_metas, self.character_sets.database)
         try:
             return run_statement(self, statement, binds, bind_metas, batch_errors=batch_errors)
         except OracleError as error:
@@ -383,6 +385,7 @@ class Session:
         """Let the functions of a connection work for this session's next statement."""
         database = self.database
         context.nls = self.nls
+        context.character_sets = database.character_sets
         context.time_zone = self.time_zone
         context.now_utc = temporal.nanos_from_epoch(database.store.now())
         context.user = self.username
@@ -514,10 +517,11 @@ class Session:
         with self.database.store.lock:
             number = self.database.store.data_object_of(table, place.rid)
         rowid = rowids.printed(number, place.rid).encode()
+        form = table.by_name[place.column].type.form
         self.run(
             f'UPDATE "{table.owner}"."{table.name}" SET "{place.column}" = :1 WHERE ROWID = :2',
             [content, rowid],
-            [BindMeta(kind, len(content), 1), BindMeta(OraType.VARCHAR, len(rowid), 1)],
+            [BindMeta(kind, len(content), form), BindMeta(OraType.VARCHAR, len(rowid), 1)],
         )
         self._lobs[handle] = (kind, content, place)
         self._lob_bytes += len(content) - len(old)

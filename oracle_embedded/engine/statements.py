@@ -14,6 +14,7 @@ from oracle_embedded.api import (
     StatementKind,
     Value,
 )
+from oracle_embedded.charsets import CharacterSet, CharacterSets
 from oracle_embedded.engine.compile.dml import DmlPlan
 from oracle_embedded.engine.compile.plan import Plan
 from oracle_embedded.engine.datatypes import rowids
@@ -34,6 +35,7 @@ from oracle_embedded.engine.storage.transactions import Busy
 _CONSTRAINT_CODES = frozenset({1, 2290, 2291, 2292})
 _LOCK_BATCH = 1000
 _LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
+_TEXT_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR, OraType.LONG, OraType.CLOB})
 _NEVER_BATCHED = frozenset({1013})
 
 
@@ -50,7 +52,7 @@ def run_statement(
     Raises:
         OracleError: As Oracle would; for array DML with the number of rows done in ``row_count``.
     """
-    binds = _fitted_objects(binds, bind_metas)
+    binds = _fitted_objects(binds, bind_metas, session.database.character_sets)
     match statement.kind:
         case StatementKind.QUERY:
             return _run_query(session, statement, binds, bind_metas)
@@ -65,8 +67,33 @@ def run_statement(
     return Outcome(StatementKind.OTHER)
 
 
+def kept_binds(
+    binds: Sequence[Sequence[Value]], bind_metas: Sequence[BindMeta], own: CharacterSet
+) -> Sequence[Sequence[Value]]:
+    """Binds as a database holds them: text of its own set, without characters that the set does not have."""
+    if own.is_universal or not binds:
+        return binds
+    width = len(binds[0])
+    metas = bind_metas if len(bind_metas) >= width else default_metas(binds, width)
+    places = [
+        at for at, meta in enumerate(metas) if meta.type in _TEXT_TYPES and meta.charset_form != 2
+    ]
+    rows = [list(row) for row in binds]
+    for row in rows:
+        for at in places:
+            row[at] = _kept(row[at], own)
+    return rows
+
+
+def _kept(value: Any, own: CharacterSet) -> Any:
+    """A bind, or the elements of an array, in a set."""
+    if isinstance(value, list):
+        return [_kept(item, own) for item in value]
+    return None if value is None else own.keep_utf8(value)
+
+
 def _fitted_objects(
-    binds: Sequence[Sequence[Value]], bind_metas: Sequence[BindMeta]
+    binds: Sequence[Sequence[Value]], bind_metas: Sequence[BindMeta], sets: CharacterSets
 ) -> Sequence[Sequence[Value]]:
     """Binds whose objects are as their types hold them."""
     places = [at for at, meta in enumerate(bind_metas) if meta.shape is not None]
@@ -74,7 +101,7 @@ def _fitted_objects(
         return binds
     rows = [list(row) for row in binds]
     for at in places:
-        fit = fit_object(bind_type(bind_metas[at]))
+        fit = fit_object(bind_type(bind_metas[at]), sets)
         for row in rows:
             value = row[at] if at < len(row) else None
             row[at] = None if value is None else fit(value)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from oracle_embedded import values
 from oracle_embedded.api import EngineSession, OraType, StoredColumn, Value
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.days import day_of_number, number_of_day
 from oracle_embedded.redo.nls import compile_format
 from oracle_embedded.redo.numbers import digits_from_number, literal_from_number
@@ -74,15 +75,18 @@ class Memo(dict[Value, bytes]):
 class LiteralCache:
     """Makes memos for one NLS setting, sharing converters between columns of one kind."""
 
-    def __init__(self, nls: Nls) -> None:
+    def __init__(self, nls: Nls, sets: CharacterSets) -> None:
         self._nls = nls
+        self.character_sets = sets
         self._converters: dict[tuple[object, ...], Convert] = {}
 
     def memo(self, column: StoredColumn, *, raw: bool) -> Memo:
         """Literals of a column's values; ``raw`` when LogMiner knows neither name nor type of the column."""
         key = (column.type, column.charset_form, column.precision, column.scale, raw)
         if key not in self._converters:
-            self._converters[key] = raw_converter(column) if raw else converter(column, self._nls)
+            self._converters[key] = (
+                raw_converter(column, self.character_sets) if raw else converter(column, self._nls)
+            )
         return Memo(self._converters[key])
 
 
@@ -116,22 +120,23 @@ def is_text(column: StoredColumn) -> bool:
 
 
 _TEXT_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR, OraType.LONG})
-_NATIONAL_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR})
+_STORED_TEXTS = _TEXT_TYPES | {OraType.CLOB}
 _TIMESTAMP_TYPES = frozenset({OraType.TIMESTAMP, OraType.TIMESTAMP_LTZ})
 _ZONE = re.compile(r"\s*TZ(?:R|D|H(?::?TZM)?)\b", re.IGNORECASE)
 """What names a zone in a format, with the blank before it."""
 
 
-def raw_converter(column: StoredColumn) -> Convert:
+def raw_converter(column: StoredColumn, sets: CharacterSets) -> Convert:
     """The function from a column's stored value to ``HEXTORAW`` of the bytes that Oracle keeps in the block.
 
-    These are the stored ones but for national text, which is UTF-16 there, and for a TIMESTAMP without a fraction, which
+    These are the stored ones but for text, which is in its character set there, and for a TIMESTAMP without a fraction, which
     has the seven bytes of a DATE.
 
     Source: Oracle Call Interface Programmer's Guide, "Data Types", on internal data types.
     """
-    if column.charset_form == 2 and column.type in _NATIONAL_TYPES:
-        return lambda value: hextoraw(value.decode().encode("utf-16-be"))
+    own = sets.of(column.charset_form)
+    if not own.is_utf8 and column.type in _STORED_TEXTS:
+        return lambda value: hextoraw(own.encode(value.decode()))
     if column.type in _TIMESTAMP_TYPES:
         return lambda value: hextoraw(value.removesuffix(bytes(4)) if len(value) == 11 else value)
     return hextoraw

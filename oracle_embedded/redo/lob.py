@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oracle_embedded.api import OraType, StoredColumn
+from oracle_embedded.charsets import CharacterSet, CharacterSets
 from oracle_embedded.redo.literals import hextoraw, quoted, unistr
 from oracle_embedded.redo.settings import XmlRows
 
@@ -84,16 +85,21 @@ def lob_literal(column: StoredColumn, value: bytes | None) -> bytes:
     return quoted(value)  # national text too
 
 
-def is_large(column: StoredColumn, value: bytes | None) -> bool:
-    """Is the value written outside of the row? Characters take two bytes each, as in every Unicode database."""
+def is_large(column: StoredColumn, value: bytes | None, sets: CharacterSets) -> bool:
+    """Is the value written outside of the row?
+
+    Characters of a CLOB take two bytes each where the character set has several bytes, else one.
+    Source: SecureFiles and Large Objects Developer's Guide 19c, "Using CLOBs and NCLOBs with Varying-Width Character Sets".
+    """
     if value is not None and is_xml(column):
         return True
     if value is None or len(value) * 2 <= INLINE_BYTES_MAX:
         return False
-    if column.type in (OraType.BLOB, OraType.RAW) or (
-        is_extended(column) and column.charset_form == 1
-    ):
+    if column.type in (OraType.BLOB, OraType.RAW):
         return len(value) > INLINE_BYTES_MAX
+    own = sets.of(column.charset_form)
+    if own.width == 1 or (is_extended(column) and column.charset_form == 1):
+        return len(own.encode(value.decode())) > INLINE_BYTES_MAX
     return len(value.decode().encode("utf-16-be")) > INLINE_BYTES_MAX
 
 
@@ -151,7 +157,9 @@ def write_extended(place: Place, value: bytes) -> Iterator[tuple[int, bytes]]:
     yield OP_EXTENDED_END, b" EXECUTE IMMEDIATE Stmt USING TempLob;\nEND;"
 
 
-def write_xml(place: Place, value: bytes, shape: XmlRows) -> Iterator[tuple[int, bytes]]:
+def write_xml(
+    place: Place, value: bytes, shape: XmlRows, own: CharacterSet
+) -> Iterator[tuple[int, bytes]]:
     """Operation and SQL_REDO of the rows that write a document."""
     name = f'"{place.column.name}"'.encode()
     if shape is XmlRows.TEXT:
@@ -163,8 +171,9 @@ def write_xml(place: Place, value: bytes, shape: XmlRows) -> Iterator[tuple[int,
         yield OP_XML_END, b"XML DOC END"
         return
     yield OP_XML_BEGIN, b"XML DOC BEGIN:  select %b from %b%b" % (name, place.target, place.where)
-    for at in range(0, len(value), _XML_PIECE):
-        piece = value[at : at + _XML_PIECE]
+    stored = value if own.is_utf8 else own.encode(value.decode())
+    for at in range(0, len(stored), _XML_PIECE):
+        piece = stored[at : at + _XML_PIECE]
         yield OP_XML_WRITE, b"XML_REDO := %b:%d" % (hextoraw(piece), len(piece))
     yield OP_XML_END, b"XML DOC END"
 

@@ -76,6 +76,7 @@ class LobStatements:
     ) -> None:
         self._xml = xml
         self._statements = statements
+        self._sets = statements.character_sets
         self._lobs = statements.lobs
         self._placeholders = placeholders
         self._shape = shape
@@ -181,7 +182,7 @@ class LobStatements:
             at
             for at, column in self._lobs.items()
             if at in new
-            and not lob.is_large(column, new[at])
+            and not lob.is_large(column, new[at], self._sets)
             and not (op == INSERT and new[at] == b"")
         ]
 
@@ -253,7 +254,7 @@ class LobStatements:
         return [
             at
             for at, column in self._lobs.items()
-            if image.get(at) and not lob.is_large(column, image[at])
+            if image.get(at) and not lob.is_large(column, image[at], self._sets)
         ]
 
     def _shown(self, new: Image, *, written: Image) -> tuple[int, ...]:
@@ -261,14 +262,18 @@ class LobStatements:
         return tuple(
             at
             for at in new
-            if at not in self._lobs or not lob.is_large(self._lobs[at], written.get(at))
+            if at not in self._lobs or not lob.is_large(self._lobs[at], written.get(at), self._sets)
         )
 
     # --- both --------------------------------------------------------------------------------------------------------
 
     def _large(self, image: Image) -> list[StoredColumn]:
         """LOB columns whose value is written through a locator."""
-        return [column for at, column in self._lobs.items() if lob.is_large(column, image.get(at))]
+        return [
+            column
+            for at, column in self._lobs.items()
+            if lob.is_large(column, image.get(at), self._sets)
+        ]
 
     def _writes(
         self, column: StoredColumn, value: bytes, now: Image, *, replaces: bool
@@ -276,7 +281,7 @@ class LobStatements:
         where = self._statements.locator_where(now, PLACEHOLDER_ROWID)
         place = lob.Place(column, self._statements.target, where)
         if lob.is_xml(column):
-            return lob.write_xml(place, value, self._xml)
+            return lob.write_xml(place, value, self._xml, self._sets.database)
         if lob.is_extended(column):
             return lob.write_extended(place, value)
         if self.is_block:

@@ -133,7 +133,8 @@ class Reading:
             pretty=bool(mining.options & PRINT_PRETTY_SQL),
         )
         nls = nls_of(session, strings=bool(mining.options & STRING_LITERALS_IN_STMT))
-        self._literals = LiteralCache(nls)
+        self._sets = session.character_sets
+        self._literals = LiteralCache(nls, self._sets)
         dbid = store.read_meta(connection)["dbid"]
         container = session.parameter("CONTAINER").upper()
         self._make = layout.row_maker(
@@ -297,7 +298,7 @@ class Reading:
             if row.op != record.op or row.part:
                 place = record.position + row.part * _SPREAD
                 part = record._replace(op=row.op, position=place)
-            for redo, undo, csf in continued(row.redo, row.undo):
+            for redo, undo, csf in continued(row.redo, row.undo, self._sets.database):
                 made = self._make(
                     part,
                     log,
@@ -365,7 +366,7 @@ class Reading:
             text += b";"
         if alone and record.op == s.OP_COMMIT:
             commit = _Commit(layout.NUMBERS[record.scn], layout.DATES[record.time])
-        for redo, _undo, csf in continued(text, None):
+        for redo, _undo, csf in continued(text, None, self._sets.database):
             row = self._make(
                 record,
                 log,

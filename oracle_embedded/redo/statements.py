@@ -43,6 +43,7 @@ class TableStatements:
     ) -> None:
         self._table = table
         self._level = level
+        self.character_sets = literals.character_sets
         self._template = Template(table, style, literals, raw)
         self.lobs = {c.internal_id: c for c in table.columns if lob.is_lob(c)}
         self._matched = [

@@ -229,7 +229,7 @@ def engine_rows(
                 row[position] = _normal_interval(row[position])
         elif bind.charset_form == _NATIONAL and bind.type in _TEXT_TYPES:
             for row in rows:
-                row[position] = utf8_from_utf16(row[position])
+                row[position] = utf8_from_national(row[position], lobs)
     return rows
 
 
@@ -242,9 +242,9 @@ def _normal_interval(value: Value) -> Value:
     return None if value is None else interval_ds_from_nanos(nanos_from_interval_ds(value))
 
 
-def utf8_from_utf16(value: Value) -> Value:
+def utf8_from_national(value: Value, lobs: LobStore) -> Value:
     """Recode national text as the engine keeps it."""
-    return None if value is None else value.decode("utf-16-be", "replace").encode()
+    return None if value is None else lobs.character_sets.national.decode(value).encode()
 
 
 def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool) -> bytes:
@@ -269,7 +269,7 @@ def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool
     if meta.type == OraType.BOOLEAN:
         return b"\x02\x01\x01\x00" if value == b"\x01" else b"\x01\x00\x00"
     if meta.charset_form == _NATIONAL:
-        value = value.decode().encode("utf-16-be")
+        value = lobs.character_sets.national.encode(value.decode())
     if meta.type in _SIZED_TYPES and len(value) > meta.size:
         return clr_bytes(value[: meta.size]) + ub_bytes(len(value))
     return clr_bytes(value) + b"\x00"

@@ -6,6 +6,7 @@ import re
 import struct
 from dataclasses import dataclass
 
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.wire.packets import Link, PacketType
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes
 
@@ -14,6 +15,7 @@ FIELD_VERSION = 12
 
 CHARSET_UTF8 = 873
 CHARSET_UTF16 = 2000
+_UNICODE = frozenset({871, CHARSET_UTF8})
 STRING_SIZE_MAX = 32767
 _LENGTHS_CONVERTED = 0x02
 _SERVICES_OFF = 0x0C
@@ -123,13 +125,13 @@ def send_refuse(link: Link, code: int) -> None:
     link.send_packet(PacketType.REFUSE, struct.pack(">BBH", 0x22, 0, len(text)) + text)
 
 
-def negotiate(link: Link, reader: TtcReader) -> Agreement:
+def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
     """Answer the protocol and the data types request.
 
     Clients name their own highest field version or the lower of both; both sides go on with the lower one.
 
     Raises:
-        ProtocolError: Other messages came, or the client cannot speak our field version.
+        ProtocolError: Other messages came, the client cannot speak our field version, or wants to send text in the database's set.
     """
     if reader.u8() != 1:
         raise ProtocolError("protocol negotiation expected")
@@ -137,10 +139,13 @@ def negotiate(link: Link, reader: TtcReader) -> Agreement:
         pass
     while reader.u8():
         pass
-    link.send_data(_protocol_reply())
+    link.send_data(_protocol_reply(sets))
     if reader.u8() != 2:
         raise ProtocolError("data type negotiation expected")
-    reader.raw(4)
+    client_set = int.from_bytes(reader.raw(2), "little")
+    if not sets.database.is_utf8 and client_set not in _UNICODE:
+        raise ProtocolError("client does not send text in UTF-8")
+    reader.raw(2)
     flags = reader.u8()
     compile_caps = reader.clr()
     reader.clr()
@@ -151,17 +156,17 @@ def negotiate(link: Link, reader: TtcReader) -> Agreement:
     return Agreement(lengths_converted=bool(flags & _LENGTHS_CONVERTED))
 
 
-def _protocol_reply() -> bytes:
+def _protocol_reply(sets: CharacterSets) -> bytes:
     compile_caps = bytearray(53)
     for place, capability in _CAPABILITIES.items():
         compile_caps[place] = capability
     runtime_caps = bytearray(11)
     runtime_caps[6] = 0x04
-    national = bytes(9) + struct.pack(">H", CHARSET_UTF16)
+    national = bytes(9) + struct.pack(">H", sets.national.number)
     return b"".join(
         (
             b"\x01\x06\x00" + _BANNER + b"\x00",
-            struct.pack("<HBH", CHARSET_UTF8, 1, 0),
+            struct.pack("<HBH", sets.database.number, 1, 0),
             struct.pack(">H", len(national)) + national,
             clr_bytes(bytes(compile_caps)),
             clr_bytes(bytes(runtime_caps)),

@@ -20,6 +20,7 @@ from oracle_embedded.api import (
     Statement,
     Value,
 )
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.wire.rows import column_description
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, ub_bytes
 
@@ -163,8 +164,12 @@ class DirectPath:
             ProtocolError: The pieces do not fit the columns.
         """
         load = self._load(cursor_id)
+        sets = self._session.character_sets
         rows = [
-            [_engine_value(value, column) for value, column in zip(row, load.columns, strict=True)]
+            [
+                _engine_value(value, column, sets)
+                for value, column in zip(row, load.columns, strict=True)
+            ]
             for row in rows_of(pieces, len(load.columns))
         ]
         if rows:
@@ -239,10 +244,16 @@ def _segment(pieces: bytes, at: int) -> tuple[Value, int]:
     return pieces[at : at + size], at + size
 
 
-def _engine_value(value: Value, column: ColumnMeta) -> Value:
-    """Clients send national text and all CLOBs as UTF-16, times without their trailing zeros."""
+def _engine_value(value: Value, column: ColumnMeta, sets: CharacterSets) -> Value:
+    """Clients send text in the database's own sets, CLOBs of sets of several bytes as UTF-16, times without their trailing zeros.
+
+    Source: what python-oracledb says of CLOBs in direct path loads; sets with numbers from 800 on have several bytes.
+    """
     if not value:
         return None
-    if column.type is OraType.CLOB or column.charset_form == 2:
+    if column.type is OraType.CLOB and sets.of(column.charset_form).width > 1:
         return value.decode("utf-16-be", "replace").encode()
+    own = sets.of(column.charset_form)
+    if column.charset_form and not own.is_utf8:
+        return own.decode(value).encode()
     return value.ljust(11, b"\x00") if column.type in _TIMES else value

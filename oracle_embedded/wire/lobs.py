@@ -91,6 +91,7 @@ class LobStore:
 
     def __init__(self, session: EngineSession) -> None:
         self._session = session
+        self.character_sets = session.character_sets
         self._temporaries: dict[int, _Temporary] = {}
         self._next_temporary = 1
         self._cache: OrderedDict[bytes, tuple[OraType, bytes]] = OrderedDict()

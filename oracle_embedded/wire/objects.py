@@ -103,8 +103,8 @@ def _part(item: Value, part: ShapePart, inside: ObjectShape, lobs: LobStore) -> 
         return _sized(lobs.locator_of(item, part.type, part.charset_form))
     if part.type is OraType.BOOLEAN:
         return _sized(item.rjust(4, b"\x00"))
-    if part.charset_form == _NATIONAL and part.type in _TEXTS:
-        return _sized(item.decode().encode("utf-16-be"))
+    if part.type in _TEXTS:
+        return _sized(lobs.character_sets.of(part.charset_form).encode(item.decode()))
     return _sized(item)
 
 
@@ -180,8 +180,9 @@ class _Reader:
             return self._lobs.bind_content(value)
         if part.type is OraType.BOOLEAN:
             return value[-1:]
-        if part.charset_form == _NATIONAL and part.type in _TEXTS:
-            return value.decode("utf-16-be", "replace").encode() or None
+        if part.type in _TEXTS:
+            own = self._lobs.character_sets.of(part.charset_form)
+            return own.decode(value).encode() or None
         if part.type in _TIMES:
             return value.ljust(11, b"\x00")
         return value or None

@@ -162,7 +162,7 @@ def _framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> Fram
     if column.type == OraType.BOOLEAN:
         return _frame_boolean
     if column.charset_form == _NATIONAL:
-        return lambda value: clr_bytes(_national(value))
+        return lambda value: clr_bytes(national_bytes(value, lobs))
     return None
 
 
@@ -176,12 +176,13 @@ def _lob_framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> 
         )
     end = _LONG_END if define.type in _LONG_TYPES else b""
     if (define.charset_form or column.charset_form) == _NATIONAL:
-        return lambda handle: clr_bytes(_national(handle and lobs.text_of(handle))) + end
+        return lambda handle: clr_bytes(national_bytes(handle and lobs.text_of(handle), lobs)) + end
     return lambda handle: clr_bytes(lobs.text_of(handle) if handle else b"") + end
 
 
-def _national(value: Value) -> bytes:
-    return value.decode().encode("utf-16-be") if value else b""
+def national_bytes(value: Value, lobs: LobStore) -> bytes:
+    """National text as clients get it: in the national character set."""
+    return lobs.character_sets.national.encode(value.decode()) if value else b""
 
 
 def _frame_long(value: Value) -> bytes:

@@ -111,7 +111,7 @@ class WireSession:
         sdu = min(self._settings.sdu, request.sdu or self._settings.sdu)
         connect.send_accept(self._link, sdu)
         self._link.start_reader(f"oracle-embedded-read-{self._number}")
-        agreement = connect.negotiate(self._link, self._reader)
+        agreement = connect.negotiate(self._link, self._reader, self._engine.character_sets)
         opened = self._log_in(request.service or request.sid, agreement)
         return None if opened is None else (opened[0], agreement, opened[1])
 

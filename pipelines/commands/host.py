@@ -121,6 +121,16 @@ def serve(
     hide: Annotated[
         list[str] | None, typer.Option("--hide", help="An oddity not to show; repeatable.")
     ] = None,
+    character_set: Annotated[
+        str,
+        typer.Option(
+            "--character-set", help="Of a new database, such as WE8MSWIN1252. Default: AL32UTF8."
+        ),
+    ] = "",
+    national_character_set: Annotated[
+        str,
+        typer.Option("--national-character-set", help="AL16UTF16, the default, or UTF8."),
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Serve the embedded Oracle for trying things, until it is ended. Never for production data.
@@ -143,5 +153,7 @@ def serve(
             as_json=json,
             show=show or (),
             hide=hide or (),
+            character_set=character_set,
+            national_character_set=national_character_set,
         )
     )

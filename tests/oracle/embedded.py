@@ -123,11 +123,13 @@ def running_oracle(
     lob_rows: LobRows = LobRows.BLOCKS,
     xml_rows: XmlRows = XmlRows.BINARY,
     extended_strings: bool = False,
+    character_set: str = "",
+    national_character_set: str = "",
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
     that of ``xml_rows``.
-    With ``extended_strings`` MAX_STRING_SIZE is EXTENDED."""
+    With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
@@ -137,7 +139,12 @@ def running_oracle(
         idle_redo_seconds=IDLE_REDO_SECONDS,
     )
     database = open_database(
-        passwords=first, now=clock, redo_settings=settings, extended_strings=extended_strings
+        passwords=first,
+        now=clock,
+        redo_settings=settings,
+        extended_strings=extended_strings,
+        character_set=character_set,
+        national_character_set=national_character_set,
     )
     for wart in warts:
         database.redo.set_wart(wart, shown=True)

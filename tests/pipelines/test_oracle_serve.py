@@ -177,3 +177,21 @@ def test_oddities_are_chosen_by_name(tmp_path: Path) -> None:
 def test_an_oddity_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert oracle_serve.main(["--show", "HASTE"]) == 1
     assert "LATE_REDO" in capsys.readouterr().err
+
+
+def test_a_database_has_the_character_set_that_is_named(tmp_path: Path) -> None:
+    process = _start(tmp_path, "--character-set", "we8mswin1252", "--with-parent")
+    said = _line(process)
+    query = "select value from nls_database_parameters where parameter = 'NLS_CHARACTERSET'"
+    with oracledb.connect(user=said["user"], password=said["password"], dsn=said["dsn"]) as session:
+        cursor = session.cursor()
+        cursor.execute(query)
+        assert cursor.fetchone() == ("WE8MSWIN1252",)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(30) == 0
+
+
+def test_a_character_set_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert oracle_serve.main(["--character-set", "KLINGON"]) == 1
+    assert "AL32UTF8" in capsys.readouterr().err

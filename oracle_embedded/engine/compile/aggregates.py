@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.compilation import Compilation
+from oracle_embedded.engine.compile.conditions import in_order
 from oracle_embedded.engine.compile.conversions import convert, numeric
 from oracle_embedded.engine.compile.plan import Sql, quoted
 from oracle_embedded.engine.compile.scopes import Scope
@@ -69,7 +70,7 @@ def _reduce(name: str, value: Sql, distinct: str, pos: int) -> Sql:
     if name in ("MIN", "MAX"):
         if value.family in ("clob", "blob"):
             raise ora(932, "-", FAMILY_NAMES[value.family], offset=pos)
-        return Sql(f"{name.lower()}({value.text})", value.type)
+        return Sql(f"{name.lower()}({in_order(value, value.order)})", value.type)
     if name == "APPROX_COUNT_DISTINCT":
         return Sql(f"o_int(count(DISTINCT {value.text}))", types.NUMBER, nullable=False)
     number = numeric(value, pos)
@@ -205,7 +206,7 @@ def sort_text(value: Sql, item: ast.OrderItem) -> str:
     """
     if value.family in ("clob", "blob"):
         raise ora(932, "-", FAMILY_NAMES[value.family], offset=item.expr.pos)
-    text = value.text
+    text = in_order(value, value.order)
     if value.family in ("tz", "ltz"):
         text = f"substr({text}, 1, 11)"
     elif value.family == "ids":

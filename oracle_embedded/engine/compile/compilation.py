@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from oracle_embedded.api import VirtualTable
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.compile.plan import (
     FIRST_SLOT,
     Flashback,
@@ -42,6 +43,9 @@ class Environment:
     shows_archived: bool
     routine: Callable[[ast.Name], StoredFunction | None]
     user_type: Callable[[ast.Name], SqlType | None]
+    character_sets: CharacterSets
+    orders: Mapping[int, str]
+    """By the form of a character set, the collation that orders its texts, where it is not their code points."""
     predicates: Callable[[TableDef, str, bool], Sequence[Predicate]]
     redaction: Callable[[TableDef], Redaction | None]
 
@@ -116,7 +120,10 @@ class Compilation:
 
     def value(self, node: ast.Expr, scope: Scope) -> Sql:
         """Compile an expression."""
-        return self._rules.value(self, node, scope)
+        value = self._rules.value(self, node, scope)
+        if self.environment.orders and value.family == "text":
+            value.order = self.environment.orders.get(value.type.form or 1)
+        return value
 
     def condition(self, node: ast.Expr, scope: Scope) -> str:
         """Compile a condition to a SQLite truth value."""

@@ -193,22 +193,30 @@ def _quantified(state: Compilation, node: ast.Quantified, scope: Scope) -> str:
     return f"(SELECT CASE WHEN count(*) = 0 THEN {empty} {decided} WHEN {unknown} THEN NULL ELSE {empty} END FROM ({text}) {alias})"
 
 
+def in_order(value: Sql, order: str | None) -> str:
+    """A text as its order is compared."""
+    return value.text if order is None else f"({value.text}) COLLATE {order}"
+
+
 def _compare_text(op: str, left: Sql, right: Sql) -> str:
+    national = next((one.order for one in (left, right) if one.type.form == 2), None)
+    order = None if op in ("=", "<>") else national or left.order or right.order
     if not (left.type.is_char and right.type.is_char):
-        return f"({left.text} {op} {right.text})"
+        return f"({in_order(left, order)} {op} {right.text})"
     if left.constant and right.column is not None:
         left, right, op = right, left, _SWAPPED[op]
     if left.column is not None and right.constant:
-        return f"({left.text} {op} o_pad({right.text}, {left.type.char_length}))"
+        return f"({in_order(left, order)} {op} o_pad({right.text}, {left.type.char_length}))"
     if (
         left.column is not None
         and right.column is not None
         and left.type.char_length == right.type.char_length
     ):
-        return f"({left.text} {op} {right.text})"
+        return f"({in_order(left, order)} {op} {right.text})"
     if op in ("=", "<>"):
         return f"(rtrim({left.text}, ' ') {op} rtrim({right.text}, ' '))"
-    return f"(o_padded_order({left.text}, {right.text}) {op} 0)"
+    form = max(left.type.form, right.type.form, 1)
+    return f"(o_padded_order({left.text}, {right.text}, {form}) {op} 0)"
 
 
 def _comparison_family(left: str, right: str) -> str | None:

@@ -164,7 +164,7 @@ def cast(value: Sql, kind: SqlType, pos: int = 0) -> Sql:
                 else f"o_fit({text}, 38, {kind.scale or 0})"
             )
         case "text":
-            text = f"o_cast_text({text}, {kind.char_length}, {kind.length}, {int(kind.is_char)})"
+            text = f"o_cast_text({text}, {kind.char_length}, {kind.length}, {int(kind.is_char)}, {kind.form or 1})"
         case "timestamp" | "tz" | "ltz":
             text = f"o_fit_timestamp({text}, {kind.scale if kind.scale is not None else 9})"
         case "clob" | "blob":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oracle_embedded.api import OracleError, OraType
+from oracle_embedded.charsets import CharacterSet
 from oracle_embedded.engine.compile.calls import compile_call
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conversions import (
@@ -45,7 +46,8 @@ def compile_value(state: Compilation, node: ast.Expr, scope: Scope) -> Sql:
         case ast.Number():
             return _number(node)
         case ast.String():
-            return text_literal(node.text, national=node.national)
+            own = state.environment.character_sets.of(2 if node.national else 1)
+            return text_literal(node.text, own, national=node.national)
         case ast.Temporal():
             packed, kind = temporal_literal(node.kind, node.text, node.pos)
             return _temporal(packed, kind)
@@ -298,11 +300,11 @@ def _at_zone(state: Compilation, node: ast.AtZone, scope: Scope) -> Sql:
     # --- conditions --------------------------------------------------------------------------------------------------
 
 
-def text_literal(text: str, *, national: bool = False) -> Sql:
+def text_literal(text: str, own: CharacterSet, *, national: bool = False) -> Sql:
     """A text literal; the empty one is NULL."""
     if not text:
         return Sql("NULL", types.char(1, 0), constant=True)
-    size = len(text) * 2 if national else len(text.encode())
+    size = len(own.encode(text))
     return Sql(
         quoted(text),
         types.char(size, len(text), 2 if national else 1),

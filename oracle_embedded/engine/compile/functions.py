@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError, OraType
-from oracle_embedded.engine.compile.conditions import compare
+from oracle_embedded.engine.compile.conditions import compare, in_order
 from oracle_embedded.engine.compile.conversions import concatenate, convert, numeric, unify
 from oracle_embedded.engine.compile.plan import Sql, quoted
 from oracle_embedded.engine.compile.signatures import (
@@ -107,7 +107,8 @@ def _extreme(node: ast.Call, args: list[Sql], function: str) -> Sql:
     unified = unify(args, node.pos)
     if len(unified) == 1:
         return unified[0]
-    text = f"{function}({', '.join(item.text for item in unified)})"
+    ordered = in_order(unified[0], next((one.order for one in args if one.order), None))
+    text = f"{function}({', '.join([ordered, *(item.text for item in unified[1:])])})"
     return Sql(text, _varying(unified[0].type), any(item.nullable for item in unified))
 
 
@@ -330,20 +331,28 @@ def _dump(node: ast.Call, args: list[Sql]) -> Sql:
     value = args[0]
     code = {"null": 0}.get(value.family, int(value.type.ora))
     rest = [convert(arg, "number", node.pos).text for arg in args[1:]] + ["NULL"] * (4 - len(args))
-    return Sql(f"o_dump({value.text}, {code}, {', '.join(rest)})", types.TEXT, nullable=False)
+    return Sql(
+        f"o_dump({value.text}, {code}, {value.type.form or 1}, {', '.join(rest)})",
+        types.TEXT,
+        nullable=False,
+    )
 
 
 @function("VSIZE")
 def _vsize(node: ast.Call, args: list[Sql]) -> Sql:
     check_count(node, args, 1, 1)
-    return Sql(f"o_vsize({args[0].text})", types.NUMBER)
+    return Sql(f"o_vsize({args[0].text}, {args[0].type.form or 1})", types.NUMBER)
 
 
 @function("ORA_HASH")
 def _ora_hash(node: ast.Call, args: list[Sql]) -> Sql:
     check_count(node, args, 1, 3)
     rest = [convert(arg, "number", node.pos).text for arg in args[1:]] + ["NULL"] * (3 - len(args))
-    return Sql(f"o_hash({args[0].text}, {', '.join(rest)})", types.NUMBER, nullable=False)
+    return Sql(
+        f"o_hash({args[0].text}, {args[0].type.form or 1}, {', '.join(rest)})",
+        types.NUMBER,
+        nullable=False,
+    )
 
 
 @function("DBMS_LOB.GETLENGTH")

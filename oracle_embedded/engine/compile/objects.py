@@ -59,7 +59,7 @@ def assignable(value: Sql, wanted: SqlType, pos: int = 0) -> Sql:
         return Sql(converted.text, wanted, value.nullable)
     if wanted.family == "text":
         characters = wanted.char_length if wanted.char_used == "C" else 0
-        text = f"o_fit_text({converted.text}, {characters}, {wanted.length}, {int(wanted.is_char)})"
+        text = f"o_fit_text({converted.text}, {characters}, {wanted.length}, {int(wanted.is_char)}, {wanted.form or 1})"
         return Sql(text, wanted, value.nullable)
     if wanted.family == "raw":
         return Sql(f"o_fit_raw({converted.text}, {wanted.length})", wanted, value.nullable)

@@ -32,7 +32,7 @@ REDACT_NONE, REDACT_FULL, REDACT_PARTIAL, REDACT_NULLIFY = 0, 1, 2, 6
 @dataclass(slots=True)
 class Sql:
     """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a plain column; ``mask`` is what shows
-    in place of its value in a result."""
+    in place of its value in a result; ``order`` names the collation by which a text is ordered where its code points do not say it."""
 
     text: str
     type: SqlType
@@ -42,6 +42,7 @@ class Sql:
     column: str | None = None
     constant: bool = False
     mask: Mask | None = None
+    order: str | None = None
 
     @property
     def family(self) -> str:

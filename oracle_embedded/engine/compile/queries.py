@@ -75,7 +75,7 @@ def compile_query(
         text, columns = _body(state, node.body, outer)
         single = False
         if node.order:
-            keys = ", ".join(_position_key(item, columns) for item in node.order)
+            keys = ", ".join(_position_key(state, item, columns) for item in node.order)
             text = f"SELECT * FROM ({text}) ORDER BY {keys}"
         elif limit:
             text = f"SELECT * FROM ({text})"
@@ -212,12 +212,15 @@ def _merge_column(
     raise ora(1790, offset=node.pos)
 
 
-def _position_key(item: ast.OrderItem, columns: list[OutputColumn]) -> str:
+def _position_key(state: Compilation, item: ast.OrderItem, columns: list[OutputColumn]) -> str:
     position = _order_position(item.expr, columns)
     if position is None:
         raise ora(1785, offset=item.expr.pos)
     column = columns[position]
-    return sort_text(Sql(f"c{position + 1}", column.type, column.nullable), item)
+    value = Sql(f"c{position + 1}", column.type, column.nullable)
+    if value.family == "text":
+        value.order = state.environment.orders.get(column.type.form or 1)
+    return sort_text(value, item)
 
 
 # --- one block ---------------------------------------------------------------------------------------------------

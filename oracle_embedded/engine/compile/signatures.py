@@ -14,13 +14,14 @@ from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.sql import ast
 
 _FAMILY_CODES = {
-    "T": "text", "N": "number", "D": "date", "S": "timestamp", "Z": "tz", "R": "raw", "O": "rowid", "F": "double",
+    "T": "text", "C": "text", "N": "number", "D": "date", "S": "timestamp", "Z": "tz", "R": "raw", "O": "rowid", "F": "double",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function whose arguments are just converted: one code per argument, ``?`` before the optional ones."""
+    """A function whose arguments are just converted: one code per argument, ``?`` before the optional ones. ``C`` is text and ``B`` any
+    value, behind which the form of its character set follows."""
 
     codes: str
     function: str
@@ -53,10 +54,10 @@ SIGNATURES = {
     "LOWER": Signature("T", "o_lower", same_text),
     "INITCAP": Signature("T", "o_initcap", same_text),
     "SUBSTR": Signature("TN?N", "o_substr", same_text),
-    "SUBSTRB": Signature("TN?N", "o_substrb", same_text),
+    "SUBSTRB": Signature("CN?N", "o_substrb", same_text),
     "INSTR": Signature("TT?NN", "o_instr", types.NUMBER),
     "LENGTH": Signature("T", "o_length", types.NUMBER),
-    "LENGTHB": Signature("T", "o_lengthb", types.NUMBER),
+    "LENGTHB": Signature("C", "o_lengthb", types.NUMBER),
     "LTRIM": Signature("T?T", "o_ltrim", same_text),
     "RTRIM": Signature("T?T", "o_rtrim", same_text),
     "LPAD": Signature("TN?T", "o_lpad", _text(4000)),
@@ -64,8 +65,9 @@ SIGNATURES = {
     "REPLACE": Signature("TT?T", "o_replace", _text(4000)),
     "TRANSLATE": Signature("TTT", "o_translate", same_text),
     "CHR": Signature("N", "o_chr", types.varchar(4)),
-    "NCHR": Signature("N", "o_chr", types.varchar(2, 1, 2)),
+    "NCHR": Signature("N", "o_nchr", types.varchar(2, 1, 2)),
     "ASCII": Signature("T", "o_ascii", types.NUMBER),
+    "CONVERT": Signature("TT?T", "o_convert", _text(4000)),
     "SOUNDEX": Signature("T", "o_soundex", types.varchar(4)),
     "REVERSE": Signature("T", "o_reverse", same_text),
     "UNISTR": Signature("T", "o_unistr", types.varchar(4000, 2000, 2)),
@@ -140,7 +142,7 @@ SIGNATURES = {
     "SYS_GUID": Signature("", "o_guid", types.raw(16), nullable=False),
     "USER": Signature("", "o_user", types.varchar(128), nullable=False),
     "UID": Signature("", "o_uid", types.NUMBER, nullable=False),
-    "STANDARD_HASH": Signature("A?T", "o_standard_hash", types.raw(20)),
+    "STANDARD_HASH": Signature("B?T", "o_standard_hash", types.raw(20)),
 }  # fmt: skip
 
 
@@ -148,11 +150,15 @@ def by_signature(signature: Signature, node: ast.Call, args: list[Sql]) -> Sql:
     required, _, optional = signature.codes.partition("?")
     check_count(node, args, len(required), len(required) + len(optional))
     converted = [
-        arg if code == "A" else convert(arg, _FAMILY_CODES[code], node.args[at].pos)
+        arg if code == "B" else convert(arg, _FAMILY_CODES[code], node.args[at].pos)
         for at, (arg, code) in enumerate(zip(args, required + optional, strict=False))
     ]
     kind = signature.result if isinstance(signature.result, SqlType) else signature.result(args)
-    text = f"{signature.function}({', '.join(item.text for item in converted)})"
+    texts = [
+        f"{item.text}, {item.type.form or 1}" if code in "BC" else item.text
+        for item, code in zip(converted, required + optional, strict=False)
+    ]
+    text = f"{signature.function}({', '.join(texts)})"
     nullable = signature.nullable and (
         not converted or any(item.nullable for item in converted) or kind.family == "text"
     )

@@ -14,6 +14,7 @@ from oracle_embedded.engine.ddl.tables import (
     check_default,
     check_string_size,
     not_null_columns,
+    stored_type,
     with_column,
     with_constraint,
     with_index,
@@ -128,7 +129,7 @@ def _number_rows(run: DdlRun, table: TableDef, column: ColumnDef) -> None:
     sequence = database.store.catalog.find(table.owner, f"ISEQ$$_{table.object_id}")
     assert sequence is not None
     sqlite = database.store.writer.sqlite
-    fit = fitter(table, column)
+    fit = fitter(table, column, database.character_sets)
     for (rid,) in sqlite.execute(f"SELECT rid FROM t{table.object_id} ORDER BY rid").fetchall():
         value = database.sequences.next_value(sequence.object_id, {})
         sqlite.execute(
@@ -152,8 +153,10 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
     if spec.type is not None:
         _refuse_used(table, column.name)
         check_string_size(run, spec.type)
-        check_new_type(run.session.database.store, table, column, spec.type)
-        changed = replace(changed, type=spec.type)
+        kind = stored_type(run, spec.type)
+        database = run.session.database
+        check_new_type(database.store, table, column, kind, database.character_sets)
+        changed = replace(changed, type=kind)
     if spec.has_default:
         check_default(run, spec.default_text or "NULL", replace(spec, type=changed.type))
         text = spec.default_text

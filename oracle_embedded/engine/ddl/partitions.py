@@ -56,10 +56,22 @@ def partitioning_of(run: DdlRun, table: TableDef, spec: nodes.PartitioningSpec) 
     )
     if spec.interval is not None and (spec.kind != "RANGE" or len(made.columns) != 1):
         raise OracleError(14750, "Range partitioned table with INTERVAL clause has wrong key")
+    _refuse_text_ranges(run, table, made)
     specs = spec.partitions or (nodes.PartitionSpec(None, (), ""),) * spec.count
     for one in specs:
         made = _with(run, table, made, one)
     return made
+
+
+def _refuse_text_ranges(run: DdlRun, table: TableDef, made: Partitioning) -> None:
+    """Bounds are compared as they are kept here: in the order of code points."""
+    sets = run.session.database.character_sets
+    kinds = [table.by_id[each].type for each in made.columns] if made.kind == "RANGE" else []
+    if any(
+        kind.family == "text" and kind.form != 2 and not sets.database.sorts_by_code_points
+        for kind in kinds
+    ):
+        raise unsupported(f"range partitions by text in {sets.database.name}")
 
 
 def alter_partitions(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:

@@ -101,6 +101,8 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
         raise ora(972)
     spec = replace(spec, type=known_type(run, spec.type))
     assert spec.type is not None
+    spec = replace(spec, type=stored_type(run, spec.type))
+    assert spec.type is not None
     check_string_size(run, spec.type)
     default, nullable = spec.default_text, spec.nullable is not False
     if default is not None:
@@ -161,6 +163,19 @@ def virtual_value(run: DdlRun, table: TableDef, expression: str) -> Sql:
     }
     source = Source("", table.name, table.owner, columns)
     return compilation(run.session, None).value(parsed, Scope([source]))
+
+
+_AS_READ = frozenset({"AL32UTF8", "AL16UTF16"})
+"""Sets for which the reader of types has counted already."""
+
+
+def stored_type(run: DdlRun, kind: SqlType) -> SqlType:
+    """A type with the bytes that its characters may take in the database's sets."""
+    own = run.session.database.character_sets.of(kind.form)
+    if kind.family != "text" or kind.char_used != "C" or own.name in _AS_READ:
+        return kind
+    most = RAW_MAX if kind.is_char else max(TEXT_MAX, kind.length)
+    return replace(kind, length=min(kind.char_length * own.width, most))
 
 
 def check_string_size(run: DdlRun, kind: SqlType) -> None:

@@ -186,17 +186,19 @@ def _parameters(view: View) -> Iterator[Row]:
         }  # fmt: skip
 
 
-_DATABASE_NLS = {
-    **NLS_DEFAULTS,
-    "NLS_CHARACTERSET": "AL32UTF8",
-    "NLS_NCHAR_CHARACTERSET": "AL16UTF16",
-    "NLS_RDBMS_VERSION": VERSION,
-}
+def _database_nls(view: View) -> dict[str, str]:
+    sets = view.database.character_sets
+    return {
+        **NLS_DEFAULTS,
+        "NLS_CHARACTERSET": sets.database.name,
+        "NLS_NCHAR_CHARACTERSET": sets.national.name,
+        "NLS_RDBMS_VERSION": VERSION,
+    }
 
 
 @VIEWS.single("NLS_DATABASE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
-def _nls_database(_view: View) -> Iterator[Row]:
-    return ({"PARAMETER": name, "VALUE": value} for name, value in _DATABASE_NLS.items())
+def _nls_database(view: View) -> Iterator[Row]:
+    return ({"PARAMETER": name, "VALUE": value} for name, value in _database_nls(view).items())
 
 
 @VIEWS.single("NLS_INSTANCE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
@@ -211,7 +213,7 @@ def _nls_session(view: View) -> Iterator[Row]:
 
 @VIEWS.single("V$NLS_PARAMETERS", "PARAMETER:v64 VALUE:v64 CON_ID:n")
 def _nls_parameters(view: View) -> Iterator[Row]:
-    values = {**_DATABASE_NLS, **view.session.nls}
+    values = {**_database_nls(view), **view.session.nls}
     return (
         {"PARAMETER": name, "VALUE": value, "CON_ID": 0}
         for name, value in values.items()
@@ -220,12 +222,12 @@ def _nls_parameters(view: View) -> Iterator[Row]:
 
 
 @VIEWS.single("DATABASE_PROPERTIES", "PROPERTY_NAME:v128 PROPERTY_VALUE:v4000 DESCRIPTION:v4000")
-def _properties(_view: View) -> Iterator[Row]:
+def _properties(view: View) -> Iterator[Row]:
     values = {
         "DEFAULT_PERMANENT_TABLESPACE": "USERS",
         "DEFAULT_TEMP_TABLESPACE": "TEMP",
         "DBTIMEZONE": "+00:00",
-        **_DATABASE_NLS,
+        **_database_nls(view),
     }
     return ({"PROPERTY_NAME": name, "PROPERTY_VALUE": value} for name, value in values.items())
 

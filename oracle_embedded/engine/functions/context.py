@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import OraType, Value
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.datatypes import temporal
 
 NLS_DEFAULTS = {
@@ -37,6 +38,7 @@ class CallContext:
     """
 
     nls: dict[str, str] = field(default_factory=lambda: dict(NLS_DEFAULTS))
+    character_sets: CharacterSets = field(default_factory=CharacterSets)
     time_zone: str = "+00:00"
     now_utc: int = field(default_factory=temporal.now)
     user: str = ""

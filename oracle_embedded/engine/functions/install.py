@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 from oracle_embedded.engine.functions import (
@@ -19,8 +20,10 @@ from oracle_embedded.engine.functions import (
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import (
     AGGREGATES,
+    COLLATIONS,
     REGISTRY,
     WINDOWS,
+    CollationKey,
     Implementation,
     Registered,
 )
@@ -54,10 +57,20 @@ def install(connection: sqlite3.Connection, context: CallContext) -> None:
             _bound(function, context),
             deterministic=function.deterministic,
         )
+    for name, key in COLLATIONS.items():
+        connection.create_collation(name, _collation(key, context))
     for name, (cls, arguments) in AGGREGATES.items():
         connection.create_aggregate(name, arguments, _with_error(cls, context))
     for name, (cls, arguments) in WINDOWS.items():
         connection.create_window_function(name, arguments, _with_error(cls, context))
+
+
+def _collation(key: CollationKey, context: CallContext) -> Callable[[str, str], int]:
+    def compare(left: str, right: str) -> int:
+        a, b = key(context, left), key(context, right)
+        return (a > b) - (a < b)
+
+    return compare
 
 
 def _with_error(cls: type, context: CallContext) -> type:

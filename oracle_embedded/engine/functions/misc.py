@@ -7,6 +7,7 @@ import os
 import zlib
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.charsets import BY_NAME
 from oracle_embedded.engine.datatypes import numbers, rowids
 from oracle_embedded.engine.datatypes.numbers import whole
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
@@ -14,20 +15,16 @@ from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import Entries, register
 
 _HASH_MAX = 4294967295
-_CHARSETS = {
-    "US7ASCII": 1,
-    "WE8ISO8859P1": 31,
-    "WE8MSWIN1252": 178,
-    "UTF8": 871,
-    "AL32UTF8": 873,
-    "AL16UTF16": 2000,
-}
-"""Character sets by name, with their numbers (Oracle Database Globalization Support Guide 19c, appendix A)."""
 _DUMP_BASES = {8: "o", 10: "d", 16: "x"}
+_DUMP_SETS = 1000
+"""DUMP names the character set as well where its format is this much above a base."""
 
 
-def _bytes(value: str | bytes | None) -> bytes:
-    return b"" if value is None else value.encode() if isinstance(value, str) else value
+def _bytes(context: CallContext, value: str | bytes | None, form: int) -> bytes:
+    """What the database stores of a value; ``form`` is that of the type's character set."""
+    if isinstance(value, str):
+        return context.character_sets.of(form).encode(value)
+    return b"" if value is None else value
 
 
 def _raw_substr(value: bytes, start: bytes, count: bytes | None = None) -> bytes | None:
@@ -63,39 +60,50 @@ def _rid(value: bytes) -> int:
     return int.from_bytes(value[4:], "big")
 
 
-def _hash(value: str | bytes | None, most: bytes | None, seed: bytes | None) -> bytes:
+def _hash(
+    context: CallContext,
+    value: str | bytes | None,
+    form: int,
+    most: bytes | None,
+    seed: bytes | None,
+) -> bytes:
+    stored = _bytes(context, value, form)
     buckets = whole(most) if most is not None else _HASH_MAX
-    digest = zlib.crc32(_bytes(value), whole(seed) if seed is not None else 0)
-    mixed = int.from_bytes(
-        hashlib.blake2s(digest.to_bytes(4, "big") + _bytes(value)).digest()[:8], "big"
-    )
+    digest = zlib.crc32(stored, whole(seed) if seed is not None else 0)
+    mixed = int.from_bytes(hashlib.blake2s(digest.to_bytes(4, "big") + stored).digest()[:8], "big")
     return numbers.encode(mixed % (buckets + 1))
 
 
-def _standard_hash(value: str | bytes | None, method: str | None = None) -> bytes:
+def _standard_hash(
+    context: CallContext, value: str | bytes | None, form: int, method: str | None = None
+) -> bytes:
     name = (method or "SHA1").upper()
     if name not in ("SHA1", "SHA256", "SHA384", "SHA512", "MD5"):
         raise OracleError(1760, "illegal argument for function")
-    return hashlib.new(name.lower(), _bytes(value), usedforsecurity=False).digest()
+    return hashlib.new(name.lower(), _bytes(context, value, form), usedforsecurity=False).digest()
 
 
 def _dump(
+    context: CallContext,
     value: str | bytes | None,
     code: int,
+    form: int,
     base: bytes | None,
     start: bytes | None,
     count: bytes | None,
 ) -> str:
     if value is None:
         return "NULL"
-    raw = _bytes(value)
+    raw = _bytes(context, value, form)
     radix = whole(base) if base is not None else 10
     begin = whole(start) - 1 if start is not None else 0
     shown = raw[begin : begin + whole(count) if count is not None else None]
     spec = _DUMP_BASES.get(radix % 1000)
     if spec is None:
         raise OracleError(1760, "illegal argument for function")
-    return f"Typ={code} Len={len(raw)}: {','.join(format(byte, spec) for byte in shown)}"
+    named = isinstance(value, str) and radix >= _DUMP_SETS
+    own = f" CharacterSet={context.character_sets.of(form).name}" if named else ""
+    return f"Typ={code} Len={len(raw)}{own}: {','.join(format(byte, spec) for byte in shown)}"
 
 
 def _sys_context(context: CallContext, namespace: str, name: str, *_: bytes) -> str | None:
@@ -110,13 +118,28 @@ def _get_ddl(context: CallContext, kind: str, name: str, owner: str | None = Non
     return context.table_ddl(name, owner)
 
 
-def _charset_id(name: str) -> bytes | None:
-    found = _CHARSETS.get(name.upper())
-    return None if found is None else numbers.encode(found)
+def _charset_id(context: CallContext, name: str) -> bytes | None:
+    """NLS_CHARSET_ID, of CHAR_CS and NCHAR_CS the database's own two."""
+    sets = context.character_sets
+    own = {"CHAR_CS": sets.database, "NCHAR_CS": sets.national}
+    found = own.get(name.upper()) or BY_NAME.get(name.upper())
+    return None if found is None else numbers.encode(found.number)
 
 
 def _charset_name(number: bytes) -> str | None:
-    return next((name for name, found in _CHARSETS.items() if found == whole(number)), None)
+    return next((each.name for each in BY_NAME.values() if each.number == whole(number)), None)
+
+
+def _cast_to_raw(context: CallContext, text: str) -> bytes:
+    return context.character_sets.database.encode(text)
+
+
+def _cast_to_varchar2(context: CallContext, value: bytes) -> str:
+    return context.character_sets.database.decode(value)
+
+
+def _vsize(context: CallContext, value: str | bytes, form: int) -> bytes:
+    return numbers.encode(len(_bytes(context, value, form)))
 
 
 def _rowscn(context: CallContext, scn: int) -> bytes:
@@ -133,8 +156,6 @@ _FIRST_ENTRIES: Entries = (
     ("o_raw_substr", _raw_substr, 2),
     ("o_raw_substr", _raw_substr, 3),
     ("o_raw_reverse", lambda value: value[::-1], 1),
-    ("o_cast_to_raw", lambda text: text.encode(), 1),
-    ("o_cast_to_varchar2", lambda value: value.decode("utf-8", "replace"), 1),
     ("o_lob_length", lambda value: numbers.encode(len(value)), 1),
     ("o_lob_substr", _lob_substr, 3),
     ("o_lob_compare", lambda a, b: numbers.encode((a > b) - (a < b)), 2),
@@ -148,9 +169,7 @@ _FIRST_ENTRIES: Entries = (
     ("o_rowid_block", lambda value: numbers.encode(_rid(value) >> 16 & 0x3FFFFF), 1),
     ("o_rowid_block", lambda value, _: numbers.encode(_rid(value) >> 16 & 0x3FFFFF), 2),
     ("o_rowid_slot", lambda value: numbers.encode(_rid(value) & 0xFFFF), 1),
-    ("o_vsize", lambda value: numbers.encode(len(_bytes(value))), 1),
     ("o_bitand", _bitand, 2),
-    ("o_charset_id", _charset_id, 1),
     ("o_charset_name", _charset_name, 1),
     ("o_fit_float", numbers.fit_float, 2),
 )
@@ -162,6 +181,10 @@ _SECOND_ENTRIES: Entries = (
     ("o_userenv", lambda context, name: context.userenv(name.upper()), 1),
     ("o_user", lambda context: context.user, 0),
     ("o_uid", lambda context: numbers.encode(int(context.userenv("SESSION_USERID") or 0)), 0),
+    ("o_cast_to_raw", _cast_to_raw, 1),
+    ("o_cast_to_varchar2", _cast_to_varchar2, 1),
+    ("o_vsize", _vsize, 2),
+    ("o_charset_id", _charset_id, 1),
     ("o_current_scn", lambda context: numbers.encode(context.current_scn()), 0),
     ("o_rowscn", _rowscn, 1),
     ("o_get_ddl", _get_ddl, 2),
@@ -190,7 +213,7 @@ for _name in ("o_nextval", "o_currval"):
         deterministic=False,
     )
 register("o_guid", lambda: os.urandom(16), 0, deterministic=False)
-register("o_hash", _hash, 3, takes_nulls=True)
-register("o_dump", _dump, 5, takes_nulls=True)
-register("o_standard_hash", _standard_hash, 1, takes_nulls=True)
-register("o_standard_hash", _standard_hash, 2, takes_nulls=True)
+register("o_hash", _hash, 4, with_context=True, takes_nulls=True)
+register("o_dump", _dump, 6, with_context=True, takes_nulls=True)
+register("o_standard_hash", _standard_hash, 2, with_context=True, takes_nulls=True)
+register("o_standard_hash", _standard_hash, 3, with_context=True, takes_nulls=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import AGGREGATES, Entries, register
 from oracle_embedded.values import packed, unpacked
 
@@ -29,9 +30,13 @@ def _elements(image: bytes) -> str:
     return json.dumps([None if item is None else item.hex() for item in unpacked(image)])
 
 
-def _fit_text(value: str, characters: int, most: int, is_padded: int) -> str:
+def _fit_text(
+    context: CallContext, value: str, characters: int, most: int, is_padded: int, form: int
+) -> str:
     """Text as an attribute holds it: of ``characters`` at most, or of ``most`` bytes where that is 0."""
-    size = len(value) if characters else len(value.encode())
+    own = context.character_sets.of(form)
+    value = own.keep(value)
+    size = len(value) if characters else len(own.encode(value))
     limit = characters or most
     if size > limit:
         raise _LARGER
@@ -48,11 +53,11 @@ _ENTRIES: Entries = (
     ("o_part", _part, 2),
     ("o_elements", _elements, 1),
     ("o_unhex", bytes.fromhex, 1),
-    ("o_fit_text", _fit_text, 4),
     ("o_fit_raw", _fit_raw, 2),
 )
 for _name, _run, _arguments in _ENTRIES:
     register(_name, _run, _arguments)
+register("o_fit_text", _fit_text, 5, with_context=True)
 
 
 class Rows:

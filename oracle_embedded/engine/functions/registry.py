@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from oracle_embedded.engine.functions.context import CallContext
+
 Implementation = Callable[..., Any]
 Entries = tuple[tuple[str, Implementation, int], ...]
 Overloads = tuple[tuple[str, Implementation, tuple[int, ...]], ...]
@@ -30,6 +32,9 @@ class Registered:
 REGISTRY: dict[tuple[str, int], Registered] = {}
 AGGREGATES: dict[str, tuple[type, int]] = {}
 WINDOWS: dict[str, tuple[type, int]] = {}
+CollationKey = Callable[[CallContext, str], bytes]
+COLLATIONS: dict[str, CollationKey] = {}
+"""Orders of texts that are not that of their code points: what gives the bytes by which one is ordered."""
 
 
 def register(

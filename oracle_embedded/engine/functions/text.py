@@ -8,11 +8,20 @@ from functools import cmp_to_key, lru_cache
 from itertools import accumulate
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.charsets import BY_NAME
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.numbers import whole
-from oracle_embedded.engine.functions.registry import AGGREGATES, Entries, Overloads, register
+from oracle_embedded.engine.functions.context import CallContext
+from oracle_embedded.engine.functions.registry import (
+    AGGREGATES,
+    COLLATIONS,
+    Entries,
+    Overloads,
+    register,
+)
 
 _TEXT_MAX = 4000
+_CODE_MAX = 2**32 - 1
 _POSIX = {
     "alpha": "A-Za-z\u00c0-\u024f", "digit": "\\d", "alnum": "A-Za-z0-9\u00c0-\u024f", "space": "\\s", "upper": "A-Z", "lower": "a-z",
     "punct": "!-/:-@\\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": " \\t", "cntrl": "\\x00-\\x1f\\x7f", "print": "\\x20-\\x7e",
@@ -35,10 +44,16 @@ def substr(text: str, start: bytes, count: bytes | None = None) -> str | None:
     return text[begin : begin + length] or None if length > 0 else None
 
 
-def _substrb(text: str, start: bytes, count: bytes | None = None) -> str | None:
-    raw = text.encode().decode("latin-1")
-    cut = substr(raw, start, count)
-    return cut.encode("latin-1").decode("utf-8", "replace").replace("\ufffd", " ") if cut else None
+def _substrb(
+    context: CallContext, text: str, form: int, start: bytes, count: bytes | None = None
+) -> str | None:
+    own = context.character_sets.of(form)
+    cut = substr(own.encode(text).decode("latin-1"), start, count)
+    return own.decode(cut.encode("latin-1")).replace("\ufffd", " ") if cut else None
+
+
+def _lengthb(context: CallContext, text: str, form: int) -> bytes:
+    return numbers.encode(len(context.character_sets.of(form).encode(text)))
 
 
 def instr(text: str, part: str, start: bytes = numbers.ONE, nth: bytes = numbers.ONE) -> bytes:
@@ -91,15 +106,47 @@ def _initcap(text: str) -> str:
     return re.sub(r"[^\W_]+", lambda match: match.group().capitalize(), text)
 
 
-def _chr(code: bytes) -> str:
+def _chr(context: CallContext, code: bytes) -> str:
+    """CHR: the character whose bytes in the database's set make up a number; sets of one byte take its last one."""
     value = whole(code)
-    if not 0 <= value <= 0x10FFFF:
+    own = context.character_sets.database
+    if not 0 <= value <= _CODE_MAX:
         raise OracleError(1428, f"argument '{value}' is out of range")
-    return chr(value)
+    stored = bytes((value % 256,)) if own.width == 1 else _code_bytes(value)
+    return own.decode(stored)
 
 
-def _ascii(text: str) -> bytes:
-    return numbers.encode(int.from_bytes(text[0].encode(), "big"))
+def _nchr(code: bytes) -> str:
+    value = whole(code)
+    if not 0 <= value <= _CODE_MAX:
+        raise OracleError(1428, f"argument '{value}' is out of range")
+    return _code_bytes(value).rjust(2, b"\0").decode("utf-16-be", "replace")
+
+
+def _code_bytes(value: int) -> bytes:
+    return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
+
+
+def _ascii(context: CallContext, text: str) -> bytes:
+    return numbers.encode(int.from_bytes(context.character_sets.database.encode(text[0]), "big"))
+
+
+def _convert(context: CallContext, text: str, target: str, source: str | None = None) -> str:
+    """CONVERT: bytes of one set as if they were the database's.
+
+    Raises:
+        OracleError: ORA-01482 for a set that is not known, ORA-03001 where the bytes are no text of the database's set.
+    """
+    own = context.character_sets.database
+    wanted = BY_NAME.get(target.upper())
+    given = own if source is None else BY_NAME.get(source.upper())
+    if wanted is None or given is None:
+        raise OracleError(1482, "unsupported character set")
+    stored = wanted.encode(given.decode(own.encode(text)))
+    converted = own.decode(stored)
+    if own.encode(converted) != stored:
+        raise OracleError(3001, "unimplemented feature: bytes that are not in the database's set")
+    return converted
 
 
 def _trim(side: str, mark: str, text: str) -> str | None:
@@ -165,17 +212,21 @@ def _asciistr(text: str) -> str:
     return "".join(parts)
 
 
-def cast_text(text: str, characters: int, size: int, padded: int) -> str:
+def _cast_text(
+    context: CallContext, text: str, characters: int, size: int, padded: int, form: int
+) -> str:
     """CAST to text: too long values are cut, CHAR is padded."""
-    cut = text[:characters]
-    while len(cut.encode()) > size and size < characters * 4:
+    own = context.character_sets.of(form)
+    cut = own.keep(text[:characters])
+    while len(own.encode(cut)) > size and size < characters * own.width:
         cut = cut[:-1]
     return cut.ljust(characters) if padded else cut
 
 
-def _padded_order(left: str, right: str) -> int:
+def _padded_order(context: CallContext, left: str, right: str, form: int) -> int:
     width = max(len(left), len(right))
-    a, b = left.ljust(width), right.ljust(width)
+    own = context.character_sets.of(form)
+    a, b = own.encode(left.ljust(width)), own.encode(right.ljust(width))
     return (a > b) - (a < b)
 
 
@@ -374,23 +425,29 @@ class ListAggregate:
 _FIRST_ENTRIES: Entries = (
     ("o_upper", str.upper, 1), ("o_lower", str.lower, 1), ("o_initcap", _initcap, 1),
     ("o_upper", lambda text, _: text.upper(), 2), ("o_lower", lambda text, _: text.lower(), 2),
-    ("o_substr", substr, 2), ("o_substr", substr, 3), ("o_substrb", _substrb, 2), ("o_substrb", _substrb, 3),
+    ("o_substr", substr, 2), ("o_substr", substr, 3),
     ("o_instr", instr, 2), ("o_instr", instr, 3), ("o_instr", instr, 4),
     ("o_length", lambda text: numbers.encode(len(text)), 1),
-    ("o_lengthb", lambda text: numbers.encode(len(text.encode())), 1),
     ("o_ltrim", lambda text: text.lstrip(" ") or None, 1), ("o_ltrim", lambda text, marks: text.lstrip(marks) or None, 2),
     ("o_rtrim", lambda text: text.rstrip(" ") or None, 1), ("o_rtrim", lambda text, marks: text.rstrip(marks) or None, 2),
     ("o_lpad", lambda text, size: _pad(text, size, " ", left=True), 2),
     ("o_lpad", lambda text, size, fill: _pad(text, size, fill, left=True), 3),
     ("o_rpad", lambda text, size: _pad(text, size, " ", left=False), 2),
     ("o_rpad", lambda text, size, fill: _pad(text, size, fill, left=False), 3),
-    ("o_translate", _translate, 3), ("o_chr", _chr, 1), ("o_ascii", _ascii, 1), ("o_trim", _trim, 3),
+    ("o_translate", _translate, 3), ("o_nchr", _nchr, 1), ("o_trim", _trim, 3),
     ("o_soundex", _soundex, 1), ("o_reverse", lambda text: text[::-1], 1), ("o_unistr", unistr, 1),
-    ("o_asciistr", _asciistr, 1), ("o_cast_text", cast_text, 4), ("o_padded_order", _padded_order, 2),
+    ("o_asciistr", _asciistr, 1),
     ("o_pad", lambda text, size: text.ljust(size), 2), ("o_same", lambda value: value, 1),
 )  # fmt: skip
 for _name, _run, _arguments in _FIRST_ENTRIES:
     register(_name, _run, _arguments)
+_BY_SET: Entries = (
+    ("o_substrb", _substrb, 3), ("o_substrb", _substrb, 4), ("o_lengthb", _lengthb, 2), ("o_chr", _chr, 1),
+    ("o_ascii", _ascii, 1), ("o_convert", _convert, 2), ("o_convert", _convert, 3), ("o_cast_text", _cast_text, 5),
+    ("o_padded_order", _padded_order, 3),
+)  # fmt: skip
+for _name, _run, _arguments in _BY_SET:
+    register(_name, _run, _arguments, with_context=True)
 _SECOND_OVERLOADS: Overloads = (
     ("o_replace", _replace, (2, 3)),
     ("o_regexp_like", _regexp_like, (3,)),
@@ -412,3 +469,5 @@ def _escape(text: str) -> str:
 
 
 register("o_escape", _escape, 1)
+COLLATIONS["o_bytes"] = lambda context, text: context.character_sets.database.encode(text)
+COLLATIONS["o_national_bytes"] = lambda context, text: context.character_sets.national.encode(text)

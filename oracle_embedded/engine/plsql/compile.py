@@ -125,9 +125,10 @@ def _special(frame: Frame, name: str) -> Sql | None:
             code = 100 if code == -1403 else 1 if code == -6510 else code
             return Sql(f"x'{numbers.encode(code).hex()}'", types.NUMBER, constant=True)
         case "SQLERRM":
+            own = frame.session.database.character_sets.database
             if frame.handling is None:
-                return text_literal("ORA-0000: normal, successful completion")
-            return text_literal(str(frame.handling).split("\nORA-06512")[0])
+                return text_literal("ORA-0000: normal, successful completion", own)
+            return text_literal(str(frame.handling).split("\nORA-06512")[0], own)
     return None
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from oracle_embedded.api import OracleError, OraType, Value
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.compile.conversions import client_form, convert
 from oracle_embedded.engine.datatypes import numbers, types
 from oracle_embedded.engine.datatypes.types import BOOLEAN, NUMBER, SqlType
@@ -378,13 +379,14 @@ def _scalar(frame: Frame, value: Value, kind: SqlType, wanted: SqlType) -> Value
                 frame.names["$value"] = outer
         assert converted is None or isinstance(converted, bytes)
         value = converted
-    return value if value is None else fitted(wanted, value)
+    sets = frame.session.database.character_sets
+    return value if value is None else fitted(wanted, value, sets)
 
 
 _VALUE = ast.Column(("$value",))
 
 
-def fitted(kind: SqlType, value: bytes) -> Value:
+def fitted(kind: SqlType, value: bytes, sets: CharacterSets) -> Value:
     """A value as a variable of its type holds it.
 
     Raises:
@@ -393,7 +395,7 @@ def fitted(kind: SqlType, value: bytes) -> Value:
     if kind.family == "raw" and kind.ora == OraType.LONG_RAW:
         return value
     try:
-        return fitter(_NOWHERE, ColumnDef(internal_id=0, name="", type=kind))(value)
+        return fitter(_NOWHERE, ColumnDef(internal_id=0, name="", type=kind), sets)(value)
     except OracleError as error:
         detail = (
             "number precision too large"

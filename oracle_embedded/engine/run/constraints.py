@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.dml import RowPlan, compile_row_plan
 from oracle_embedded.engine.compile.from_items import columns_in
@@ -130,13 +131,15 @@ def constant_default(session: SessionState, table: TableDef, column: ColumnDef) 
     found = evaluate(connection, value.text, [])
     if found is None:
         return None
-    fitted = fitter(table, column)(found)
+    fitted = fitter(table, column, session.database.character_sets)(found)
     if fitted is None:
         return None
     return quoted(fitted.decode()) if column.internal_id in text_columns(table) else blob(fitted)
 
 
-def check_new_type(store: Store, table: TableDef, column: ColumnDef, kind: SqlType) -> None:
+def check_new_type(
+    store: Store, table: TableDef, column: ColumnDef, kind: SqlType, sets: CharacterSets
+) -> None:
     """May MODIFY give a column this type?
 
     Raises:
@@ -161,7 +164,7 @@ def check_new_type(store: Store, table: TableDef, column: ColumnDef, kind: SqlTy
     if kind.family in ("text", "raw"):
         if kind.is_char != old.is_char:
             raise unsupported("changing CHAR to VARCHAR2 or back in a column with values")
-        probe = fitter(table, replace(column, type=kind))
+        probe = fitter(table, replace(column, type=kind), sets)
         rows = store.writer.sqlite.execute(
             f"SELECT c{column.internal_id} FROM t{table.object_id} WHERE c{column.internal_id} IS NOT NULL"
         )

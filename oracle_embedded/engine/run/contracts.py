@@ -21,6 +21,7 @@ from oracle_embedded.api import (
     Value,
     VirtualTable,
 )
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
 from oracle_embedded.engine.datatypes.types import SqlType
@@ -119,6 +120,7 @@ class DatabaseState(Protocol):
     procedures: dict[tuple[str, str], Procedure]
     programs: Programs
     system_settings: set[str]
+    character_sets: CharacterSets
     has_extended_strings: bool
     """MAX_STRING_SIZE is EXTENDED."""
     shapes: dict[tuple[int, int], Shape]

@@ -60,11 +60,12 @@ class ChangeRunner:
         self.table = plan.table
         self.store = session.database.store
         self.writer: RowWriter | None = None
+        sets = session.database.character_sets
         self._fitters: list[tuple[int, Fitter]] = [
-            (column.internal_id, fitter(plan.table, column)) for column in plan.targets
+            (column.internal_id, fitter(plan.table, column, sets)) for column in plan.targets
         ]
         self._insert_fitters = [
-            (column.internal_id, fitter(plan.table, column)) for column in plan.insert_targets
+            (column.internal_id, fitter(plan.table, column, sets)) for column in plan.insert_targets
         ]
         self._change = Change()
         self._binds: Sequence[Value] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.compile.compilation import Compilation, Environment, Rules
 from oracle_embedded.engine.compile.queries import SQL
 from oracle_embedded.engine.datatypes.types import SqlType
@@ -19,6 +20,13 @@ def compilation(
 ) -> Compilation:
     """A new compilation with a session's names and rights; ``bind_types`` are None to describe only."""
     return Compilation(_environment(session), bind_types, rules)
+
+
+@lru_cache(maxsize=64)
+def text_orders(sets: CharacterSets) -> dict[int, str]:
+    """Which collations order texts by the bytes of their sets; none for a set that has the order of code points."""
+    orders = {1: (sets.database, "o_bytes"), 2: (sets.national, "o_national_bytes")}
+    return {form: name for form, (own, name) in orders.items() if not own.sorts_by_code_points}
 
 
 def _environment(session: SessionState) -> Environment:
@@ -42,4 +50,6 @@ def _environment(session: SessionState) -> Environment:
         user_type=partial(usable_type, session),
         predicates=partial(predicates, session),
         redaction=partial(redaction, session),
+        character_sets=database.character_sets,
+        orders=text_orders(database.character_sets),
     )

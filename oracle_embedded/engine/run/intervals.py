@@ -79,4 +79,4 @@ def _value(session: SessionState, table: TableDef, column: ColumnDef, text: str)
     found = evaluate(connection, value.text, [])
     if found is None:
         return None
-    return fitter(table, column)(found)
+    return fitter(table, column, session.database.character_sets)(found)

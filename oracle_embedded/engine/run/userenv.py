@@ -46,7 +46,7 @@ def user_environment(session: SessionState, name: str) -> str | None:
         "OS_USER": session.os_user,
         "IP_ADDRESS": "127.0.0.1",
         "NETWORK_PROTOCOL": "tcp",
-        "LANGUAGE": "AMERICAN_AMERICA.AL32UTF8",
+        "LANGUAGE": f"AMERICAN_AMERICA.{session.database.character_sets.database.name}",
         "LANG": "US",
         "NLS_CALENDAR": session.nls["NLS_CALENDAR"],
         "NLS_CURRENCY": session.nls["NLS_CURRENCY"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oracle_embedded.api import OracleError, OraType, Value
+from oracle_embedded.charsets import CharacterSet, CharacterSets
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.temporal import fit_timestamp
 from oracle_embedded.engine.datatypes.types import SqlType
@@ -15,7 +16,7 @@ _NO_TABLE = TableDef(object_id=0, data_object_id=0, object_version=0, owner="", 
 Fitter = Callable[[bytes], Value]
 
 
-def fitter(table: TableDef, column: ColumnDef) -> Fitter:
+def fitter(table: TableDef, column: ColumnDef, sets: CharacterSets) -> Fitter:
     """What turns a value of the column's family into its stored form.
 
     The function raises ORA-12899 for text and RAW that are too long, ORA-01438 for numbers that are too large.
@@ -23,7 +24,12 @@ def fitter(table: TableDef, column: ColumnDef) -> Fitter:
     kind = column.type
     match kind.family:
         case "text":
-            return _text_fitter(table, column)
+            own = sets.of(kind.form)
+            if own.is_utf8 or kind.form == 2 or kind.ora == OraType.LONG:
+                return _text_fitter(table, column)
+            return _recoded_fitter(table, column, own)
+        case "clob" if kind.form != 2:
+            return sets.database.keep_utf8
         case "number":
             return _number_fitter(column)
         case "timestamp" | "tz" | "ltz":
@@ -44,17 +50,17 @@ def fitter(table: TableDef, column: ColumnDef) -> Fitter:
         case "date":
             return lambda value: value[:7]
         case "object":
-            return fit_object(column.type)
+            return fit_object(column.type, sets)
     return lambda value: value
 
 
-def fit_object(kind: SqlType) -> Fitter:
+def fit_object(kind: SqlType, sets: CharacterSets) -> Fitter:
     """An image whose parts fit: a client's have no blanks behind CHAR, and may be too long."""
     user = kind.user
     if user is None:
         return lambda value: value
     if user.element is not None:
-        one = _part_fitter(user.element)
+        one = _part_fitter(user.element, sets)
         has_index = bool(user.index)
 
         def fit_elements(value: bytes) -> Value:
@@ -67,7 +73,7 @@ def fit_object(kind: SqlType) -> Fitter:
             )
 
         return fit_elements
-    fitters = [_part_fitter(item) for _, item in user.attributes]
+    fitters = [_part_fitter(item, sets) for _, item in user.attributes]
 
     def fit(value: bytes) -> Value:
         items = zip(fitters, unpacked(value), strict=True)
@@ -76,8 +82,8 @@ def fit_object(kind: SqlType) -> Fitter:
     return fit
 
 
-def _part_fitter(kind: SqlType) -> Fitter:
-    inner = fitter(_NO_TABLE, ColumnDef(internal_id=0, name="", type=kind))
+def _part_fitter(kind: SqlType, sets: CharacterSets) -> Fitter:
+    inner = fitter(_NO_TABLE, ColumnDef(internal_id=0, name="", type=kind), sets)
 
     def fit(value: bytes) -> Value:
         try:
@@ -133,5 +139,23 @@ def _text_fitter(table: TableDef, column: ColumnDef) -> Fitter:
             if padded and size < most:
                 return value + b" " * (most - size)
         return value
+
+    return fit
+
+
+def _recoded_fitter(table: TableDef, column: ColumnDef, own: CharacterSet) -> Fitter:
+    """The same for a set other than UTF-8: what it does not hold is replaced, and bytes are counted in it."""
+    kind = column.type
+    in_characters = kind.char_used == "C"
+    most = kind.char_length if in_characters else kind.length
+
+    def fit(value: bytes) -> Value:
+        if not value:
+            return None
+        text = own.keep(value.decode())
+        size = len(text) if in_characters else len(own.encode(text))
+        if size > most:
+            raise too_long(table, column, size, most)
+        return (text + " " * (most - size) if kind.is_char else text).encode()
 
     return fit

@@ -92,12 +92,20 @@ class Miner:
 
 @contextmanager
 def live(
-    path: Path, *warts: Wart, extended_strings: bool = False, **settings: Any
+    path: Path,
+    *warts: Wart,
+    extended_strings: bool = False,
+    character_set: str = "",
+    **settings: Any,
 ) -> Iterator[Live]:
     """A database with these oddities alone and full supplemental logging, for the block."""
     chosen = RedoSettings(warts=frozenset(warts), **settings)
     opened = open_database(
-        path / "ora", passwords=PASSWORDS, redo_settings=chosen, extended_strings=extended_strings
+        path / "ora",
+        passwords=PASSWORDS,
+        redo_settings=chosen,
+        extended_strings=extended_strings,
+        character_set=character_set,
     )
     try:
         with EmbeddedServer(opened.engine, faults=opened.faults) as server:

@@ -20,6 +20,7 @@ from oracle_embedded.api import (
     StatementKind,
     Value,
 )
+from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.wire.placeholders import returning_positions
 
 
@@ -81,6 +82,7 @@ class Script:
 
 class FakeSession(EngineSession):
     def __init__(self, engine: FakeEngine, number: int, user: str, program: str) -> None:
+        self.character_sets = engine.character_sets
         self.session_id = number
         self.serial = 7
         self.username = user
@@ -198,6 +200,7 @@ class FakeSession(EngineSession):
 
 @dataclass
 class FakeEngine:
+    character_sets: CharacterSets = field(default_factory=CharacterSets)
     service_names: Sequence[str] = ("FREEPDB1",)
     users: dict[str, str] = field(default_factory=lambda: {"SCOTT": "tiger"})
     scripts: dict[str, Script] = field(default_factory=dict)

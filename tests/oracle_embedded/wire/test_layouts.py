@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from oracle_embedded.api import BANNER, OracleError, OraType, Outcome, StatementKind
+from oracle_embedded.charsets import character_sets
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import number_from_decimal
 from oracle_embedded.wire import connect
@@ -58,13 +59,13 @@ def test_accept_says_that_there_is_no_native_encryption() -> None:
     assert body[14:16] == b"\x0c\x0c"
 
 
-def _negotiate(flags: int, field_version: int) -> tuple[Agreement, bytes]:
+def _negotiate(
+    flags: int, field_version: int, character_set: str = "AL32UTF8", client: str = "6903"
+) -> tuple[Agreement, bytes]:
     caps = bytes(7) + bytes((field_version,))
-    text = (
-        f"0106004a00 02 6903 6903 {flags:02x} 08{caps.hex()} 00 0001 0001 0001 0000 0002 0000 0000"
-    )
+    text = f"0106004a00 02 {client} {client} {flags:02x} 08{caps.hex()} 00 0001 0001 0001 0000 0002 0000 0000"
     link = _Packets()
-    agreement = connect.negotiate(link, _reader(text))
+    agreement = connect.negotiate(link, _reader(text), character_sets(character_set, "AL16UTF16"))
     return agreement, link.sent[0][1]
 
 
@@ -82,6 +83,13 @@ def test_a_client_may_name_its_own_higher_field_version() -> None:
 def test_an_older_field_version_is_refused() -> None:
     with pytest.raises(ProtocolError, match="field version"):
         _negotiate(3, 11)
+
+
+def test_a_client_that_sends_the_bytes_of_the_database_is_refused() -> None:
+    """As JDBC does where the set is WE8MSWIN1252 (178)."""
+    assert b"\xb2\x00" in _negotiate(1, 24, "WE8MSWIN1252")[1]
+    with pytest.raises(ProtocolError, match="UTF-8"):
+        _negotiate(1, 24, "WE8MSWIN1252", "b200")
 
 
 def test_capabilities_are_offered_that_jdbc_cannot_do_without() -> None:
