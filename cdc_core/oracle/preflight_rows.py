@@ -1,34 +1,23 @@
 """Would a snapshot's SELECT give the same rows and values of a table as its redo, and does the key name one row?
 
-What stands between the two: temporary tables, whose rows belong to sessions; row-level security (VPD), which hides rows; Data
-Redaction, which masks values; row archival, which hides rows from sessions that do not ask for them (ours do, see
+What stands between the two: temporary tables, whose rows belong to sessions; row-level security and Data Redaction, which hide rows and
+values (``oracle.hidden_rows``); row archival, which hides rows from sessions that do not ask for them (ours do, see
 ``oracle.session``); and constraints that Oracle does not enforce, or not yet.
 
-Source: Oracle Database Reference 19c, ALL_TABLES, ALL_POLICIES, REDACTION_POLICIES, ALL_CONSTRAINTS, SESSION_PRIVS; Security Guide
-19c, "Using Oracle Virtual Private Database"; Advanced Security Guide 19c, "Exempting Users from Oracle Data Redaction Policies".
+Source: Oracle Database Reference 19c, ALL_TABLES, ALL_CONSTRAINTS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cdc_core.errors import PreflightError
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId, quote
+from cdc_core.oracle.hidden_rows import policies_on
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import tables_condition
 
 _TEMPORARY = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TEMPORARY = 'Y' AND {tables}"
-_POLICIES = """
-SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME
-  FROM ALL_POLICIES
- WHERE ENABLE = 'YES' AND SEL = 'YES' AND {tables}"""
-_REDACTIONS = """
-SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME
-  FROM REDACTION_POLICIES
- WHERE TRIM(ENABLE) = 'YES' AND {tables}"""
-_EXEMPTIONS = """
-SELECT PRIVILEGE FROM SESSION_PRIVS WHERE PRIVILEGE IN ('EXEMPT ACCESS POLICY', 'EXEMPT REDACTION POLICY')"""
 _LOOSE_KEYS = """
 SELECT C.OWNER, C.TABLE_NAME, C.CONSTRAINT_NAME, C.STATUS, C.VALIDATED, C.DEFERRABLE
   FROM ALL_CONSTRAINTS C
@@ -38,7 +27,6 @@ SELECT C.OWNER, C.TABLE_NAME, C.CONSTRAINT_NAME, C.STATUS, C.VALIDATED, C.DEFERR
 
 def check_rows(session: OracleSession, tables: Sequence[TableId]) -> list[Finding]:
     """What would make a snapshot differ from the redo, or a key name more than one row."""
-    privileges = {privilege for (privilege,) in session.fetch_all(_EXEMPTIONS)}
     found = [
         Finding(
             f"{table} is a temporary table: its rows belong to sessions and are not in the redo",
@@ -47,40 +35,7 @@ def check_rows(session: OracleSession, tables: Sequence[TableId]) -> list[Findin
         )
         for table in _rows(session, _TEMPORARY, tables, "OWNER", "TABLE_NAME")
     ]
-    if "EXEMPT ACCESS POLICY" not in privileges:
-        found += _check_policies(session, tables)
-    if "EXEMPT REDACTION POLICY" not in privileges:
-        found += _check_redaction(session, tables)
-    return [*found, *_check_keys(session, tables)]
-
-
-def _check_policies(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
-    for table, policies in _rows(session, _POLICIES, tables, "OBJECT_OWNER", "OBJECT_NAME").items():
-        names = ", ".join(sorted({str(name) for (name,) in policies}))
-        yield Finding(
-            f"{table} has row-level security ({names}): queries of the capture user may miss rows that the redo has",
-            f"GRANT EXEMPT ACCESS POLICY TO {session.user}",
-            table,
-        )
-
-
-def _check_redaction(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
-    try:
-        found = _rows(session, _REDACTIONS, tables, "OBJECT_OWNER", "OBJECT_NAME")
-    except PreflightError:
-        yield Finding(
-            "the capture user may not see whether Data Redaction masks columns of the tables",
-            f"GRANT SELECT ON SYS.REDACTION_POLICIES TO {session.user}, or GRANT EXEMPT REDACTION POLICY TO {session.user}",
-            is_problem=False,
-        )
-        return
-    for table, policies in found.items():
-        names = ", ".join(sorted({str(name) for (name,) in policies}))
-        yield Finding(
-            f"{table} has Data Redaction ({names}): queries of the capture user may give masked values, the redo true ones",
-            f"GRANT EXEMPT REDACTION POLICY TO {session.user}",
-            table,
-        )
+    return [*found, *policies_on(session, tables), *_check_keys(session, tables)]
 
 
 def _check_keys(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:

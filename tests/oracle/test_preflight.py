@@ -271,6 +271,26 @@ def test_an_exempt_user_sees_the_rows_that_the_redo_has() -> None:
     assert problems(session) == []
 
 
+@pytest.mark.parametrize(
+    ("held", "missing"),
+    [
+        ("EXEMPT ACCESS POLICY", "EXEMPT REDACTION POLICY"),
+        ("EXEMPT REDACTION POLICY", "EXEMPT ACCESS POLICY"),
+    ],
+)
+def test_a_user_who_passes_one_kind_of_policy_is_not_exempt_from_the_other(
+    held: str, missing: str
+) -> None:
+    session = session_with(
+        **{
+            "SESSION_PRIVS": [(held,)],
+            "ALL_POLICIES": [("HR", "EMP", "REGIONS")],
+            "REDACTION_POLICIES": [("HR", "EMP", "CARDS")],
+        }
+    )
+    assert [one.remedy for one in problems(session)] == [f"GRANT {missing} TO CAPTURE"]
+
+
 def test_all_problems_come_at_once() -> None:
     found = problems(
         session_with(**{

@@ -1,0 +1,109 @@
+"""Do a session's queries give all rows of a table, and their true values?
+
+Row-level security (VPD) hides rows from queries and Data Redaction replaces values in their results; the redo has all rows as they are.
+Past data is read under the policies of the present. A policy may come at any time, and no DDL says so, so every read of a table's
+rows is held against the policies before it and after it.
+
+Source: Oracle Database Security Guide 19c, "Oracle Virtual Private Database Policies and Flashback Queries"; Database Reference 19c,
+ALL_POLICIES, REDACTION_POLICIES, SESSION_PRIVS; Advanced Security Guide 19c, "Exempting Users from Oracle Data Redaction Policies".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from cdc_core.errors import PreflightError
+from cdc_core.model.findings import Finding
+from cdc_core.model.identifiers import TableId
+from cdc_core.schema.dictionary import tables_condition
+
+_POLICIES = """
+SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME
+  FROM ALL_POLICIES
+ WHERE ENABLE = 'YES' AND SEL = 'YES' AND {tables}"""
+_REDACTIONS = """
+SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME
+  FROM REDACTION_POLICIES
+ WHERE TRIM(ENABLE) = 'YES' AND {tables}"""
+_EXEMPTIONS = """
+SELECT PRIVILEGE FROM SESSION_PRIVS WHERE PRIVILEGE IN ('EXEMPT ACCESS POLICY', 'EXEMPT REDACTION POLICY')"""
+
+
+class Queries(Protocol):
+    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession`."""
+
+    user: str
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+
+
+@contextmanager
+def seeing_all(session: Queries, table: TableId) -> Iterator[None]:
+    """Read rows of a table in the block, and let them count only if no policy stood between, neither when it began nor when it ended.
+
+    Raises:
+        PreflightError: The table has row-level security or Data Redaction, and the user is not exempt.
+    """
+    _refuse(session, table)
+    yield
+    _refuse(session, table)
+
+
+def _refuse(session: Queries, table: TableId) -> None:
+    found = [one for one in policies_on(session, [table]) if one.is_problem]
+    if found:
+        raise PreflightError(
+            "; ".join(one.problem for one in found),
+            hint="; ".join(one.remedy for one in found) + ".",
+            table=table,
+        )
+
+
+def policies_on(session: Queries, tables: Sequence[TableId]) -> list[Finding]:
+    """The policies that would hide rows or values of tables from this session's queries, each with its remedy."""
+    privileges = {privilege for (privilege,) in session.fetch_all(_EXEMPTIONS)}
+    found: list[Finding] = []
+    if "EXEMPT ACCESS POLICY" not in privileges:
+        found += _row_policies(session, tables)
+    if "EXEMPT REDACTION POLICY" not in privileges:
+        found += _redactions(session, tables)
+    return found
+
+
+def _row_policies(session: Queries, tables: Sequence[TableId]) -> Iterator[Finding]:
+    for table, names in _by_table(session, _POLICIES, tables).items():
+        yield Finding(
+            f"{table} has row-level security ({names}): queries of the capture user may miss rows that the redo has",
+            f"GRANT EXEMPT ACCESS POLICY TO {session.user}",
+            table,
+        )
+
+
+def _redactions(session: Queries, tables: Sequence[TableId]) -> Iterator[Finding]:
+    try:
+        found = _by_table(session, _REDACTIONS, tables)
+    except PreflightError:
+        yield Finding(
+            "the capture user may not see whether Data Redaction masks columns of the tables",
+            f"GRANT SELECT ON SYS.REDACTION_POLICIES TO {session.user}, or GRANT EXEMPT REDACTION POLICY TO {session.user}",
+            is_problem=False,
+        )
+        return
+    for table, names in found.items():
+        yield Finding(
+            f"{table} has Data Redaction ({names}): queries of the capture user may give masked values, the redo true ones",
+            f"GRANT EXEMPT REDACTION POLICY TO {session.user}",
+            table,
+        )
+
+
+def _by_table(session: Queries, sql: str, tables: Sequence[TableId]) -> dict[TableId, str]:
+    """Names of policies, by table."""
+    condition, binds = tables_condition(tables, "OBJECT_OWNER", "OBJECT_NAME")
+    found: dict[TableId, set[str]] = {}
+    for owner, name, policy in session.fetch_all(sql.format(tables=condition), binds):
+        found.setdefault(TableId(owner, name), set()).add(str(policy))
+    return {table: ", ".join(sorted(names)) for table, names in found.items()}
