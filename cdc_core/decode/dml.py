@@ -83,7 +83,8 @@ def _images(
     *,
     is_after: bool,
 ) -> pa.StructArray:
-    row_type = plan.row_type
+    if columns is None and not plain:  # INSERTs alone have no old images, DELETEs no new ones
+        return pa.nulls(len(is_null), pa.struct(plan.row_fields))
     if columns is None:
         columns = [pa.nulls(len(is_null), column.type) for column in plan.columns]
     if plain:
@@ -95,7 +96,7 @@ def _images(
     for at, column in plan.held:
         columns[at] = held(columns[at], column)
     mask = pa.array(is_null) if is_null.any() else None
-    return pa.StructArray.from_arrays(columns, fields=list(row_type), mask=mask)
+    return pa.StructArray.from_arrays(columns, fields=plan.row_fields, mask=mask)
 
 
 def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange]) -> pa.ListArray:
@@ -108,6 +109,8 @@ def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange
 def _before_absent(
     scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange]
 ) -> pa.ListArray:
+    if scanned.before is None and not plain:
+        return _no_names(len(scanned.operations))
     missing = ~scanned.carried_before
     for row, change in plain.items():
         carried = change.before or {}
@@ -119,11 +122,17 @@ def _before_absent(
 def _names_where(missing: npt.NDArray[np.bool_], plan: TablePlan) -> pa.ListArray:
     """Per row, the names of the columns that are missing there."""
     count = missing.shape[1]
-    names = pa.array([column.name for column in plan.columns], pa.string())
     if not missing.any():
-        offsets = np.zeros(count + 1, np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), names[:0])
+        return _no_names(count)
+    names = pa.array([column.name for column in plan.columns], pa.string())
     rows, columns = np.nonzero(missing.T)
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(columns)))
+
+
+def _no_names(count: int) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), _NO_NAMES)
+
+
+_NO_NAMES = pa.array([], pa.string())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
@@ -65,13 +65,15 @@ class ColumnPlan:
     is_xml: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class TablePlan:
     """What decoding needs of a table: its quoted name, the captured columns in order, and the names to pass over.
 
     ``stored`` names the columns that LogMiner calls ``COL 1``, ``COL 2`` … where its dictionary does not know them; empty
     where that is not known, or where a column itself has such a name. ``object_sql`` is the table's name without a
     dictionary. ``held`` are the columns that the lake holds in another form than they are read in, each by its place.
+
+    :func:`plan_table` makes one of each version, so a plan equals itself alone: what is kept by plan is found without a look at its columns.
     """
 
     name_sql: str
@@ -81,14 +83,14 @@ class TablePlan:
     object_sql: str = ""
     held: tuple[tuple[int, Column], ...] = ()
 
-    @property
-    def row_type(self) -> pa.StructType:
-        """The Arrow struct of a row in the lake: one nullable field per captured column."""
+    @cached_property
+    def row_fields(self) -> tuple[pa.Field, ...]:
+        """The fields of a row in the lake: one, nullable, for each captured column."""
         kinds = [column.type for column in self.columns]
         for at, column in self.held:
             kinds[at] = arrow_type(column)
         names = [column.name for column in self.columns]
-        return pa.struct(list(map(pa.field, names, kinds)))
+        return tuple(map(pa.field, names, kinds))
 
 
 @lru_cache(maxsize=1024)
