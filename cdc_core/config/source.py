@@ -215,7 +215,10 @@ class S3LandingConfig(ConfigModel):
 
 
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
-_S3_LOG_STORES = frozenset({"S3SingleDriverLogStore", "S3DynamoDBLogStore"})
+_S3_LOG_STORE = "S3SingleDriverLogStore"
+"""Delta's own log store for S3."""
+
+_S3_DYNAMODB = "S3DynamoDBLogStore"
 
 
 ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
@@ -226,8 +229,7 @@ class LakeConfig(ConfigModel):
 
     path: str
     """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``. On S3 (``s3a://bucket/path``,
-    after ``redolake setup --s3``) one process writes at a time, unless ``spark_config`` names the log store with atomic commits
-    (``spark.delta.logStore.s3a.impl: io.delta.storage.S3DynamoDBLogStore``)."""
+    after ``redolake setup --s3``) one process writes at a time."""
 
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as ``spark://host:7077``. A cluster's
@@ -274,12 +276,18 @@ class LakeConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _keeps_commits(self) -> Self:
-        """Delta's log stores for other storage write to S3 as to a file system that renames in one step: commits get lost."""
+        """Delta's log stores for other storage write to S3 as to a file system that renames in one step, and the one with locks in DynamoDB
+        knows nothing of what delta-rs commits: commits get lost."""
         for name, store in self._log_stores.items():
-            if store.rpartition(".")[2] not in _S3_LOG_STORES:
+            given = store.rpartition(".")[2]
+            if given == _S3_DYNAMODB:
                 raise ValueError(
-                    f"spark_config.{name}: with this log store, commits to S3 overwrite each other without an error; leave it out, "
-                    "or name io.delta.storage.S3DynamoDBLogStore"
+                    f"spark_config.{name}: Redolake commits through delta-rs too, which does not take this log store's locks in DynamoDB, "
+                    "so commits to S3 could overwrite each other without an error; leave it out: one process writes at a time"
+                )
+            if given != _S3_LOG_STORE:
+                raise ValueError(
+                    f"spark_config.{name}: with this log store, commits to S3 overwrite each other without an error; leave it out"
                 )
         return self
 
@@ -296,8 +304,7 @@ class LakeConfig(ConfigModel):
     @property
     def has_atomic_commits(self) -> bool:
         """Does a commit fail where another writer made one? Delta's own way of writing to S3 overwrites it without an error."""
-        stores = {store.rpartition(".")[2] for store in self._log_stores.values()}
-        return not self.is_on_s3 or bool(stores - {"S3SingleDriverLogStore"})
+        return not self.is_on_s3
 
     @property
     def _scheme(self) -> str:

@@ -210,8 +210,8 @@ class Context:
                 except LeaseHeldError as error:
                     raise SecondWriterError(
                         "another process writes to this lake, whose store has no atomic commits",
-                        hint="Stop the other process, or wait until it has ended. For several writers on S3, name a log store with atomic "
-                        "commits under lake.spark_config (spark.delta.logStore.s3a.impl).",
+                        hint="Stop the other process, or wait until it has ended. Several processes may write to a lake in a folder, or on "
+                        "HDFS, ABFS or GCS.",
                         **error.facts,
                     ) from error
                 self._leases = taking.pop_all()

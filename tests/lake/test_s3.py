@@ -209,11 +209,13 @@ def test_the_jars_for_s3_bring_nothing_that_spark_or_the_bundle_has() -> None:
         ("s3a://b/lake", "spark.delta.logStore.s3a.impl", "io.delta.storage.HDFSLogStore"),
         ("s3://b/lake", "spark.delta.logStore.s3.impl", "io.delta.storage.LocalLogStore"),
         ("s3a://b/lake", "spark.delta.logStore.class", "io.delta.storage.AzureLogStore"),
+        ("s3a://b/lake", "spark.delta.logStore.s3a.impl", "io.delta.storage.S3DynamoDBLogStore"),
     ],
 )
 def test_log_stores_that_lose_commits_to_s3_are_refused(
     path: str, setting: str, store: str
 ) -> None:
-    with pytest.raises(ValidationError, match="overwrite each other without an error"):
+    with pytest.raises(ValidationError, match="overwrite each other without an error") as caught:
         LakeConfig(path=path, spark_config={setting: store})
+    assert ("DynamoDB, so" in str(caught.value)) == ("DynamoDB" in store), "each with its reason"
     LakeConfig(path="/data/lake", spark_config={setting: store})

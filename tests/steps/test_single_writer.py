@@ -12,7 +12,6 @@ from cdc_core.errors import LeaseHeldError, SecondWriterError
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import source_of
 
-DYNAMODB = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
 SINGLE = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
 
 
@@ -29,8 +28,6 @@ def oracle() -> Iterator[Oracle]:
         pytest.param("/data/lake", {}, True, id="a-folder"),
         pytest.param("abfss://c@a.dfs.core.windows.net/lake", {}, True, id="azure"),
         pytest.param("s3a://bucket/lake", {}, False, id="plain-s3"),
-        pytest.param("s3://bucket/lake", DYNAMODB, False, id="a-log-store-of-another-scheme"),
-        pytest.param("s3a://bucket/lake", DYNAMODB, True, id="a-log-store-with-atomic-commits"),
         pytest.param("s3a://bucket/lake", SINGLE, False, id="the-log-store-of-one-driver"),
     ],
 )
@@ -40,20 +37,14 @@ def test_which_lakes_have_atomic_commits(
     assert LakeConfig(path=path, spark_config=settings).has_atomic_commits is is_atomic
 
 
-@pytest.mark.parametrize(("settings", "refused"), [(DYNAMODB, False), ({}, True)])
-def test_a_second_writer_is_refused_at_the_start(
-    oracle: Oracle, tmp_path: Path, settings: dict[str, str], refused: bool
-) -> None:
-    lake = {"path": "s3a://bucket/lake", "spark_config": settings}
+def test_a_second_writer_is_refused_at_the_start(oracle: Oracle, tmp_path: Path) -> None:
+    lake = {"path": "s3a://bucket/lake"}
     with source_of(oracle, tmp_path, "T", lake=lake) as one:
         [key] = one.pipeline.start_snapshot()
         one.pipeline.snapshot_chunk(key)
         with source_of(oracle, tmp_path, "T", lake=lake) as other:
             other.lake = one.lake
             one.pipeline.apply_chunk(key)
-            if not refused:
-                assert other.pipeline.apply_chunk(key).repeated
-                return
             calls = len(one.lake.calls)
             with pytest.raises(SecondWriterError, match="no atomic commits") as caught:
                 other.pipeline.apply_chunk(key)
