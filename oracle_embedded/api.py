@@ -215,6 +215,29 @@ class Statement(Protocol):
     returning: Sequence[int]
 
 
+@dataclass(slots=True)
+class StandbySite:
+    """What a physical standby has of its own. Tests change it while it runs.
+
+    Attributes:
+        name: DB_UNIQUE_NAME, and the folder of its archived logs.
+        applied_scn: How far redo is applied: what queries see, and CURRENT_SCN. None means all that the primary has.
+        role: DATABASE_ROLE.
+        open_mode: OPEN_MODE.
+        dbid: Of another database, where it is no copy of the primary; None for the primary's own.
+        missing: Archived logs that have not come from the primary, by thread and sequence.
+        deleted: Those that were deleted here, as RMAN does.
+    """
+
+    name: str = "ORCL_STBY"
+    applied_scn: int | None = None
+    role: str = "PHYSICAL STANDBY"
+    open_mode: str = "READ ONLY WITH APPLY"
+    dbid: int | None = None
+    missing: set[tuple[int, int]] = field(default_factory=set)
+    deleted: set[tuple[int, int]] = field(default_factory=set)
+
+
 class EngineSession(Protocol):
     """One database session: its transaction, NLS settings, container, LogMiner state. Used by one thread at a time,
     but for ``interrupt``, which any thread may call."""
@@ -223,6 +246,8 @@ class EngineSession(Protocol):
     serial: int
     username: str
     character_sets: CharacterSets
+    standby: StandbySite | None
+    """The physical standby in which the session is; None in the primary."""
     round_trips: int
     """Calls of the client, which the wire counts."""
 

@@ -26,13 +26,14 @@ import pyarrow as pa
 
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.excluding import ExcludedValues
-from cdc_core.capture.log_naming import logs_read, where_logminer_runs
+from cdc_core.capture.log_naming import logs_read
 from cdc_core.capture.logs import RedoLog, read_log_starts
 from cdc_core.capture.mining import MINED_SCHEMA, mined_batches, mining
 from cdc_core.capture.proving import check_database, check_incarnation, prove_logs, refuse_changed
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.capture.shown_names import ShownNames
+from cdc_core.capture.standby import check_same, where_both_run
 from cdc_core.capture.unnamed_rows import KnownSegments, Seen
 from cdc_core.config import LogMinerConfig
 from cdc_core.decode.masking import Masks
@@ -130,18 +131,21 @@ def read_early(
     masks: Mapping[TableId, Masks],
     rows: int,
     how: LogMinerConfig,
+    miner: OracleSession | None = None,
 ) -> EarlyRows | None:
     """Read a window's redo before its turn, in one pass; None if that cannot be done, or once ``stop`` is set.
 
     Args:
         session: In the container of the tables.
         work: The planned window, without anything of the one before it.
+        miner: Where LogMiner runs, if that is a standby; ``session`` itself by default.
 
     Raises:
         CdcError: As in the window's turn, but nothing is tried again.
     """
     if how.reading == "committed":
         return None  # how far back it reads, the window before says
+    miner = miner or session
     low, high = work.record.mining_low, work.record.window.scn_high
     reading = Reading(low, (), {})
     segments = KnownSegments(work.tables)
@@ -158,17 +162,17 @@ def read_early(
         by_number=has_old_names(how.strategy),
     )
     excluded = ExcludedValues(asked.tables, masks)
-    with where_logminer_runs(session, how.logs):
+    with where_both_run(session, miner, how):
         if not _is_unchanging(session, high):
             return None
         check_database(session, work.source)
         incarnation = check_incarnation(session, work.source.resetlogs_change)
-        proved = prove_logs(session, low, high, incarnation, how)
+        proved = prove_logs(session, miner, low, high, incarnation, how)
         waiting = WaitingRows(landing.scratch())
         try:
-            with mining(session, proved.logs, low, high, how=how, logs_by=how.logs):
+            with mining(miner, proved.logs, low, high, how=how, logs_by=how.logs):
                 found = mined_batches(
-                    session, asked.tables, reading, high,
+                    miner, asked.tables, reading, high,
                     rows=rows, shown=shown, unnamed=asked.unnamed, logs_by=how.logs,
                 )  # fmt: skip
                 with closing(found) as batches:
@@ -177,8 +181,9 @@ def read_early(
                         if stop.is_set():
                             waiting.close()
                             return None
-                used = logs_read(session, proved.logs, proved.copies, how.logs)
-            refuse_changed(session, used, proved.low, high, incarnation, how)
+                used = logs_read(miner, proved.logs, proved.copies, how.logs)
+            refuse_changed(miner, used, proved.low, high, incarnation, how)
+            check_same(session, miner)
             waiting.finish()
         except BaseException:
             waiting.close()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cdc_core.capture.log_naming import where_logminer_runs
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
-from cdc_core.config import LogsBy
-from cdc_core.errors import CdcError
+from cdc_core.capture.standby import readable_end, where_both_run, without_commits
+from cdc_core.config import LogMinerConfig
+from cdc_core.errors import CdcError, LogsNotReadyError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import SLACK_SECONDS, Scn
@@ -37,24 +37,36 @@ def is_altered_soon_after(
     table: TableId,
     scn: Scn,
     *,
-    logs_by: LogsBy,
+    how: LogMinerConfig,
+    miner: OracleSession | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
     """Does the redo of the seconds after ``scn``, up to the present at most, hold a DDL of the table that a user sent?
 
+    Args:
+        miner: Where LogMiner runs, if that is a standby: it has that redo once the primary has switched its logs.
+
     Raises:
-        LogsNotReadyError: That redo is not on disk yet, after some waiting.
+        LogsNotReadyError: That redo is not there yet, after some waiting.
     """
     high = _soon_after(session, scn)
     if high <= scn:
         return False
-    with where_logminer_runs(session, logs_by):
-        for _attempt in range(_ATTEMPTS):
-            if upper_bound(session, "online") >= high:
-                break
-            sleep(_WAIT_SECONDS)
-        logs = cover(read_logs(session, scn), read_threads(session), scn, high)
-        with mining(session, logs, scn, high, logs_by=logs_by):
+    miner = miner or session
+    on_standby = miner is not session
+    with where_both_run(session, miner, how):
+        if on_standby:
+            _refuse_unreadable(session, miner, table, scn, high, how)
+        else:
+            for _attempt in range(_ATTEMPTS):
+                if upper_bound(session, "online") >= high:
+                    break
+                sleep(_WAIT_SECONDS)
+        # Of the primary all logs may be read, and the present dictionary names its tables.
+        by = without_commits(how)
+        copies = read_logs(miner, scn, how) if on_standby else read_logs(session, scn)
+        logs = cover(copies, read_threads(session), scn, high)
+        with mining(miner, logs, scn, high, how=by, logs_by=how.logs):
             binds = {
                 "low": scn,
                 "high": high,
@@ -62,8 +74,26 @@ def is_altered_soon_after(
                 "owner": table.owner,
                 "name": table.name,
             }
-            [(count,)] = session.fetch_all(_DDL, binds)
+            [(count,)] = miner.fetch_all(_DDL, binds)
     return int(count) > 0
+
+
+def _refuse_unreadable(
+    session: OracleSession,
+    miner: OracleSession,
+    table: TableId,
+    scn: Scn,
+    high: Scn,
+    how: LogMinerConfig,
+) -> None:
+    end = readable_end(session, miner, scn, how)
+    if end is None or end < high:
+        raise LogsNotReadyError(
+            "the window holds a DDL, and the standby does not have the redo of the seconds after it yet",
+            hint="The window waits until the primary has switched its logs and the standby has applied them; ARCHIVE_LAG_TARGET bounds that.",
+            table=table,
+            scn=high,
+        )
 
 
 def _soon_after(session: OracleSession, scn: Scn) -> Scn:

@@ -34,6 +34,7 @@ from cdc_core.capture.proving import (
 )
 from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.capture.standby import check_same, where_both_run, without_commits
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.capture.unnamed_rows import KnownSegments
 from cdc_core.capture.window_rows import Landed, WindowRows
@@ -78,6 +79,7 @@ def capture_window(
     unlogged_ignored: Set[TableId] = frozenset(),
     masks: Mapping[TableId, Masks] | None = None,
     early: EarlyRows | None = None,
+    miner: OracleSession | None = None,
 ) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
@@ -94,6 +96,7 @@ def capture_window(
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
         masks: What lands in place of values, by table.
         early: The window's rows, if they were read before its turn: they are taken if they answer what the window asks.
+        miner: Where LogMiner runs, if that is a standby; ``session`` itself by default.
 
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
@@ -130,7 +133,7 @@ def capture_window(
                 segments=segments,
                 early=answer,
             )
-            window.capture(session)
+            window.capture(session, miner or session)
 
 
 class _Window:
@@ -211,24 +214,25 @@ class _Window:
         lows = {places[table]: low for table, low in self._joins.items()}
         self._joining = JoiningRows(lows, opened)
 
-    def capture(self, session: OracleSession) -> None:
+    def capture(self, session: OracleSession, miner: OracleSession) -> None:
         started = time.monotonic()
         high = self._record.window.scn_high
-        with where_logminer_runs(session, self._how.logs):
+        with where_both_run(session, miner, self._how):
             check_database(session, self._source)
             current = check_incarnation(session, self._source.resetlogs_change)
             if self._early is not None:
                 logs = self._early.logs
                 landed = self._land(self._take_early(self._early))
             else:
-                low, proved = self._reach(session, current)
+                low, proved = self._reach(session, miner, current)
                 logs = proved.logs
                 if self._follows is not None:
-                    self._follow_open(session, logs, high, self._follows)
-                with mining(session, logs, low, high, how=self._how, logs_by=self._how.logs):
-                    landed = self._land(self._mined(session, high))
-                    used = logs_read(session, logs, proved.copies, self._how.logs)
-                refuse_changed(session, used, proved.low, high, current, self._how)
+                    self._follow_open(miner, logs, high, self._follows)
+                with mining(miner, logs, low, high, how=self._how, logs_by=self._how.logs):
+                    landed = self._land(self._mined(miner, high))
+                    used = logs_read(miner, logs, proved.copies, self._how.logs)
+                refuse_changed(miner, used, proved.low, high, current, self._how)
+                check_same(session, miner)
         if names_shown(session, self._tables, self._how) != self._asked.shown:
             raise LogsChangedError(
                 "captured tables were renamed or dropped while their redo was read",
@@ -236,7 +240,7 @@ class _Window:
             )
         self._ends += self._unnamed(session)
         history = SchemaHistory(self._tables)
-        altered_after = partial(is_altered_soon_after, session, logs_by=self._how.logs)
+        altered_after = partial(is_altered_soon_after, session, how=self._how, miner=miner)
         changes, ends = follow_ddl(
             session, self._rows.ddl_rows(), history, self._configs, altered_after
         )
@@ -270,19 +274,21 @@ class _Window:
         self._ledger_after = landed.open
         return landed
 
-    def _reach(self, session: OracleSession, incarnation: int) -> tuple[Scn, ProvedLogs]:
+    def _reach(
+        self, session: OracleSession, miner: OracleSession, incarnation: int
+    ) -> tuple[Scn, ProvedLogs]:
         """How far back redo is read, and the logs that it needs: for the joining tables as far as redo is there still."""
         high = self._record.window.scn_high
         for table, low in sorted(self._joins.items(), key=lambda join: join[1]):
             self._reading.again_above = low
             reach = Scn(self._reading.mining_low)
             try:
-                return reach, prove_logs(session, reach, high, incarnation, self._how)
+                return reach, prove_logs(session, miner, reach, high, incarnation, self._how)
             except RedoUnavailableError as error:
                 self._ends.append(out_of_reach(table, low, self._record, error))
         self._reading.again_above = None
         low = Scn((self._rows_reading or self._reading).mining_low)
-        return low, prove_logs(session, low, high, incarnation, self._how)
+        return low, prove_logs(session, miner, low, high, incarnation, self._how)
 
     def _unnamed(self, session: OracleSession) -> list[StreamEnd]:
         """What becomes of rows without a name that no known segment has.
@@ -377,7 +383,8 @@ class _Window:
         reader = RowReader(self._record.ordinal, (), self._reading)
         low = Scn(self._reading.mining_low)
         rows, logs_by = self._asked.rows, self._how.logs
-        with mining(session, logs, low, high, logs_by=logs_by):
+        how = without_commits(self._how)
+        with mining(session, logs, low, high, how=how, logs_by=logs_by):
             mined = mined_batches(session, (), self._reading, high, rows=rows, logs_by=logs_by)
             with closing(mined) as batches:
                 for batch in reader.read(batches):

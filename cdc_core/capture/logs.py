@@ -96,7 +96,7 @@ def read_logs(session: OracleSession, scn: Scn, how: LogMinerConfig = _ALL_LOGS)
     Online logs are read first: one that is archived in between then appears in both, never in neither.
     """
     logs = []
-    if not how.archived_only:
+    if not how.reads_archived_only:
         logs = [_online_log(row) for row in session.fetch_all(_ONLINE)]
         logs = [log for log in logs if log.next_change > scn]
     status = _STATUS

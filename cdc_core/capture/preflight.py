@@ -10,7 +10,8 @@ V$DATABASE, V$PDBS, V$ARCHIVE_DEST_STATUS; Security Guide 19c, "Enabling Common 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
@@ -20,17 +21,19 @@ from cdc_core.capture.dictionaries import (
     newest_dictionary,
     read_dictionary_marks,
 )
-from cdc_core.capture.log_naming import where_logminer_runs
-from cdc_core.capture.logs import archived_end, cover, read_log_starts, read_logs, read_threads
+from cdc_core.capture.logs import cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
+from cdc_core.capture.standby import readable_end, where_both_run
 from cdc_core.config import LogMinerConfig, LogsBy, TableConfig
 from cdc_core.errors import (
     CdcError,
+    ConfigError,
     LogsNotReadyError,
     OracleError,
     OracleUnavailableError,
     PreflightError,
+    RedoUnavailableError,
     TransientError,
 )
 from cdc_core.model.findings import Finding
@@ -94,9 +97,16 @@ _CONTAINER_CLOSED = "ORA-16331"
 
 
 def check_redo(
-    session: OracleSession, tables: Sequence[TableConfig], how: LogMinerConfig
+    session: OracleSession,
+    tables: Sequence[TableConfig],
+    how: LogMinerConfig,
+    *,
+    open_miner: Callable[[], AbstractContextManager[OracleSession]] | None = None,
 ) -> list[Finding]:
     """Look at the database as LogMiner needs it, and at the tables' logging; an empty list means that nothing is to be said.
+
+    Args:
+        open_miner: Gives the session in which LogMiner runs, if that is another one than ``session``; what it refuses is a finding.
 
     Only failures to look are raised: a lost session, a database that is down.
     """
@@ -117,18 +127,23 @@ def check_redo(
     findings += _check_types(session, names)
     if is_blind:
         return [*findings, *_check_rights(session)]
-    try:
-        with where_logminer_runs(session, logs_by):
-            findings += _check_rights(session)
-            if logs_by == "files" and session.is_cdb:
-                findings += _check_containers(session)
-            if not any(one.is_problem for one in findings):
-                findings += _check_dictionary(session, how)
-            if not any(one.is_problem for one in findings):
-                findings += _probe(session, how)
-    except PreflightError as error:
-        findings.append(_not_there(session, error, logs_by))
-    return findings + (list(_check_archive(session, how)) if can_look else [])
+    with ExitStack() as stack:
+        try:
+            miner = stack.enter_context(open_miner()) if open_miner else session
+        except (ConfigError, PreflightError, RedoUnavailableError) as error:
+            return [*findings, Finding(error.what_happened, error.hint)]
+        try:
+            with where_both_run(session, miner, how):
+                findings += _check_rights(miner)
+                if logs_by == "files" and session.is_cdb:
+                    findings += _check_containers(miner)
+                if not any(one.is_problem for one in findings):
+                    findings += _check_dictionary(session, how)
+                if not any(one.is_problem for one in findings):
+                    findings += _probe(session, miner, how)
+        except PreflightError as error:
+            findings.append(_not_there(session, error, logs_by))
+        return findings + (list(_check_archive(miner, how)) if can_look else [])
 
 
 def _not_there(session: OracleSession, error: PreflightError, logs_by: LogsBy) -> Finding:
@@ -175,7 +190,8 @@ def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
             Finding(
                 f"the database is not a primary that is open for writing (role {role}, open mode {open_mode}): a standby does not show "
                 "how far its redo is complete",
-                "Name the service of the primary database in oracle.dsn, or open the database: ALTER DATABASE OPEN",
+                "Name the service of the primary database in oracle.dsn, or open the database: ALTER DATABASE OPEN; capture.standby_dsn lets "
+                "LogMiner read a standby's logs",
             )
         )
     if log_mode != "ARCHIVELOG":
@@ -349,7 +365,7 @@ def _check_containers(session: OracleSession) -> Iterator[Finding]:
             )
 
 
-def _probe(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
+def _probe(session: OracleSession, miner: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
     """Start LogMiner over the redo of the newest logs, as a window does, and read one row."""
     attempts = Retrying(
         retry=retry_if_exception(_passes),
@@ -358,7 +374,7 @@ def _probe(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
         reraise=True,
     )
     try:
-        attempts(_read_newest, session, how)
+        attempts(_read_newest, session, miner, how)
     except CdcError as error:
         lost = isinstance(error, OracleUnavailableError)
         if lost and error.facts.get("ora") != _CONTAINER_CLOSED:
@@ -369,17 +385,18 @@ def _probe(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
         )
 
 
-def _read_newest(session: OracleSession, how: LogMinerConfig) -> None:
+def _read_newest(session: OracleSession, miner: OracleSession, how: LogMinerConfig) -> None:
     # A thread that was opened a moment ago has no older log.
     first = max(one.first_change for one in read_log_starts(session).values())
     high = upper_bound(session, "online")
     low = Scn(min(first, high) - 1)
-    if how.archived_only:
+    if how.reads_archived_only:
         # The newest redo is not archived yet; what a window reads lies below.
-        end = archived_end(read_logs(session, low, how), read_threads(session))
+        end = readable_end(session, miner, low, how)
         if end is None:
+            option = "capture.archived_only" if how.standby_dsn is None else "capture.standby_dsn"
             raise LogsNotReadyError(
-                "capture.archived_only is set, and no log is archived yet",
+                f"{option} is set, and no log is archived yet",
                 hint="ALTER SYSTEM ARCHIVE LOG CURRENT archives the one that is written.",
             )
         high = min(high, end)
@@ -391,9 +408,9 @@ def _read_newest(session: OracleSession, how: LogMinerConfig) -> None:
         low = max(low, Scn(dictionary.next_change - 1))
         high = max(high, Scn(low + 1))
     from_ = needed_from(session, how, low)
-    logs = cover(read_logs(session, from_, how), read_threads(session), from_, high)
-    with mining(session, logs, low, high, how=how, logs_by=how.logs):
-        session.fetch_all(_CONTENTS_PROBE)
+    logs = cover(read_logs(miner, from_, how), read_threads(session), from_, high)
+    with mining(miner, logs, low, high, how=how, logs_by=how.logs):
+        miner.fetch_all(_CONTENTS_PROBE)
 
 
 def _passes(error: BaseException) -> bool:
@@ -407,7 +424,9 @@ def _check_dictionary(session: OracleSession, how: LogMinerConfig) -> Iterator[F
         yield Finding(
             "capture.strategy: dictionary_from_file in a database with containers: Oracle supports dictionary files from 19c on only "
             "without them",
-            "Set capture.strategy to online_catalog, the default, which gives the same tables",
+            "Set capture.strategy to online_catalog, the default, which gives the same tables"
+            if how.standby_dsn is None
+            else "Leave capture.standby_dsn out, and set capture.strategy to online_catalog: LogMiner then runs in the primary",
             is_problem=False,
         )
     if how.strategy != "redo_log_catalog":

@@ -27,9 +27,18 @@ class ProvedLogs:
 
 
 def prove_logs(
-    session: OracleSession, low: Scn, high: Scn, incarnation: int, how: LogMinerConfig
+    session: OracleSession,
+    miner: OracleSession,
+    low: Scn,
+    high: Scn,
+    incarnation: int,
+    how: LogMinerConfig,
 ) -> ProvedLogs:
     """Prove that the logs cover the range, from the dictionary on that names its rows (:func:`~cdc_core.capture.logs.cover`).
+
+    Args:
+        session: Of the primary, which knows its redo threads.
+        miner: Of the database that reads the logs: which files there are, that one says.
 
     Raises:
         RedoUnavailableError: A log is gone, or no dictionary lies before the range.
@@ -37,7 +46,7 @@ def prove_logs(
     """
     # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
     first = needed_from(session, how, low)
-    copies = read_logs(session, min(first, low), how)
+    copies = read_logs(miner, min(first, low), how)
     threads = read_threads(session)
     logs = cover(copies, threads, low, high, resetlogs_change=incarnation)
     if first < low:

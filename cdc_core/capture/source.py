@@ -9,8 +9,9 @@ from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer, positions
 from cdc_core.capture.dictionaries import refuse_start_without
 from cdc_core.capture.early import EarlyRows
-from cdc_core.capture.logs import archived_end, read_logs, read_threads
+from cdc_core.capture.logs import read_logs
 from cdc_core.capture.preflight import check_redo
+from cdc_core.capture.standby import miner_of, readable_end
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig, TableConfig
@@ -20,6 +21,7 @@ from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import OracleDatabase
+from cdc_core.oracle.session import OracleSession
 from cdc_core.source import EarlyRedo, NextWindow, Start, WindowWork
 
 
@@ -34,8 +36,11 @@ class LogMinerSource:
 
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
         """See :meth:`Source.check`."""
+        how = self._config.capture
         with self._database.session() as session:
-            return check_redo(session, tables, self._config.capture)
+            return check_redo(
+                session, tables, how, open_miner=lambda: miner_of(session, self._database, how)
+            )
 
     def read_start(self, tables: Sequence[TableId]) -> Start:
         """See :meth:`Source.read_start`."""
@@ -46,18 +51,19 @@ class LogMinerSource:
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
         """See :meth:`Source.next_windows`."""
-        with self._database.session() as session:
-            high = positions.upper_bound(session, self._config.capture.close_at)
+        how = self._config.capture
+        with self._database.session() as session, miner_of(session, self._database, how) as miner:
+            high = positions.upper_bound(session, how.close_at)
             if until is not None:
                 high = min(high, until)
             if high <= low:
                 return []
-            logs = read_logs(session, read_from, self._config.capture)
-            if self._config.capture.archived_only:
-                high = min(high, archived_end(logs, read_threads(session)) or low)
+            if how.reads_archived_only:
+                high = min(high, readable_end(session, miner, read_from, how) or low)
                 if high <= low:
                     return []
-            windows = cut_windows(low, high, logs, self._config.capture.window_redo_bytes_max)
+            logs = read_logs(miner, read_from, how)
+            windows = cut_windows(low, high, logs, how.window_redo_bytes_max)
             times = times_of(session, [window.scn_high for window in windows])
         return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
 
@@ -65,33 +71,41 @@ class LogMinerSource:
         self, work: WindowWork, landing: LandingStore, stop: threading.Event
     ) -> EarlyRows | None:
         """See :meth:`Source.read_early`."""
-        return self._database.read(
-            lambda session: early_rows.read_early(
-                session,
-                work,
-                landing,
-                stop,
-                masks=masks_by_table(self._config),
-                rows=self._config.oracle.fetch_rows,
-                how=self._config.capture,
-            )
-        )
+
+        def read(session: OracleSession) -> EarlyRows | None:
+            with miner_of(session, self._database, self._config.capture) as miner:
+                return early_rows.read_early(
+                    session,
+                    work,
+                    landing,
+                    stop,
+                    masks=masks_by_table(self._config),
+                    rows=self._config.oracle.fetch_rows,
+                    how=self._config.capture,
+                    miner=miner,
+                )
+
+        return self._database.read(read)
 
     def capture_window(
         self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None
     ) -> None:
         """See :meth:`Source.capture_window`; in one LogMiner pass for all tables."""
         assert early is None or isinstance(early, EarlyRows)
-        self._database.read(
-            lambda session: logminer.capture_window(
-                session,
-                work,
-                configs=self._config.tables,
-                masks=masks_by_table(self._config),
-                unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
-                landing=landing,
-                early=early,
-                rows=self._config.oracle.fetch_rows,
-                how=self._config.capture,
-            )
-        )
+
+        def capture(session: OracleSession) -> None:
+            with miner_of(session, self._database, self._config.capture) as miner:
+                logminer.capture_window(
+                    session,
+                    work,
+                    configs=self._config.tables,
+                    masks=masks_by_table(self._config),
+                    unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
+                    landing=landing,
+                    early=early,
+                    rows=self._config.oracle.fetch_rows,
+                    how=self._config.capture,
+                    miner=miner,
+                )
+
+        self._database.read(capture)

@@ -56,12 +56,16 @@ class OracleConfig(ConfigModel):
     @field_validator("dsn")
     @classmethod
     def _has_no_secret(cls, dsn: str) -> str:
-        if "@" in re.split(r"[(?]", dsn, maxsplit=1)[0] or SECRET_PARAMETER.search(dsn):
-            raise ValueError(
-                "it holds a user name or a password: write the connect string alone, the name under `user`, "
-                "and the password into an environment variable that `password_env` names"
-            )
-        return dsn
+        return _without_secret(dsn)
+
+
+def _without_secret(dsn: str) -> str:
+    if "@" in re.split(r"[(?]", dsn, maxsplit=1)[0] or SECRET_PARAMETER.search(dsn):
+        raise ValueError(
+            "it holds a user name or a password: write the connect string alone, the name under `user`, "
+            "and the password into an environment variable that `password_env` names"
+        )
+    return dsn
 
 
 CloseAt = Literal["completed_logs", "online"]
@@ -120,6 +124,12 @@ class LogMinerConfig(ConfigModel):
     """Archived logs that began earlier than this many hours ago count as gone, even if Oracle lists them: for sites that move old logs away
     without RMAN. A window that needs one stops. By default every log that Oracle lists counts."""
 
+    standby_dsn: str | None = None
+    """Connect string of a physical standby that is open read only, such as ``standby.example.com:1521/ORCL``: LogMiner runs there, over the
+    standby's archived logs, up to the SCN that it has applied. Everything else is asked of the primary, which ``oracle.dsn`` names; user,
+    password and certificates are those under ``oracle``. Needs ``close_at: completed_logs`` and ``strategy: dictionary_from_file``, since
+    Oracle refuses every other dictionary where it cannot write (ORA-01300)."""
+
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
     """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""
 
@@ -132,6 +142,31 @@ class LogMinerConfig(ConfigModel):
 
     windows_per_run_max: Annotated[int, Field(gt=0)] = 20
     """Windows that one scheduled run takes at most."""
+
+    @property
+    def reads_archived_only(self) -> bool:
+        """Are the files that the primary writes left alone? A standby has only archived ones."""
+        return self.archived_only or self.standby_dsn is not None
+
+    @field_validator("standby_dsn")
+    @classmethod
+    def _has_no_secret(cls, dsn: str | None) -> str | None:
+        return None if dsn is None else _without_secret(dsn)
+
+    @model_validator(mode="after")
+    def _fits_a_standby(self) -> Self:
+        if self.standby_dsn is None:
+            return self
+        if self.strategy != "dictionary_from_file":
+            raise ValueError(
+                "with standby_dsn set strategy to dictionary_from_file: on a database that is open read only, Oracle starts LogMiner with no "
+                "other dictionary (ORA-01300)"
+            )
+        if self.close_at == "online":
+            raise ValueError(
+                "standby_dsn needs close_at: completed_logs: a standby has the redo of logs that the primary has switched"
+            )
+        return self
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:

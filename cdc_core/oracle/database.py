@@ -54,6 +54,15 @@ class OracleDatabase:
         with self._lock:
             self._kept.append((time.monotonic(), session))
 
+    def beside(self, dsn: str) -> OracleDatabase:
+        """Another database, reached by the same user in the same way under another connect string."""
+        config = self._config.model_copy(update={"dsn": dsn})
+        return OracleDatabase(config, on_statement=self._on_statement)
+
+    def new_session(self) -> OracleSession:
+        """A session of one's own, which its caller closes."""
+        return self._connect()
+
     def close(self) -> None:
         """Close the sessions that are kept. The next block has a new one."""
         with self._lock:

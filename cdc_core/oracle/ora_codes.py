@@ -162,6 +162,11 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
         "Oracle knows no data of this SCN",
         "Read it as of a newer SCN.",
     ),
+    "ORA-01300": (
+        PreflightError,
+        "LogMiner needs a database that is open for writing, for this dictionary",
+        "A standby that is open read only takes capture.strategy: dictionary_from_file alone; oracle.dsn must lead to the primary.",
+    ),
     "ORA-01371": (
         OracleError,
         "the redo has no dictionary",

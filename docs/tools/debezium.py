@@ -40,6 +40,12 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "capture.reading": ("database.connection.adapter (logminer_unbuffered)",),
     "capture.strategy": ("log.mining.strategy",),
     "capture.dictionary_file": ("log.mining.path.dictionary",),
+    "capture.standby_dsn": (
+        "capture.mode",
+        "secondary.hostname",
+        "secondary.port",
+        "secondary.url",
+    ),
     "capture.archived_only": ("log.mining.archive.log.only.mode",),
     "capture.archive_destinations": ("archive.destination.name",),
     "capture.archive_hours": ("archive.log.hours",),

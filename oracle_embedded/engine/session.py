@@ -17,6 +17,7 @@ from oracle_embedded.api import (
     OraType,
     Outcome,
     ResultRows,
+    StandbySite,
     Value,
 )
 from oracle_embedded.engine.datatypes import rowids, temporal
@@ -58,6 +59,7 @@ class Session:
         self.username = user.name
         self.session_id = session_id
         self.serial = serial
+        self.standby: StandbySite | None = None
         self.program = program
         self.machine = machine
         self.logon_time = database.store.now()
@@ -157,6 +159,8 @@ class Session:
 
     def need_transaction(self) -> Transaction:
         """The open transaction, begun now if there is none. Under the store's lock."""
+        if self.standby is not None:
+            raise ora(16000)
         if self.read_only_scn is not None:
             raise ora(1456)
         if self.transaction is None:
@@ -300,7 +304,8 @@ class Session:
         """As of which SCN the transaction sees data; None where each statement has its own. Under the store's lock."""
         if self.is_serializable and self.serial_scn is None:
             self.serial_scn = self.database.store.clock.value
-        return self.read_only_scn or self.serial_scn
+        applied = None if self.standby is None else self.standby.applied_scn
+        return self.read_only_scn or self.serial_scn or applied
 
     # --- settings ----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from oracle_embedded.api import DatabaseView, EngineSession, OracleError, Value
 from oracle_embedded.faults import FaultEvent, FaultRegistry
 from oracle_embedded.redo import contents_row as layout
-from oracle_embedded.redo import store
+from oracle_embedded.redo import standby, store
 from oracle_embedded.redo.dictionary import Resolved, resolve
 from oracle_embedded.redo.lob_statements import LobStatements
 from oracle_embedded.redo.miner import AddedLog, Miner, Mining
@@ -97,7 +97,7 @@ class Contents:
             xml=self.settings.xml_rows,
         )
 
-    def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
+    def check_log(self, session: EngineSession, added: AddedLog, watch: sqlite3.Connection) -> None:
         """Is the file still there, and still the log it was?
 
         Raises:
@@ -105,6 +105,9 @@ class Contents:
         """
         logs = store.read_logs(watch)
         online = store.online_logs(logs)
+        site = session.standby
+        if site is not None and standby.has_file(added.log, added.name, site, self.settings):
+            return
         for log in logs:
             if log.log_id == added.log.log_id and log.is_in(added.name, online):
                 return

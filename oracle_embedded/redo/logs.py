@@ -44,10 +44,12 @@ class Shared:
     Attributes:
         next_id: Id of the next record.
         archiver_held: Whether ended logs stay unarchived as long as an online file holds them.
+        has_standby: Whether a standby keeps the redo of archived logs.
     """
 
     next_id: int = 1
     archiver_held: bool = False
+    has_standby: bool = False
 
 
 class LogWriter:
@@ -199,6 +201,8 @@ class LogWriter:
 
     def _forget_overwritten(self) -> None:
         """Drop the records of logs that no file holds any more."""
+        if self._shared.has_standby:
+            return
         logs = store.read_logs(self.connection)
         online = store.online_logs(logs)
         for log in logs:

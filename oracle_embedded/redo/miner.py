@@ -22,9 +22,9 @@ from oracle_embedded.api import (
     Parameter,
     Procedure,
 )
-from oracle_embedded.redo import store
+from oracle_embedded.redo import standby, store
 from oracle_embedded.redo.logs import NEXT_CHANGE_OPEN
-from oracle_embedded.redo.settings import Wart
+from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 
 NEW = 1
@@ -58,6 +58,9 @@ _OPTIONS = {
     "STRING_LITERALS_IN_STMT": STRING_LITERALS_IN_STMT,
 }
 ROOT = "CDB$ROOT"
+_WRITING = DDL_DICT_TRACKING | DICT_FROM_ONLINE_CATALOG | DICT_FROM_REDO_LOGS
+"""Dictionaries for which LogMiner writes into tables of its own. Source: Oracle's manual (which dictionary where the database is not open
+for writing), and ORA-01300 as met with the online catalog on standbys of 12c and later."""
 _GONE = (
     "error occurred at recursive SQL level 1\nORA-01284: file %s cannot be opened\n"
     "ORA-00308: cannot open archived log '%s'\nORA-27037: unable to obtain file status"
@@ -96,9 +99,10 @@ class MinerState:
 class Miner:
     """DBMS_LOGMNR and DBMS_LOGMNR_D for all sessions."""
 
-    def __init__(self, database: DatabaseView, sink: Sink) -> None:
+    def __init__(self, database: DatabaseView, sink: Sink, settings: RedoSettings) -> None:
         self._database = database
         self._sink = sink
+        self._settings = settings
         self._states: WeakKeyDictionary[EngineSession, MinerState] = WeakKeyDictionary()
 
     def state(self, session: EngineSession) -> MinerState:
@@ -190,7 +194,7 @@ class Miner:
             return
         if options not in (NEW, ADDFILE):
             raise OracleError(1283, "Options parameter specified is invalid")
-        log = self._open_file(name)
+        log = self._open_file(session, name)
         state = self.state(session)
         if options == NEW:
             state.added.clear()
@@ -214,6 +218,8 @@ class Miner:
         self._require_privilege(session)
         options = _scn(arguments["OPTIONS"])
         _check_options(options)
+        if session.standby is not None and options & _WRITING:
+            raise OracleError(1300, "writable database required for specified LogMiner options")
         start, end = _scn(arguments["STARTSCN"]), _scn(arguments["ENDSCN"])
         state = self.state(session)
         state.mining = None
@@ -226,7 +232,7 @@ class Miner:
             raise OracleError(
                 1292, "no log file has been specified for the current LogMiner session"
             )
-        logs = self._reopened(state.added)
+        logs = self._reopened(session, state.added)
         start_time = cast(datetime | None, arguments.get("STARTTIME"))
         end_time = cast(datetime | None, arguments.get("ENDTIME"))
         if start_time and end_time and end_time < start_time:
@@ -332,20 +338,26 @@ class Miner:
         ):
             raise OracleError(1031, "insufficient privileges")
 
-    def _open_file(self, name: str) -> store.Log:
-        """The log that a file holds now."""
+    def _open_file(self, session: EngineSession, name: str) -> store.Log:
+        """The log that a file holds now, on the host of the session's database."""
         logs = self.current_logs()
         online = store.online_logs(logs)
+        site = session.standby
         for log in reversed(logs):
-            if log.is_in(name, online):
+            is_there = (
+                log.is_in(name, online)
+                if site is None
+                else standby.has_file(log, name, site, self._settings)
+            )
+            if is_there:
                 return log
         raise OracleError(1284, f"file {name} cannot be opened")
 
-    def _reopened(self, added: list[AddedLog]) -> list[AddedLog]:
+    def _reopened(self, session: EngineSession, added: list[AddedLog]) -> list[AddedLog]:
         """The list with each file's header read again."""
         found = []
         for entry in added:
-            log = self._open_file(entry.name)
+            log = self._open_file(session, entry.name)
             if log.log_id != entry.log.log_id:
                 raise self._reused(entry.log, log)
             found.append(AddedLog(entry.name, log))

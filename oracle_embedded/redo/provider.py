@@ -33,6 +33,10 @@ class Redo:
     procedures: Sequence[Procedure]
     constants: Sequence[PackageConstant]
 
+    def keep_for_standby(self) -> None:
+        """From now on a standby has a copy of each archived log, whatever becomes of the primary's."""
+        self.sink.writer.keep_for_standby()
+
     def switch_log(self, *threads: int) -> int:
         """Switch the logs of these threads, of the first when none is named; returns the first SCN of the new ones."""
         with self.database.writing():
@@ -99,7 +103,7 @@ def open_redo(
     sink = Sink(database, settings)
     with database.writing():
         sink.open()
-    miner = Miner(database, sink)
+    miner = Miner(database, sink, settings)
     facts = Facts(database, sink, miner, settings, faults)
     contents = Contents(database, sink, miner, settings, faults)
     register_hooks(database, sink)

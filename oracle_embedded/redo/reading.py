@@ -103,7 +103,7 @@ class Catalog(Protocol):
     def lob_statements(self, statements: TableStatements) -> LobStatements:
         """What prints the changes of a table with LOBs."""
 
-    def check_log(self, added: AddedLog, watch: sqlite3.Connection) -> None:
+    def check_log(self, session: EngineSession, added: AddedLog, watch: sqlite3.Connection) -> None:
         """Raise ORA-00308 or ORA-00310 unless the file is still there, and still the log it was."""
 
 
@@ -122,6 +122,7 @@ class Reading:
         watch: sqlite3.Connection,
     ) -> None:
         self._watch = watch
+        self._session = session
         self._contents = contents
         self._connection = connection
         self._mining = mining
@@ -161,7 +162,7 @@ class Reading:
             if (ended is None or ended > self._mining.scn_low) and (
                 added.log.first_change <= self._mining.scn_high
             ):
-                self._contents.check_log(added, self._watch)
+                self._contents.check_log(self._session, added, self._watch)
         if FaultKind.SHORT_READ in faults:
             self._logs.popitem()
         if self._filter.empty:
@@ -413,7 +414,7 @@ class Reading:
         added = self._logs.get(log_id)
         if added is None:
             return None
-        self._contents.check_log(added, self._watch)
+        self._contents.check_log(self._session, added, self._watch)
         return layout.LogFacts(
             live=added.name == added.log.member,
             sequence=added.log.sequence,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
 from oracle_embedded.faults import FaultEvent, FaultKind, FaultRegistry
-from oracle_embedded.redo import store, threads
+from oracle_embedded.redo import standby, store, threads
 from oracle_embedded.redo.logs import (
     BLOCK_BYTES,
     NEXT_CHANGE_OPEN,
@@ -92,7 +92,28 @@ class Facts:
 
     # --- database and incarnation ------------------------------------------------------------------------------------
 
-    def _database_facts(self, _session: EngineSession) -> Iterator[Row]:
+    def _database_facts(self, session: EngineSession) -> Iterator[Row]:
+        [facts] = self._primary_facts()
+        site = session.standby
+        if site is not None:
+            scn = facts["CURRENT_SCN"] if site.applied_scn is None else site.applied_scn
+            facts |= {
+                "DB_UNIQUE_NAME": site.name,
+                "DATABASE_ROLE": site.role,
+                "OPEN_MODE": site.open_mode,
+                "CONTROLFILE_TYPE": "STANDBY",
+                "CURRENT_SCN": scn,
+                "CHECKPOINT_CHANGE#": scn,
+                "CONTROLFILE_CHANGE#": scn,
+            }
+            if site.dbid is not None:
+                facts["DBID"] = site.dbid
+            reset = standby.incarnation(self._logs(), site)
+            if reset is not None:
+                facts["RESETLOGS_CHANGE#"], facts["RESETLOGS_TIME"] = reset
+        yield facts
+
+    def _primary_facts(self) -> Iterator[Row]:
         scn = self._database.current_scn()
         with self._database.reading() as connection:
             meta = store.read_meta(connection)
@@ -214,7 +235,23 @@ class Facts:
             for sequence in range(1, self._settings.groups + 1):
                 yield group_of(thread.thread, sequence, self._settings), thread.thread
 
-    def _log_facts(self, _session: EngineSession) -> Iterator[Row]:
+    def _log_facts(self, session: EngineSession) -> Iterator[Row]:
+        if session.standby is not None:
+            for group, thread in self._groups():
+                yield {
+                    "GROUP#": group,
+                    "THREAD#": thread,
+                    "SEQUENCE#": 0,
+                    "BYTES": self._settings.log_bytes,
+                    "BLOCKSIZE": BLOCK_BYTES,
+                    "MEMBERS": 1,
+                    "ARCHIVED": "YES",
+                    "STATUS": "UNUSED",
+                    "FIRST_CHANGE#": 0,
+                    "NEXT_CHANGE#": 0,
+                    "CON_ID": 0,
+                }
+            return
         logs = self._logs()
         if FaultKind.SWITCH_IN_PROGRESS in self._faults.shown(FaultEvent.LOGS):
             logs = logs[:-1]
@@ -248,12 +285,28 @@ class Facts:
                 "CON_ID": 0,
             }
 
-    def _archived_logs(self, _session: EngineSession) -> Iterator[Row]:
+    def _archived_logs(self, session: EngineSession) -> Iterator[Row]:
+        for log, facts in self._archived():
+            site = session.standby
+            if site is not None:
+                if not standby.received([log], site):
+                    continue
+                name = standby.file_name(log, site, self._settings)
+                facts |= {
+                    "NAME": name,
+                    "REGISTRAR": "RFS",
+                    "APPLIED": "YES" if standby.is_applied(log, site) else "NO",
+                    "DELETED": "YES" if name is None else "NO",
+                    "STATUS": "D" if name is None else "A",
+                }
+            yield facts
+
+    def _archived(self) -> Iterator[tuple[store.Log, Row]]:
         with self._database.reading() as connection:
             meta = store.read_meta(connection)
             logs = store.read_logs(connection)
         for record, log in enumerate((log for log in logs if log.archived), 1):
-            yield {
+            facts: Row = {
                 **_log_span(log, record),
                 "NAME": log.name,
                 "DEST_ID": 1,
@@ -280,6 +333,7 @@ class Facts:
                 "FAL": "NO",
                 "BACKED_BY_VSS": "NO",
             }
+            yield log, facts
 
     def _log_history(self, _session: EngineSession) -> Iterator[Row]:
         ended = (log for log in self._logs() if log.next_change is not None)
@@ -331,11 +385,13 @@ class Facts:
     def _archive_directory(self) -> str:
         return archive_directory(self._settings, self._database)
 
-    def _threads(self, _session: EngineSession) -> Iterator[Row]:
+    def _threads(self, session: EngineSession) -> Iterator[Row]:
+        """On a standby LAST_REDO_CHANGE# means nothing (Oracle Database Reference): it stands at 0 here."""
         self._sink.keep_alive()
+        of_standby: Row = {} if session.standby is None else {"LAST_REDO_CHANGE#": 0}
         with self._database.reading() as connection:
             for thread in threads.read_threads(connection):
-                yield self._thread_facts(thread, connection)
+                yield self._thread_facts(thread, connection) | of_standby
 
     def _thread_facts(self, thread: threads.Thread, connection: sqlite3.Connection) -> Row:
         logs = [log for log in store.read_logs(connection) if log.thread == thread.thread]
@@ -388,7 +444,10 @@ class Facts:
 
     # --- sessions ----------------------------------------------------------------------------------------------------
 
-    def _transactions(self, _session: EngineSession) -> Iterator[Row]:
+    def _transactions(self, session: EngineSession) -> Iterator[Row]:
+        """A standby shows none of the primary's."""
+        if session.standby is not None:
+            return
         for transaction in self._database.open_transactions():
             yield _transaction_facts(transaction) | {
                 "INST_ID": self._sink.thread_of_transaction(transaction)
@@ -415,7 +474,7 @@ class Facts:
                 "NEXT_SCN": log.next_change or NEXT_CHANGE_OPEN,
                 "DICTIONARY_BEGIN": "YES" if log.dictionary_begin else "NO",
                 "DICTIONARY_END": "YES" if log.dictionary_end else "NO",
-                "TYPE": "ARCHIVED" if added.name == log.name else "ONLINE",
+                "TYPE": "ONLINE" if added.name == log.member else "ARCHIVED",
                 "BLOCKSIZE": BLOCK_BYTES,
                 "FILESIZE": blocks_from_bytes(log.bytes_used) * BLOCK_BYTES,
                 "STATUS": 0,

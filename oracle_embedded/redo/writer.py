@@ -253,6 +253,10 @@ class RedoWriter:
         self._shared.archiver_held = held
         self._threads[threads.FIRST].logs.archive()
 
+    def keep_for_standby(self) -> None:
+        """Forget no redo from now on."""
+        self._shared.has_standby = True
+
     def reset(self) -> int:
         """Begin a new incarnation in all open threads; returns its first SCN."""
         scn = self._database.next_scn()

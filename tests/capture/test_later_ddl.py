@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cdc_core.capture.later_ddl import is_altered_soon_after
+from cdc_core.config import LogMinerConfig
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
@@ -92,17 +93,17 @@ def test_a_ddl_of_the_table_itself_right_after_an_scn_is_found(
     scn = current_scn(session)
     oracle.clock.ahead += 3
     oracle.run("ALTER TABLE OTHER ADD (A NUMBER(5))")
-    assert not is_altered_soon_after(session, EMP, scn, logs_by=logs_by)
+    assert not is_altered_soon_after(session, EMP, scn, how=LogMinerConfig(logs=logs_by))
     oracle.run(ADD_A, "INSERT INTO OTHER (ID) VALUES (2)")
-    assert is_altered_soon_after(session, EMP, scn, logs_by=logs_by)
+    assert is_altered_soon_after(session, EMP, scn, how=LogMinerConfig(logs=logs_by))
 
 
 def test_only_the_seconds_after_the_scn_are_looked_at(oracle: Oracle, source: Source) -> None:
     session, logs_by = source.session, source.config.capture.logs
     scn = current_scn(session)
-    assert not is_altered_soon_after(session, EMP, scn, logs_by=logs_by)
+    assert not is_altered_soon_after(session, EMP, scn, how=LogMinerConfig(logs=logs_by))
     oracle.clock.ahead += 60
     oracle.run("INSERT INTO OTHER VALUES (1)")
     oracle.run(ADD_A)
-    assert not is_altered_soon_after(session, EMP, scn, logs_by=logs_by)
+    assert not is_altered_soon_after(session, EMP, scn, how=LogMinerConfig(logs=logs_by))
     assert any("START_LOGMNR" in sql for sql in oracle.sent), "the redo was read"

@@ -16,9 +16,11 @@ import oracledb
 from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
 from cdc_core.state.store import Store
+from oracle_embedded.api import StandbySite
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.redo import LobRows, RedoSettings, Wart, XmlRows
 from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.standby import Standby
 
 WAIT_ROUNDS = 600
 LOCAL_CAPTURE = "REDOLAKE"
@@ -108,6 +110,26 @@ class Oracle:
         """
         for session in self.sessions:
             session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyOracle:
+    """A physical standby of a running database; what it says of itself may be changed."""
+
+    site: StandbySite
+    server: EmbeddedServer
+
+    def connect(self, user: str) -> Any:
+        """A new connection to the standby."""
+        return oracledb.connect(user=user, password=PASSWORDS[user], dsn=self.server.dsn)
+
+
+@contextmanager
+def standby_of(oracle: Oracle) -> Iterator[StandbyOracle]:
+    """A physical standby beside a running database, for the block; it applies redo at once until its site says otherwise."""
+    engine = Standby(oracle.database)
+    with EmbeddedServer(engine, faults=oracle.database.faults) as server:
+        yield StandbyOracle(engine.site, server)
 
 
 IDLE_REDO_SECONDS = 0.3

@@ -55,6 +55,8 @@ def run_ddl(session: SessionState, node: object, text: str) -> bool:
     if isinstance(node, nodes.AlterSession):
         alter_session(session, node)
         return False
+    if session.standby is not None:
+        raise ora(16000)
     session.commit()
     if isinstance(node, nodes.AlterSystem):
         alter_system(session, node, text)

@@ -85,6 +85,7 @@ class FakeSession(EngineSession):
         self.character_sets = engine.character_sets
         self.session_id = number
         self.serial = 7
+        self.standby = None
         self.username = user
         self.round_trips = 0
         self.user = user
