@@ -2,7 +2,7 @@
 
 A thousand definitions print as megabytes, and are the same from window to window until some table is altered. Such a set has a folder of
 its own below what is kept, under the digest of its text; a manifest names the digest. A set is written before the manifest that
-names it, and never changes.
+names it, and never changes. It goes when no manifest names it any more.
 """
 
 from __future__ import annotations
@@ -40,6 +40,30 @@ def keep_definitions(
         landing.remove(folder)  # damaged: all that its name promises is here
     landing.write_manifest(folder, content)
     return digest
+
+
+def kept_sets(landing: LandingStore, source: str) -> set[str]:
+    """The digests of all sets that are there."""
+    folders = landing.list_folders(kept_folder(source, "definitions"))
+    return {folder.rpartition("/")[2] for folder in folders}
+
+
+def set_named_by(landing: LandingStore, folder: str) -> str | None:
+    """The digest that the manifest in a window's folder names; None if its definitions stand in it.
+
+    Raises:
+        LandingDamagedError: The manifest is missing or damaged.
+    """
+    where = f"{folder}/{MANIFEST_NAME}"
+    digest: str | None = opened("window", landing.read(folder, MANIFEST_NAME), where).get(
+        "definitions"
+    )
+    return digest
+
+
+def remove_set(landing: LandingStore, source: str, digest: str) -> None:
+    """Remove a set that no manifest names. May be called twice."""
+    landing.remove(_folder(source, digest))
 
 
 class KeptDefinitions:

@@ -10,13 +10,15 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Maintenance
 from cdc_core.steps.context import LOG, Context
+from cdc_core.steps.windows.definition_sets import remove_unnamed
 
 
 def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Maintenance]:
     """Maintain the Delta tables of all captured tables, or of ``tables``, yielding each.
 
     A table in its first snapshot is left alone: its chunks are appended, which needs a mirror that nothing else has touched. What
-    goes wrong with one table keeps no other from it. Where all tables are maintained, so are the Delta tables beside them.
+    goes wrong with one table keeps no other from it. Where all tables are maintained, so are the Delta tables beside them, and
+    definitions that no window names any more go from landing.
 
     Raises:
         ConfigError: A table is not captured.
@@ -36,6 +38,7 @@ def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Main
             yield Maintenance(table=table, left_alone=str(error), is_failed=True)
     if tables is None:
         _maintain_beside(ctx)
+        _maintain_landing(ctx)
 
 
 def _maintain_beside(ctx: Context) -> None:
@@ -47,6 +50,14 @@ def _maintain_beside(ctx: Context) -> None:
                 beside.maintain(ctx.config.maintenance.vacuum_hours)
         except CdcError as error:
             LOG.warning("the table of %s was not maintained: %s", name, error)
+
+
+def _maintain_landing(ctx: Context) -> None:
+    """Definitions that no window names any more."""
+    try:
+        remove_unnamed(ctx)
+    except CdcError as error:
+        LOG.warning("definitions in landing were not looked through: %s", error)
 
 
 def _maintain(ctx: Context, record: TableRecord) -> Maintenance:

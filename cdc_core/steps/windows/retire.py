@@ -14,6 +14,7 @@ from cdc_core.model.records import WindowRecord
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.apply import apply_window
 from cdc_core.steps.windows.capture import capture_window
+from cdc_core.steps.windows.definition_sets import remove_unnamed, sets_of
 from cdc_core.steps.windows.plan import pending_records
 
 READ_SECONDS_MAX = 15.0
@@ -52,8 +53,11 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
         retired = ctx.store.retire_windows(ctx.source, before=before)
         if retired:
             keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
+        sets = sets_of(ctx, retired) if retired else set()
         for record in retired:
             ctx.landing.remove(window_folder(ctx.source, record.window))
+        if sets:
+            remove_unnamed(ctx, sets)
         ctx.store.forget_counts(ctx.source, [record.ordinal for record in retired])
     return retired
 
