@@ -67,6 +67,10 @@ STAYS: dict[str, tuple[str, ...]] = {
     f"{_STEPS}hidden_rows.py::test_windows_go_on_under_a_policy_and_what_is_compared_is_not": (
         "access",
     ),
+    f"{_STEPS}row_id_lobs.py::test_rows_with_lobs_have_the_rowids_that_oracle_gave_them": (
+        "blocks",
+    ),
+    f"{_STEPS}row_id_lobs.py::test_a_lob_that_is_left_out_is_nowhere": ("blocks",),
     f"{_STEPS}masks.py::test_what_cannot_have_a_mask_is_refused": (
         "from the beginning-*",
         "later-masks0-*",

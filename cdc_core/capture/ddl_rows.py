@@ -104,6 +104,12 @@ def _followed(
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
         trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
         return _end(row, trouble, error.message)
+    if _brings_lobs(old, new):
+        return _end(
+            row,
+            "unsupported_ddl",
+            "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far",
+        )
     # A column that was left out so far joins with a snapshot only: nothing else knows its values.
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
     new = knowing_rename(old, new, row.text)
@@ -120,6 +126,11 @@ def _followed(
     return evolution.followed(old, new) if evolution.is_new_version else None
 
 
+def _brings_lobs(old: TableSchema, new: TableSchema) -> bool:
+    has_lobs = new.has_lobs or any(column.is_lob for column in new.columns)
+    return old.is_by_row_id and has_lobs and not old.has_lobs
+
+
 def _by_its_text(
     session: OracleSession, row: DdlRow, old: TableSchema, config: TableConfig
 ) -> TableSchema | None:
@@ -131,7 +142,8 @@ def _by_its_text(
             arrow_schema(new)
     except (ConfigError, PreflightError, UnsupportedTypeError):
         return None
-    return new
+    # One that came and went in between is not told from one that is left out: the newest has it, or nothing does.
+    return None if new is None else replace(new, has_lobs=old.has_lobs or present.has_lobs)
 
 
 def _always(_table: TableId, _scn: Scn) -> bool:

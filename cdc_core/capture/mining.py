@@ -67,10 +67,14 @@ SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA
        SQL_REDO{commit}
   FROM V$LOGMNR_CONTENTS
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}
- AND OPERATION_CODE NOT IN ({ignored}){unread}{committed}
+ AND (OPERATION_CODE NOT IN ({ignored}){closing}){unread}{committed}
    AND (OPERATION_CODE IN ({control}){tables}{objects})"""
 _UNNAMED = """
    OR (TABLE_NAME IS NULL OR TABLE_NAME LIKE 'OBJ# %') AND OPERATION_CODE <> {ddl}"""
+_CLOSING = """
+   OR OPERATION_CODE = {internal} AND ROLLBACK = 0 AND SEQUENCE# > 1 AND ({objects})"""
+"""The row that closes a statement with LOBs and has its row's real ROWID, where no UPDATE does (measured on 23ai and 26ai by others). It
+has no name."""
 _UNREAD = """
    AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
 _COMMITTED = """
@@ -134,7 +138,8 @@ def mined_batches(
     """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
     transactions, and every row of ``tables``.
 
-    Rows are filtered by owner and name (the captured one, and the one that ``shown`` has for the table's rows), and by the object
+    Of tables whose ROWIDs LogMiner shows with the end of a statement alone (``has_placeholders``) the rows that close statements are given
+    too, INTERNAL ones. Rows are filtered by owner and name (the captured one, and the one that ``shown`` has for the table's rows), and by the object
     numbers of the tables and their segments too: a row that LogMiner cannot name must not be lost. With ``unnamed`` all rows without a
     name are given, whatever their number. Whose a row is, is decided by ``RowReader`` alone. Where
     redo is looked at again for what came late, most rows that were read before are left out here already; which of the
@@ -158,9 +163,9 @@ def mined_batches(
         of_none = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
         container = f" AND (SRC_CON_NAME = :container{of_none})"
         binds["container"] = session.container
-    numbers = {schema.object_id for schema in tables if schema.object_id}
-    numbers |= {number for schema in tables for number in schema.segments}
-    objects = "".join(f" OR DATA_OBJ# IN ({listed})" for listed in in_lists(numbers))
+    objects = "".join(f" OR DATA_OBJ# IN ({listed})" for listed in in_lists(_numbers(tables)))
+    closed = in_lists(_numbers([schema for schema in tables if schema.has_placeholders]))
+    closing = " OR ".join(f"DATA_OBJ# IN ({listed})" for listed in closed)
     if unnamed:
         objects += _UNNAMED.format(ddl=int(Operation.DDL))
     unread, unread_binds = _unread(reading)
@@ -174,6 +179,9 @@ def mined_batches(
         committed=_COMMITTED if commit_low is not None else "",
         container=container,
         ignored=_codes(*IGNORED),
+        closing=_CLOSING.format(internal=int(Operation.INTERNAL), objects=closing)
+        if closing
+        else "",
         control=_codes(*CONTROL, Operation.MISSING_SCN),
         tables="".join(terms),
         objects=objects,
@@ -207,6 +215,12 @@ def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
             threads += f" AND LPAD(LOWER(TRIM(RS_ID)), {_RS_ID_WIDTH}, '0') > :a{number}"
             binds[f"a{number}"] = position.address.rs_id.rjust(_RS_ID_WIDTH, "0")
     return _UNREAD.format(ends=_codes(*ENDS, Operation.MISSING_SCN), threads=threads), binds
+
+
+def _numbers(tables: Sequence[TableSchema]) -> set[int]:
+    """The object numbers of the tables and of their segments."""
+    numbers = {schema.object_id for schema in tables if schema.object_id}
+    return numbers | {number for schema in tables for number in schema.segments}
 
 
 def _codes(*operations: Operation) -> str:

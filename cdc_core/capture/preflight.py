@@ -64,6 +64,11 @@ SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENT
 _FORCE_LOGGING = "SELECT FORCE_LOGGING FROM V$DATABASE"
 _ALL_COLUMN_GROUPS = """
 SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING'"""
+_LOB_TABLES = """
+SELECT DISTINCT OWNER, TABLE_NAME
+  FROM ALL_TAB_COLS
+ WHERE (DATA_TYPE IN ('CLOB', 'NCLOB', 'BLOB') OR DATA_TYPE IN ('VARCHAR2', 'NVARCHAR2') AND DATA_LENGTH > 4000
+    OR DATA_TYPE = 'RAW' AND DATA_LENGTH > 2000) AND {tables}"""
 _LONG_NAMES = """
 SELECT OWNER, TABLE_NAME, COLUMN_NAME
   FROM ALL_TAB_COLS
@@ -224,13 +229,20 @@ def _check_force_logging(session: OracleSession) -> Iterator[Finding]:
 
 
 def _check_logging(session: OracleSession, tables: Sequence[TableConfig]) -> Iterator[Finding]:
-    """All columns name the row of a change, and say what it was. Where the ROWID names it, capture goes on with less."""
+    """All columns name the row of a change, and say what it was. Where the ROWID names it, capture goes on with less, but in tables with
+    LOBs, whose rows LogMiner shows without it."""
     logged = {TableId(owner, name) for owner, name in session.fetch_all(_ALL_COLUMN_GROUPS)}
+    loose = [one.table for one in tables if one.identity == "rowid" and one.table not in logged]
+    with_lobs: set[TableId] = set()
+    if loose:
+        condition, binds = tables_condition(loose, "OWNER", "TABLE_NAME")
+        found = session.fetch_all(_LOB_TABLES.format(tables=condition), binds)
+        with_lobs = {TableId(owner, name) for owner, name in found}
     for config in tables:
         table = config.table
         if table in logged:
             continue
-        is_needed = config.identity != "rowid"
+        is_needed = config.identity != "rowid" or table in with_lobs
         yield Finding(
             f"{table} has no supplemental logging of all columns"
             + (

@@ -105,8 +105,9 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
             "policies.on_unlogged: ignore keeps the tables in the stream.",
             "unlogged",
         )
-    # Who a change is about, the row's ROWID says, whatever columns are logged.
-    is_logged = table.is_by_row_id or name in facts.logged
+    # Who a change is about, the row's ROWID says, whatever columns are logged; where it has to be found, all columns prove it.
+    is_known = table.is_by_row_id and not table.has_placeholders
+    is_logged = is_known or name in facts.logged
     if not (facts.is_supplemental and is_logged):
         whose = f"TABLE {name.sql}" if facts.is_supplemental else "DATABASE"
         what = "LOG DATA (ALL) COLUMNS" if facts.is_supplemental else "LOG DATA"

@@ -183,7 +183,7 @@ def _schema(
     )
     sets = _CHARACTER_SETS
     try:
-        return schema_from_rows(
+        schema = schema_from_rows(
             config, rows, key, described.unique, object_id=0, scn=Scn(0), character_sets=sets
         )
     except PreflightError as error:
@@ -193,6 +193,13 @@ def _schema(
             f"does: --key {table.argument}=ROWID",
             table=table,
         ) from error
+    if schema.has_placeholders:
+        raise ConfigError(
+            "the rows of a table with LOBs are not told apart by their ROWIDs here: rows without a table's name close its statements",
+            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN",
+            table=table,
+        )
+    return schema
 
 
 def _row(column: DescribedColumn, *, is_key: bool) -> tuple[Any, ...]:

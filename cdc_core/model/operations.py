@@ -40,7 +40,7 @@ CONTROL = (Operation.START, Operation.COMMIT, Operation.ROLLBACK)
 """Rows that begin or end a transaction."""
 
 IGNORED = (Operation.INTERNAL, Operation.SELECT_FOR_UPDATE)
-"""Rows that change nothing which is captured: capture does not ask for them."""
+"""Rows that change nothing which is captured: capture does not ask for them, but for INTERNAL ones that close a statement with LOBs."""
 
 ENDS = (Operation.COMMIT, Operation.ROLLBACK)
 """Rows that end a transaction."""

@@ -84,9 +84,9 @@ _NO_KEY = (
     "then known by their ROWIDs, and what gives them others (ALTER TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) "
     "takes the table out of the stream until a new snapshot."
 )
-_NO_KEY_WITH_LOBS = (
+_NO_KEY_WITH_DOCUMENTS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. Its rows cannot be known by their ROWIDs, since LogMiner "
-    "does not show those of inserted rows of tables with LOBs: {lobs}."
+    "does not always show those of rows of tables with XMLTYPE columns: {documents}."
 )
 
 
@@ -202,7 +202,7 @@ def schema_from_rows(
         captured = (ROW_ID_COLUMN, *captured)
     else:
         virtual = {row[0] for row in columns if row[9] == "YES"}
-        key = _key(config, captured, primary_key, unique_indexes, virtual, _lobs(columns))
+        key = _key(config, captured, primary_key, unique_indexes, virtual, _documents(columns))
     _refuse_held_keys(config, key)
     if refusal := mask_refusal(config, captured, key):
         raise ConfigError(
@@ -227,6 +227,7 @@ def schema_from_rows(
         key_is_deferred=config.identity != "rowid"
         and not any(one and set(one) <= set(key) for one in checked),
         key_is_configured=bool(config.key),
+        has_lobs=bool(_lobs(columns)),
     )
 
 
@@ -353,21 +354,22 @@ def _refuse_held_keys(config: TableConfig, key: Sequence[str]) -> None:
 def _refuse_row_ids(
     config: TableConfig, columns: Sequence[tuple[Any, ...]], *, is_index_organized: bool
 ) -> None:
-    """LogMiner shows inserted rows of tables with LOBs without their ROWID, whether the LOB is captured or not; and the ROWID of an
-    index-organized table's row changes with its key."""
+    """The ROWID of an index-organized table's row changes with its key. Of tables with LOBs LogMiner shows a placeholder in most rows,
+    and the ROWID in the row that closes the statement; where a statement writes a document beside LOBs, that row is not told from
+    others (SEQUENCE# is 1, measured on 26ai by others), whether the document is captured or not."""
     if is_index_organized:
         raise ConfigError(
             "identity: rowid is not for an index-organized table, whose rows have no fixed ROWIDs",
             hint="Leave identity out: the table has a primary key.",
             table=config.table,
         )
-    if lobs := _lobs(columns):
+    if documents := _documents(columns):
         raise ConfigError(
-            "identity: rowid is not for a table with LOBs (or VARCHAR2 over 4000 bytes), since LogMiner does not show the ROWIDs of its "
-            "inserted rows",
+            "identity: rowid is not for a table with XMLTYPE columns, since LogMiner does not always show the ROWIDs of rows that a "
+            "statement with documents writes",
             hint="Name unique NOT NULL columns under the table's key, or leave the table out.",
             table=config.table,
-            columns=", ".join(lobs),
+            columns=", ".join(documents),
         )
 
 
@@ -391,6 +393,10 @@ def _lobs(columns: Sequence[tuple[Any, ...]]) -> list[str]:
         for name, data_type, length, *_ in columns
         if data_type in LOB_TYPES or length > IN_ROW_BYTES_MAX.get(data_type, length)
     ]
+
+
+def _documents(columns: Sequence[tuple[Any, ...]]) -> list[str]:
+    return [name for name, data_type, *_ in columns if data_type == "XMLTYPE"]
 
 
 def masks_of(config: TableConfig, captured: Sequence[Column]) -> tuple[tuple[str, str], ...]:
@@ -422,7 +428,7 @@ def _key(
     primary_key: Sequence[str],
     unique_indexes: Sequence[Sequence[str]],
     virtual: Set[str],
-    lobs: Sequence[str],
+    documents: Sequence[str],
 ) -> tuple[str, ...]:
     """The configured key, else the primary key, else the shortest unique index whose columns are all NOT NULL."""
     certain = {column.name for column in captured if not column.nullable}
@@ -457,7 +463,9 @@ def _key(
         )
     raise PreflightError(
         "the table has no primary key and no unique index over NOT NULL columns",
-        hint=_NO_KEY_WITH_LOBS.format(lobs=", ".join(lobs)) if lobs else _NO_KEY,
+        hint=_NO_KEY_WITH_DOCUMENTS.format(documents=", ".join(documents))
+        if documents
+        else _NO_KEY,
         table=config.table,
     )
 

@@ -88,7 +88,8 @@ class TableSchema:
 
     ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
     definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
-    (``columns_mask``), by name.
+    (``columns_mask``), by name. ``has_lobs``: it has columns that Oracle stores as LOBs, captured or not, so that LogMiner shows rows
+    without their ROWIDs.
     """
 
     table: TableId
@@ -106,6 +107,7 @@ class TableSchema:
     renamed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     key_is_deferred: bool = False
     key_is_configured: bool = field(default=False, compare=False)
+    has_lobs: bool = field(default=False, compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -116,6 +118,11 @@ class TableSchema:
     def is_by_row_id(self) -> bool:
         """Does the ROWID identify a row?"""
         return self.key == (ROW_ID,)
+
+    @property
+    def has_placeholders(self) -> bool:
+        """Must the ROWIDs that identify its rows be found, since LogMiner shows placeholders in their place?"""
+        return self.is_by_row_id and self.has_lobs
 
     def as_in_rows(self) -> TableSchema:
         """The version with the columns that rows hold: without the ROWID."""
@@ -223,4 +230,5 @@ class TableSchema:
             renamed=tuple((old, new) for old, new in data.get("renamed", ())),
             key_is_deferred=data.get("key_is_deferred", False),
             key_is_configured=data.get("key_is_configured", False),
+            has_lobs=data.get("has_lobs", False),
         )

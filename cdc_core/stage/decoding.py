@@ -21,10 +21,11 @@ from cdc_core.decode.redact import redact_column
 from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import ROW_ID, TableSchema
-from cdc_core.stage import lobs
+from cdc_core.stage import addresses, lobs
 from cdc_core.stage.layout import OPTIONAL, change_schema
-from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNKNOWN_ROW_ID, UNMATCHED
+from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNMATCHED
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
+from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = (None, *(_OPS[code] for code in sorted(_OPS)))
@@ -33,9 +34,14 @@ _NOT_EXECUTABLE = (_INVALID, _NOT_GUARANTEED)
 """STATUS of rows whose SQL_REDO cannot be executed, or is not guaranteed to be right."""
 
 _WAY_OUT = "If you can do without the column, name it under columns_exclude of the table."
+_NO_ADDRESS = (
+    "Name unique NOT NULL columns under the table's key, or leave the table out. If the row was written before supplemental logging of all "
+    f"columns was added to the table, {RESNAPSHOT_HINT}"
+)
 _PROBLEMS = {
     lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
     lobs.NOT_UNDERSTOOD: "a redo row that writes a LOB has a form that is not understood",
+    addresses.ADDRESS_UNKNOWN: "LogMiner does not show the ROWID of a row of a table with LOBs, and nothing that closes its statement does",
     UNMATCHED: "a partial rollback undoes a row that the transaction's redo does not have",
     ROW_ID_UNKNOWN: "a partial rollback undoes a row whose address LogMiner does not know",
 }
@@ -127,6 +133,11 @@ class ChangeDecoder:
                 waiting += [part.slice(row + 1), part.slice(0, row)]
         return changes, sorted(refused, key=lambda one: one.ordinal)
 
+    @property
+    def has_placeholders(self) -> bool:
+        """Must ROWIDs that identify rows be found, in some version of the table?"""
+        return any(version.has_placeholders for version in self._versions())
+
     def version_at(self, scn: int) -> TableSchema:
         """The version of the table in which a row with that SCN was written."""
         versions = self._versions()
@@ -164,7 +175,7 @@ class ChangeDecoder:
         named = version.under_names_of(self.schema)
         if named is not version:
             decoded, version = _under_names_of(decoded, self.schema), named
-        rows, row_ids = batch.num_rows, _known_row_ids(batch["row_id"])
+        rows, row_ids = batch.num_rows, known_row_ids(batch["row_id"])
         before, after = (
             _in_columns_of(image, target.field(name).type, row_ids)
             for name, image in (("before", decoded.before), ("after", decoded.after))
@@ -241,7 +252,8 @@ class ChangeDecoder:
         where = self._facts(batch, row)
         code, problem = where["operation_code"], batch["problem"][row].as_py()
         if problem is not None:
-            raise DecodeError(_PROBLEMS[problem], hint=_WAY_OUT, **where)
+            hint = _NO_ADDRESS if problem == addresses.ADDRESS_UNKNOWN else _WAY_OUT
+            raise DecodeError(_PROBLEMS[problem], hint=hint, **where)
         if code == Operation.DDL:
             raise SchemaMismatchError(
                 "the table was truncated, which is not followed",
@@ -349,12 +361,6 @@ def _in_columns_of(
         for field in wanted
     ]
     return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=images.is_null())
-
-
-def _known_row_ids(row_ids: pa.Array) -> pa.Array:
-    """NULL where LogMiner did not know the row's address."""
-    unknown = pc.equal(row_ids, UNKNOWN_ROW_ID)
-    return pc.if_else(pc.fill_null(unknown, True), pa.scalar(None, row_ids.type), row_ids)
 
 
 def _row_of(error: DecodeError, rows: pa.Table) -> int | None:

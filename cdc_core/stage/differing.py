@@ -81,13 +81,14 @@ def _are_equal(derived: pa.Table, mirror: pa.Table, at: Rows, schema: TableSchem
         if field.name in schema.key:
             continue
         own = derived[field.name].combine_chunks()
-        same = _same(own, mirror[field.name].combine_chunks().take(places))
+        same = are_same(own, mirror[field.name].combine_chunks().take(places))
         same[parents.filter(pc.equal(names, field.name)).to_numpy()] = True
         equal &= same
     return equal
 
 
-def _same(one: pa.Array, other: pa.Array) -> Flags:
+def are_same(one: pa.Array, other: pa.Array) -> Flags:
+    """Value by value: are they equal? NULL equals NULL, and NaN equals NaN."""
     same = pc.fill_null(pc.equal(one, other), False)
     same = pc.or_(same, pc.and_(pc.is_null(one), pc.is_null(other)))
     if pa.types.is_floating(one.type):

@@ -1,8 +1,8 @@
 """How do the rows that write a LOB piece by piece become one change of its row?
 
 LogMiner shows a LOB that does not fit into its row as rows of their own, behind the INSERT or UPDATE of the same statement. Such rows of
-a transaction that follow each other and mean one LOB become one UPDATE of that column, which names its row by the key and
-carries nothing else; its position is the last one's. The statement's other rows stay as they are.
+a transaction that follow each other and mean one LOB become one UPDATE of that column, which names its row by the key, or by its
+ROWID where that identifies it, and carries nothing else; its position is the last one's. The statement's other rows stay as they are.
 
 **Which value it is.** The rows tell what was written, not what was there before. So the value is known only where
 
@@ -19,7 +19,7 @@ Memory: one LOB at a time for each open transaction, and the last :data:`KNOWN_B
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,9 @@ KNOWN_VALUES_MAX = 100_000
 _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 
 Data = str | bytes
-Slot = tuple[tuple[Any, ...], str]
+Key = tuple[Any, ...]
+"""Of a row: the values of its key, or its ROWID."""
+Slot = tuple[Key, str]
 """A row's key, and a column."""
 Transaction = tuple[str, int]
 """XID and commit SCN: an XID is used again."""
@@ -133,18 +135,14 @@ class _Known:
         return value
 
     def follow(
-        self, before: dict[str, Any] | None, after: dict[str, Any] | None, schema: TableSchema
+        self, old: Key | None, new: Key | None, after: Mapping[str, Any], lobs: Sequence[str]
     ) -> None:
-        """What an INSERT, UPDATE or DELETE means for the known values."""
-        lobs = [column.name for column in schema.columns if column.is_lob]
-        old = tuple((before or {}).get(name) for name in schema.key)
-        new = tuple((after or {}).get(name) for name in schema.key)
+        """What an INSERT, UPDATE or DELETE means for the known values of ``lobs``: the row had the key ``old``, and has ``new``."""
         for name in lobs:
-            held = self.pop((old, name)) if before is not None else None
-            if after is not None:
-                value = after.get(name, held)
-                if value is not None:
-                    self.put((new, name), value)
+            held = None if old is None else self.pop((old, name))
+            value = after.get(name, held)
+            if new is not None and value is not None:
+                self.put((new, name), value)
 
 
 @dataclass(slots=True)
@@ -171,7 +169,7 @@ class _Stage:
         schema = self._version_at(scn)
         plan = self._plans.get(schema.scn_from)
         if plan is None:
-            plan = self._plans[schema.scn_from] = plan_table(schema)
+            plan = self._plans[schema.scn_from] = plan_table(schema.as_in_rows())
         return schema, plan
 
     def take(self, piece: pa.Table, concerned: Sequence[int]) -> pa.Table:
@@ -218,7 +216,9 @@ class _Stage:
         except CdcError:
             return
         known = self._known.setdefault(transaction, _Known())
-        known.follow(change.before, change.after, schema)
+        old, new = (_key(image, row, schema) for image in (change.before, change.after))
+        lobs = [column.name for column in schema.columns if column.is_lob]
+        known.follow(old, new, change.after or {}, lobs)
 
     def _write(self, row: dict[str, Any], transaction: Transaction) -> None:
         if not row["sql_redo"]:
@@ -228,12 +228,14 @@ class _Stage:
         before = current.place if current else None
         try:
             place, call = read_lob_row(
-                row["sql_redo"], row["operation_code"], plan, schema.key, before
+                row["sql_redo"], row["operation_code"], plan, schema.as_in_rows().key, before
             )
         except CdcError:
             self._close(transaction)
             self._made.append({**row, "problem": NOT_UNDERSTOOD})
             return
+        if schema.is_by_row_id:
+            place = replace(place, key=(row["row_id"],))
         begins = row["operation_code"] in BEGINS
         if before is None or begins or (place.column, place.key) != (before.column, before.key):
             self._close(transaction)
@@ -260,9 +262,19 @@ class _Stage:
         except LiteralRefusedError:
             self._made.append({**done.last, "problem": NOT_UNDERSTOOD})
             return
-        sql = f'update {schema.table.sql} set "{slot[1]}" = {literal} where {done.place.where};'
+        where = f" where {done.place.where}" if done.place.where else ""
+        sql = f'update {schema.table.sql} set "{slot[1]}" = {literal}{where};'
         change = {"operation_code": int(Operation.UPDATE), "status": 0, "sql_redo": sql}
         self._made.append({**done.last, **change})
+
+
+def _key(
+    image: Mapping[str, Any] | None, row: Mapping[str, Any], schema: TableSchema
+) -> Key | None:
+    """What names the row of an image of a change; None where there is no such image."""
+    if image is None:
+        return None
+    return (row["row_id"],) if schema.is_by_row_id else tuple(map(image.get, schema.key))
 
 
 def _literal(value: Data, column: Column, plan: TablePlan) -> str:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from cdc_core.errors import DecodeError
 from cdc_core.stage.decoding import ChangeDecoder, Refused, operation_name
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.rollback import UNKNOWN_ROW_ID
+from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
 QUARANTINE_SCHEMA = pa.schema(
     [

@@ -20,6 +20,11 @@ ROW_ID (measured on 23ai, SecureFile and BasicFile alike). So where a transactio
 **By order.** Rows of an index-organized table have no address, their undo rows neither. Undo goes back through the whole transaction, so an
 undo row takes back the table's newest surviving row, which must be its inverse. Each forward row has one undo row.
 
+**By closed statements.** Where the ROWID identifies the rows of a table with LOBs, what closes a statement is read too, so its rows have one
+address (:mod:`cdc_core.stage.statements`). The rule is the one by address, of statements instead of rows. A statement that nothing closes
+failed in its middle: it can only be taken back next. One of which nothing but its close is there (what it wrote is left out) is not
+understood where it is the newest of its address.
+
 What is not understood gets a problem, and whoever decodes it stops the table: an undo row without its forward row (the
 transaction's beginning is missing), with the wrong operation or order, or without a ROW_ID.
 
@@ -29,7 +34,7 @@ by columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,10 +42,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.model.operations import Operation
-
-UNKNOWN_ROW_ID = "AAAAAAAAAAAAAAAAAA"
-"""LogMiner's placeholder where it does not show the row's address."""
+from cdc_core.model.operations import LOB_OPERATIONS, Operation
+from cdc_core.stage.statements import (
+    UNKNOWN_ROW_ID,
+    Statements,
+    codes_of,
+    known_row_ids,
+    statements_of,
+    transactions_of,
+)
 
 UNDONE_BY = {
     Operation.DELETE: Operation.INSERT,
@@ -53,6 +63,8 @@ UNMATCHED = "undo-unmatched"
 ROW_ID_UNKNOWN = "undo-row-id-unknown"
 COLUMNS = ("ordinal", "xid", "operation_code", "row_id", "rollback", "has_rollback")
 """What :func:`find_undone` reads of a redo row."""
+STATEMENT_COLUMNS = (*COLUMNS, "rs_id")
+"""What :func:`find_undone_statements` reads."""
 
 
 class NotUnderstoodError(ValueError):
@@ -248,6 +260,86 @@ def find_undone(rows: pa.Table) -> Undone:
     left_out = np.concatenate(gone)
     left_out = left_out[~np.isin(left_out, list(problems))] if problems else left_out
     return Undone(np.sort(left_out), problems)
+
+
+def find_undone_statements(rows: pa.Table) -> Undone:
+    """The rule by closed statements for rows of one table (columns :data:`STATEMENT_COLUMNS`) of transactions that took something back.
+
+    Raises nothing: what is not understood is a problem of its undo row.
+    """
+    rows = rows.filter(rows["has_rollback"]).sort_by(
+        [("xid", "ascending"), ("commit_scn", "ascending"), ("ordinal", "ascending")]
+    )
+    if rows.num_rows == 0:
+        return NOTHING_UNDONE
+    ordinals, operation = rows["ordinal"].to_numpy(), rows["operation_code"].to_numpy()
+    undo = rows["rollback"].to_numpy().astype(np.bool_)
+    transaction = transactions_of(rows)
+    row_id = codes_of(pa.chunked_array([known_row_ids(rows["row_id"].combine_chunks())]))
+    cut = statements_of(operation, row_id, codes_of(rows["rs_id"]), transaction, undo)
+    numbers = np.arange(len(cut.place))
+    gone = np.zeros(len(numbers), dtype=np.bool_)
+    problems: dict[int, str] = {}
+    starts = np.flatnonzero(np.diff(transaction[cut.place], prepend=-1))
+    for own in np.split(numbers, starts[1:]):
+        try:
+            gone[_taken_back(own.tolist(), cut, operation, row_id, undo)] = True
+        except NotUnderstoodError as error:
+            problems[int(ordinals[error.place])] = error.problem
+    return Undone(np.sort(ordinals[gone[cut.number]]), problems)
+
+
+def _taken_back(
+    statements: Sequence[int],
+    cut: Statements,
+    operation: npt.NDArray[np.int32],
+    row_id: npt.NDArray[np.int64],
+    undo: npt.NDArray[np.bool_],
+) -> list[int]:
+    """Which statements of one transaction are not applied.
+
+    Raises:
+        NotUnderstoodError: There is an undo row of which that cannot be said.
+    """
+    alive: list[int] = []
+    of_address: dict[int, list[int]] = {}
+    gone: set[int] = set()
+    for number in statements:
+        place = int(cut.place[number])
+        if not undo[place]:
+            alive.append(number)
+            of_address.setdefault(int(cut.address[place]), []).append(number)
+            continue
+        while alive and alive[-1] in gone:
+            alive.pop()
+        try:
+            found = _newest(alive, of_address, int(row_id[place]))
+            _refuse_other_statement(int(operation[cut.place[found]]), int(operation[place]))
+        except NotUnderstoodError as error:
+            error.place = place
+            raise
+        of_address[int(cut.address[cut.place[found]])].pop()
+        gone |= {found, number}
+    return sorted(gone)
+
+
+def _newest(alive: Sequence[int], of_address: Mapping[int, list[int]], address: int) -> int:
+    """The statement that an undo row of this address takes back."""
+    if address < 0:
+        raise NotUnderstoodError("an undo row has no ROW_ID", ROW_ID_UNKNOWN)
+    own, unclosed = of_address.get(address), of_address.get(-1)
+    if unclosed and unclosed[-1] == alive[-1]:
+        return unclosed[-1]
+    if not own or (unclosed and unclosed[-1] > own[-1]):
+        raise NotUnderstoodError("an undo row has no forward row")
+    return own[-1]
+
+
+def _refuse_other_statement(forward: int, undo: int) -> None:
+    if forward in LOB_OPERATIONS:
+        forward = Operation.UPDATE
+    if Operation.UNSUPPORTED not in (forward, undo) and forward != UNDONE_BY.get(Operation(undo)):
+        raise NotUnderstoodError("an undo row is not the inverse of its forward row")
 
 
 def _of_one(rows: pa.Table, problems: dict[int, str]) -> npt.NDArray[np.int64]:

@@ -14,6 +14,7 @@ from cdc_core.errors import REPORT_HINT, RowCountError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage import rollback
+from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.committed import CommittedRows, CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
@@ -94,13 +95,20 @@ def decodable_rows(
         LandingDamagedError: A file is missing or cannot be read.
         RowCountError: As :func:`surviving_rows`.
     """
-    rows = surviving_rows(committed, table, window, redo_paths)
-    if not any(column.is_lob for column in decoder.schema.columns):
+    has_placeholders = decoder.has_placeholders
+    rows = surviving_rows(committed, table, window, redo_paths, has_placeholders=has_placeholders)
+    has_lobs = any(column.is_lob for column in decoder.schema.columns)
+    if not (has_placeholders or has_lobs):
+        return rows
+    named = committed.ledger.select(["xid", "commit_scn", "commit_ordinal"]).to_pylist()
+    ends = {(xid, scn): end for xid, scn, end in (row.values() for row in named)}
+    if has_placeholders:
+        rows = with_addresses(rows, ends, decoder.version_at)
+    if not has_lobs:
         return rows
     light = CommittedRows(committed, table, window, redo_paths).batches(["xid", "operation_code"])
     xids = lob_transactions(light)
-    named = committed.ledger.select(["xid", "commit_scn", "commit_ordinal"]).to_pylist()
-    ends = {(xid, scn): end for xid, scn, end in (row.values() for row in named) if xid in xids}
+    ends = {name: end for name, end in ends.items() if name[0] in xids}
     return with_whole_lobs(rows, ends, decoder.version_at) if ends else rows
 
 
@@ -109,8 +117,11 @@ def surviving_rows(
     table: TableId,
     window: ScnWindow,
     redo_paths: Sequence[str],
+    *,
+    has_placeholders: bool = False,
 ) -> Iterator[pa.Table]:
-    """The redo rows that the transactions did not take back, piece by piece, in the order of the files.
+    """The redo rows that the transactions did not take back, piece by piece, in the order of the files. ``has_placeholders``: ROWIDs
+    identify the rows of a table with LOBs, so what closes statements is among them.
 
     Raises:
         LandingDamagedError: A file is missing or cannot be read.
@@ -119,9 +130,11 @@ def surviving_rows(
     undone = rollback.NOTHING_UNDONE
     if committed.has_rollback:
         those = replace(committed, ledger=committed.ledger.filter(committed.ledger["has_rollback"]))
-        read = [name for name in rollback.COLUMNS if name != "has_rollback"]
+        find = rollback.find_undone_statements if has_placeholders else rollback.find_undone
+        columns = rollback.STATEMENT_COLUMNS if has_placeholders else rollback.COLUMNS
+        read = [name for name in columns if name != "has_rollback"]
         found = list(CommittedRows(those, table, window, redo_paths).batches(read))
-        undone = rollback.find_undone(pa.concat_tables(found)) if found else undone
+        undone = find(pa.concat_tables(found)) if found else undone
     landed = left = 0
     for rows in CommittedRows(committed, table, window, redo_paths).batches():
         surviving = undone.left_of(rows)

@@ -66,15 +66,13 @@ def test_a_key_with_a_virtual_column_is_refused(config: TableConfig) -> None:
     assert build(EMP, *columns, primary=("ID", "V"), unique=(("ID",),)).key == ("ID",)
 
 
-def test_a_table_without_a_key_that_has_lobs_is_not_told_to_use_rowids() -> None:
-    lob = ("BODY", "CLOB", 4000, 0, None, None, "Y", None, "NO", "NO", 2)
-    with pytest.raises(PreflightError, match="no primary key") as raised:
-        build(EMP, row("ID", "Y"), lob)
-    assert "cannot be known by their ROWIDs" in raised.value.hint
-    assert raised.value.hint.endswith("BODY.")
-    with pytest.raises(PreflightError) as raised:
-        build(EMP, row("ID", "Y"))
-    assert "identity: rowid" in raised.value.hint
+def test_a_table_without_a_key_that_has_documents_is_not_told_to_use_rowids() -> None:
+    for kind, told in (("XMLTYPE", False), ("CLOB", True)):
+        column = ("BODY", kind, 4000, 0, None, None, "Y", None, "NO", "NO", 2)
+        with pytest.raises(PreflightError, match="no primary key") as raised:
+            build(EMP, row("ID", "Y"), column)
+        assert ("identity: rowid" in raised.value.hint) == told
+        assert raised.value.hint.endswith("BODY.") != told
 
 
 def test_excluded_columns_are_left_out() -> None:
@@ -150,19 +148,34 @@ def test_the_rowid_is_a_column_of_its_own_and_the_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "length", "config"),
+    "config",
+    [BY_ROW_ID, TableConfig(name="hr.emp", identity="rowid", columns_exclude=("X",))],
+    ids=["captured", "left-out"],
+)
+def test_a_table_with_documents_is_not_known_by_rowids(config: TableConfig) -> None:
+    column = ("X", "XMLTYPE", 2000, *row("X")[3:])
+    with pytest.raises(ConfigError, match="does not always show the ROWIDs"):
+        build(config, row("A"), column)
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "excluded", "placeholders"),
     [
-        pytest.param("CLOB", 4000, BY_ROW_ID, id="lob"),
-        pytest.param("VARCHAR2", 32767, BY_ROW_ID, id="extended-text"),
-        pytest.param("BLOB", 4000, TableConfig(name="hr.emp", identity="rowid", columns_exclude=("X",)), id="lob-left-out"),
+        pytest.param("CLOB", 4000, (), True, id="lob"),
+        pytest.param("VARCHAR2", 32767, (), True, id="extended-text"),
+        pytest.param("BLOB", 4000, ("X",), True, id="lob-left-out"),
+        pytest.param("VARCHAR2", 4000, (), False, id="text"),
     ],
-)  # fmt: skip
-def test_rows_whose_rowids_logminer_does_not_show_are_not_known_by_them(
-    kind: str, length: int, config: TableConfig
+)
+def test_rows_of_tables_with_lobs_have_placeholders_for_the_rowids_that_identify_them(
+    kind: str, length: int, excluded: tuple[str, ...], placeholders: bool
 ) -> None:
     column = ("X", kind, length, *row("X")[3:])
-    with pytest.raises(ConfigError, match="LogMiner does not show the ROWIDs"):
-        build(config, row("A"), column)
+    config = TableConfig(name="hr.emp", identity="rowid", columns_exclude=excluded)
+    schema = build(config, row("A"), column)
+    assert schema.has_placeholders is placeholders
+    assert TableSchema.from_json(schema.as_json()).has_placeholders is placeholders
+    assert not build(EMP, row("A"), column, primary=("A",)).has_placeholders
 
 
 def test_an_index_organized_table_is_not_known_by_rowids() -> None:

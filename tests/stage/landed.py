@@ -20,7 +20,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.rollback import UNKNOWN_ROW_ID
+from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
 Row = dict[str, Any]
 

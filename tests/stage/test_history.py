@@ -192,8 +192,8 @@ def test_a_column_that_no_change_carries_is_not_compared() -> None:
 
 
 def test_not_a_number_equals_itself_and_null_is_a_value(tmp_path: Path) -> None:
-    from cdc_core.stage.differing import _same
+    from cdc_core.stage.differing import are_same
 
     one = pa.array([1.0, float("nan"), None, None, float("nan"), -0.0])
     other = pa.array([1.0, float("nan"), None, 1.0, 1.0, 0.0])
-    assert _same(one, other).tolist() == [True, True, True, False, False, True]
+    assert are_same(one, other).tolist() == [True, True, True, False, False, True]

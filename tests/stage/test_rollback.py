@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from cdc_core.model.operations import Operation
 from cdc_core.stage.rollback import (
     COLUMNS,
-    UNKNOWN_ROW_ID,
     NotUnderstoodError,
     RedoRow,
     find_undone,
     surviving,
 )
+from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
 INSERT, DELETE, UPDATE = Operation.INSERT, Operation.DELETE, Operation.UPDATE
 LOB_WRITE = Operation.LOB_WRITE

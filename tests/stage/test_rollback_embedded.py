@@ -13,11 +13,11 @@ import pytest
 from cdc_core.decode.dml import decode_dml
 from cdc_core.model.operations import Operation
 from cdc_core.stage.rollback import (
-    UNKNOWN_ROW_ID,
     NotUnderstoodError,
     RedoRow,
     surviving,
 )
+from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from oracle_embedded.redo.settings import Wart
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle

@@ -29,14 +29,16 @@ from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import OPTIONAL
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
-from cdc_core.stage.rollback import UNKNOWN_ROW_ID, RedoRow, surviving
+from cdc_core.stage.rollback import RedoRow, find_undone_statements, surviving
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
+from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from cdc_core.stage.transactions import TRANSACTIONS
 
 Key = tuple[Any, ...]
@@ -484,8 +486,7 @@ def _committed_rows(
     transactions: Sequence[str],
     late_above: int | None,
 ) -> list[dict[str, Any]]:
-    """Redo rows of the table's transactions that commit in the window, or came to light with it, without what these took
-    back."""
+    """Redo rows of the table's transactions that commit in the window, or came to light with it."""
     committed = {
         row["xid"]: row
         for path in transactions
@@ -514,7 +515,7 @@ def _committed_rows(
     if len(set(places)) != len(places):
         raise LakeError("a landed row was read twice", table=table)
     rows.sort(key=lambda row: (row["commit_scn"], row["commit_ordinal"], row["ordinal"]))
-    return _surviving(rows)
+    return rows
 
 
 def _hold_against(
@@ -532,7 +533,12 @@ def _hold_against(
     assert ordinals >= {row["ordinal"] for row in rows}
 
 
-def _surviving(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _surviving(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> list[dict[str, Any]]:
+    """Without what transactions took back themselves."""
+    if decoder.has_placeholders and rows:
+        marked = [row | {"has_rollback": True} for row in rows]
+        undone = find_undone_statements(_table_of(marked)).ordinals.tolist()
+        return [row for row in rows if row["ordinal"] not in undone]
     groups = defaultdict(list)
     for row in rows:
         groups[row["xid"]].append(row)
@@ -559,6 +565,7 @@ def _decoded(
     quarantine_max: int | None,
 ) -> tuple[list[dict[str, Any]], pa.Table]:
     """The changes, and the rows for the quarantine."""
+    rows = _surviving(rows, decoder)
     if not rows:
         return [], QUARANTINE_SCHEMA.empty_table()
     whole = _with_whole_lobs(rows, decoder)
@@ -582,6 +589,9 @@ def _in_order(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _with_whole_lobs(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> pa.Table:
     redo = _table_of(rows)
+    if decoder.has_placeholders:
+        every = {(row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows}
+        redo = pa.concat_tables(with_addresses([redo], every, decoder.version_at))
     xids = lob_transactions([redo.select(["xid", "operation_code"])])
     ends = {
         (row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows if row["xid"] in xids

@@ -369,7 +369,7 @@ def test_what_gives_rows_no_rowids_to_know_them_by_is_refused_by_name(
 ) -> None:
     oracle.run(
         "CREATE TABLE IOT (ID NUMBER(9) PRIMARY KEY) ORGANIZATION INDEX",
-        "CREATE TABLE NOTES (A NUMBER(9), N CLOB)",
+        "CREATE TABLE NOTES (A NUMBER(9), N XMLTYPE)",
     )
     with source_of(oracle, tmp_path) as source:
         source.configure(*({"name": name, "identity": "rowid"} for name in ("IOT", "NOTES")))
@@ -377,7 +377,7 @@ def test_what_gives_rows_no_rowids_to_know_them_by_is_refused_by_name(
             source.run()
     text = str(raised.value)
     assert "not for an index-organized table" in text
-    assert "not for a table with LOBs" in text
+    assert "not for a table with XMLTYPE columns" in text
 
 
 def test_a_policy_reads_a_table_again_whose_rows_moved(oracle: Oracle, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,7 @@ def facts(**more: object) -> Facts:
         pytest.param(TABLE, facts(tablespaces={}), 100, 90, False, id="dropped"),
         pytest.param(TABLE, facts(logged=frozenset()), 150, 90, True, id="no-logging-of-all-columns"),
         pytest.param(BY_ROW_ID, facts(logged=frozenset()), 150, 90, False, id="rows-known-by-rowid"),
+        pytest.param(replace(BY_ROW_ID, has_lobs=True), facts(logged=frozenset()), 150, 90, True, id="rows-known-by-rowid-that-have-lobs"),
         pytest.param(BY_ROW_ID, facts(is_supplemental=False), 150, 90, True, id="rows-known-by-rowid-and-no-logging"),
         pytest.param(TABLE, facts(is_supplemental=False), 150, 90, True, id="no-supplemental-logging"),
     ],
