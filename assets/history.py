@@ -8,7 +8,7 @@ store has, so that the UI shows the whole history, whoever made it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dagster as dg
@@ -22,7 +22,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import DeltaLayer, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.delta import delta_rows
+from cdc_core.steps.delta import BesideName, beside_names, beside_rows, delta_rows
 from cdc_core.steps.records import Records
 
 WINDOWS_REPORTED_MAX = 2000
@@ -94,7 +94,9 @@ def report_history(
                     values[last.key] |= metadata.of_rows(delta_rows(config, layer, table))
             count += _report(instance, names.key(layer, table), values)
         count += _report_chunks(instance, records, names, table)
-    return count
+    return count + sum(
+        _report_beside(instance, config, names, name, captured) for name in beside_names(config)
+    )
 
 
 def chunk_partitions(chunks: Iterable[ChunkRecord]) -> dict[str, tuple[ChunkRecord, int]]:
@@ -117,6 +119,26 @@ def _report_chunks(
         if chunk.state == "applied"
     }
     return _report(instance, names.key("snapshot", table), values)
+
+
+def _report_beside(
+    instance: dg.DagsterInstance,
+    config: SourceConfig,
+    names: Translator,
+    name: BesideName,
+    captured: Sequence[WindowRecord],
+) -> int:
+    """A window's rows are in the tables beside when every table in the stream has taken it."""
+    done = [record for record in captured if record.state == "applied"]
+    if not done:
+        return 0
+    span = ScnWindow(done[0].window.scn_low, done[-1].window.scn_high)
+    rows = beside_rows(config, name, span)
+    values = {
+        record.key: metadata.of_window(record.window, rows[record.window.scn_high])
+        for record in done
+    }
+    return _report(instance, names.beside_key(name), values)
 
 
 def _brought(

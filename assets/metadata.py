@@ -16,6 +16,7 @@ from assets.translator import Layer
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import ColumnReport, StepReport, TableApplied
+from cdc_core.model.scn import ScnWindow
 
 
 def of_report(report: StepReport) -> dict[str, Any]:
@@ -57,6 +58,15 @@ def of_applied(layer: Layer, applied: TableApplied) -> dict[str, Any]:
     if applied.in_quarantine:
         values["cdc/rows_in_quarantine"] = applied.in_quarantine
     return values
+
+
+def of_window(window: ScnWindow, rows: int) -> dict[str, Any]:
+    """Rows that a window brought to one of the tables beside change logs and mirrors."""
+    return {
+        "cdc/scn_low": window.scn_low,
+        "cdc/scn_high": window.scn_high,
+        "dagster/partition_row_count": rows,
+    }
 
 
 def of_chunk(chunk: ChunkRecord, total: int, rows: int) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from cdc_core.errors import ConfigError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
+from cdc_core.steps.delta import beside_names
 
 OBSERVED_EVERY = timedelta(hours=1)
 """How often an idle source's position is shown as an observation."""
@@ -41,9 +42,11 @@ OBSERVED_EVERY = timedelta(hours=1)
 def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
     """The assets on windows."""
     tables = [table.table for table in config.tables]
-    return {names.redo_key} | {
-        names.key(layer, table) for layer in ("changelog", "mirror") for table in tables
-    }
+    return (
+        {names.redo_key}
+        | {names.key(layer, table) for layer in ("changelog", "mirror") for table in tables}
+        | {names.beside_key(name) for name in beside_names(config)}
+    )
 
 
 def snapshot_keys(config: SourceConfig, names: Translator) -> dict[dg.AssetKey, TableId]:

@@ -13,11 +13,19 @@ import dagster as dg
 
 from assets.settings import DagsterConfig
 from cdc_core.model.identifiers import TableId
+from cdc_core.steps.delta import BesideName
 
 CODE_VERSION = "1"
 """Grows when the same redo or rows would give other change logs or mirrors."""
 
 Layer = Literal["oracle", "snapshot", "changelog", "mirror"]
+
+_BESIDE: dict[BesideName, str] = {
+    "transactions": "Transactions whose changes the change logs have, one row each, with the number of changes per table. A "
+    "window's rows come when every table that is in the stream has taken the window.",
+    "schema_changes": "What became of the definitions of the captured tables, one row per change, with the DDL where the redo has "
+    "it.",
+}
 
 _KINDS: dict[Layer, set[str]] = {
     "oracle": {"oracle", "table"},
@@ -68,6 +76,22 @@ class Translator:
             },
             code_version=None if layer == "oracle" else CODE_VERSION,
             freshness_policy=self._freshness if layer == "mirror" else None,
+            **self.common,
+        )
+
+    def beside_key(self, name: BesideName) -> dg.AssetKey:
+        """``<source>/transactions`` or ``<source>/schema_changes``: the Delta tables beside change logs and mirrors."""
+        return dg.AssetKey([self.source, name])
+
+    def beside_spec(self, name: BesideName) -> dg.AssetSpec:
+        """The asset of such a table, without its dependencies and partitions."""
+        return dg.AssetSpec(
+            self.beside_key(name),
+            group_name=self.group("changelog"),
+            kinds={"deltalake"},
+            description=_BESIDE[name],
+            metadata={"dagster/table_name": f"{self.source}.{name}", "cdc/source": self.source},
+            code_version=CODE_VERSION,
             **self.common,
         )
 

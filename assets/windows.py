@@ -23,7 +23,7 @@ from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.delta import delta_path, delta_rows
+from cdc_core.steps.delta import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
 
 REPORTED = {"__source_asset_observation__": True}
 """Metadata of an output whose partitions have been reported already. Dagster writes no further events for such an output: what
@@ -78,7 +78,10 @@ def redo_windows(
 def lake_tables(
     config: SourceConfig, names: Translator, open_pipeline: Opener
 ) -> dg.AssetsDefinition:
-    """Change log and mirror of every table: one step, so one Spark session, of which any part can be chosen.
+    """Change log and mirror of every table, and the Delta tables beside them: one step, so one Spark session, of which any part
+    can be chosen.
+
+    The tables beside get a window's rows with the last table that takes the window, and are materialized then.
 
     At its end the step evaluates whether each table is in the stream (:mod:`assets.streams`); that check can be executed alone.
     """
@@ -90,7 +93,8 @@ def lake_tables(
             spec
             for table in tables
             for spec in (_changelog_spec(config, names, table), _mirror_spec(config, names, table))
-        ],
+        ]
+        + _beside_specs(config, names),
         check_specs=[stream_check(names, table) for table in tables],
         partitions_def=names.windows,
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -103,16 +107,23 @@ def lake_tables(
     ) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
         selected = context.selected_asset_keys
         chosen = [table for table in tables if selected & set(_lake_keys(names, table))]
+        beside = {name: names.beside_key(name) for name in beside_names(config)}
         with dagster_failures():
             pipeline = redolake.source(names.source, open_pipeline)
             work = _Application(context, pipeline, config, names, chosen)
-            partitions = in_order(context.partition_keys) if chosen else []
+            partitions = in_order(context.partition_keys) if selected else []
             for partition in partitions:
-                work.take(partition, is_last=partition == partitions[-1])
+                if chosen:
+                    work.take(partition, is_last=partition == partitions[-1])
+                if work.finished_by_all(partition[0]):
+                    work.report_beside(partition)
         for table in chosen:
             if work.took(table, partitions):
                 for key in sorted(selected & set(_lake_keys(names, table))):
                     yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
+        if all(work.finished_by_all(window) for window, _ in partitions):
+            for key in sorted(selected & set(beside.values())):
+                yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
         for check in sorted(context.selected_asset_check_keys):
             yield _stream_result(pipeline, names, tables, check)
 
@@ -149,12 +160,6 @@ def landing_uri(config: SourceConfig) -> str:
     return f"s3://{config.landing.bucket}/{config.landing.prefix}"
 
 
-def lake_uri(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:
-    """Where a Delta table is, as a URI."""
-    path = delta_path(config, layer, table)
-    return path if "://" in path else f"file://{path}"
-
-
 def _lake_keys(names: Translator, table: TableId) -> list[dg.AssetKey]:
     return [names.key("changelog", table), names.key("mirror", table)]
 
@@ -177,14 +182,26 @@ def _changelog_spec(config: SourceConfig, names: Translator, table: TableId) -> 
             dg.AssetDep(names.redo_key),
             dg.AssetDep(names.key("snapshot", table), partition_mapping=dg.AllPartitionMapping()),
         ],
-    ).merge_attributes(metadata={"dagster/uri": lake_uri(config, "changelog", table)})
+    ).merge_attributes(metadata={"dagster/uri": delta_uri(config, "changelog", table)})
 
 
 def _mirror_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.AssetSpec:
     spec = names.spec("mirror", table)
     return spec.replace_attributes(
         skippable=True, deps=[names.key("changelog", table)]
-    ).merge_attributes(metadata={"dagster/uri": lake_uri(config, "mirror", table)})
+    ).merge_attributes(metadata={"dagster/uri": delta_uri(config, "mirror", table)})
+
+
+def _beside_specs(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
+    change_logs = [names.key("changelog", table.table) for table in config.tables]
+    return [
+        names.beside_spec(name)
+        .replace_attributes(
+            skippable=True, deps=change_logs if name == "transactions" else [names.redo_key]
+        )
+        .merge_attributes(metadata={"dagster/uri": beside_uri(config, name)})
+        for name in beside_names(config)
+    ]
 
 
 def _times(pipeline: SourcePipeline, window: ScnWindow) -> dict[str, Any]:
@@ -254,6 +271,21 @@ class _Application:
         if state is not None and state.mirror_scn == report.scn_high:
             values |= metadata.of_rows(delta_rows(self.config, layer, table))
         return values
+
+    def finished_by_all(self, window: ScnWindow) -> bool:
+        """Has every table in the stream taken the window, so that the tables beside have its rows?"""
+        record = self.pipeline.records.window(window)
+        return record is not None and record.state == "applied"
+
+    def report_beside(self, partition: Partition) -> None:
+        """Report what the window brought to the tables beside."""
+        window, key = partition
+        for name in beside_names(self.config):
+            asset = self.names.beside_key(name)
+            if asset in self.context.selected_asset_keys:
+                rows = beside_rows(self.config, name, window)[window.scn_high]
+                values = metadata.of_window(window, rows)
+                finished(self.context, asset, key, values)
 
     def took(self, table: TableId, partitions: Sequence[Partition]) -> bool:
         """Has the table all of these windows?"""

@@ -8,6 +8,7 @@ version is the position: ``scn_high`` of the newest window that brought rows.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
@@ -18,6 +19,7 @@ from cdc_core.errors import DEBUG_HINT, CommitConflictError, LakeError
 from cdc_core.lake.appending import create_table
 from cdc_core.lake.history import read_log
 from cdc_core.lake.storage import storing
+from cdc_core.model.scn import ScnWindow
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.transactions import TRANSACTIONS
 
@@ -58,6 +60,21 @@ class BesideTable:
         filters = None if window is None else [(WINDOW, "=", window)]
         found = DeltaTable(self.path).to_pyarrow_table(columns=list(columns), filters=filters)
         return pa.table(found).cast(pa.schema([self.schema.field(name) for name in columns]))
+
+    def rows_by_window(self, windows: ScnWindow) -> Counter[int]:
+        """How many rows each window of a range of SCNs brought, by the window's upper end."""
+        if read_log(self.path) is None:
+            return Counter()
+        from deltalake import DeltaTable
+
+        filters = [(WINDOW, ">", windows.scn_low), (WINDOW, "<=", windows.scn_high)]
+        found = DeltaTable(self.path).to_pyarrow_table(columns=[WINDOW], filters=filters)
+        return Counter(
+            {
+                one["values"]: one["counts"]
+                for one in found[WINDOW].value_counts().to_pylist()  # one per window
+            }
+        )
 
     def put(self, rows: pa.Table, window: int) -> None:
         """Let these be the window's rows. Repeatable; makes no commit where they are there, or where there are none."""

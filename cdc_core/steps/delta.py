@@ -1,13 +1,29 @@
-"""What do the Delta tables of a source say of themselves? By their logs alone, without Spark."""
+"""What do the Delta tables of a source say of themselves? Without Spark, the tables of captured tables by their logs alone."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from cdc_core.config import SourceConfig
+from cdc_core.lake.beside import BesideName, BesideTable, beside_path
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import read_commits
 from cdc_core.lake.tables import changelog_path, mirror_path
+from cdc_core.lake.work import no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
+from cdc_core.model.scn import ScnWindow
+
+__all__ = [
+    "BesideName",
+    "beside_names",
+    "beside_rows",
+    "beside_uri",
+    "changes_applied",
+    "delta_path",
+    "delta_rows",
+    "delta_uri",
+]
 
 
 def delta_path(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:
@@ -21,6 +37,30 @@ def delta_rows(config: SourceConfig, layer: DeltaLayer, table: TableId) -> int |
     return count_rows(delta_path(config, layer, table))
 
 
+def delta_uri(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:
+    """Where a captured table's change log or mirror is, as a URI."""
+    return _uri(delta_path(config, layer, table))
+
+
+def beside_names(config: SourceConfig) -> list[BesideName]:
+    """The Delta tables that the source has beside change logs and mirrors, by its configuration."""
+    asked: dict[BesideName, bool] = {
+        "transactions": config.lake.transactions,
+        "schema_changes": config.lake.schema_changes,
+    }
+    return [name for name, is_asked in asked.items() if is_asked]
+
+
+def beside_rows(config: SourceConfig, name: BesideName, windows: ScnWindow) -> Counter[int]:
+    """Rows that each window of a range of SCNs brought to such a table, by the window's upper end."""
+    return BesideTable(config.lake.path, config.name, name, no_fence).rows_by_window(windows)
+
+
+def beside_uri(config: SourceConfig, name: BesideName) -> str:
+    """Where such a table is, as a URI."""
+    return _uri(beside_path(config.lake.path, config.name, name))
+
+
 def changes_applied(config: SourceConfig) -> dict[str, int]:
     """Changes that windows brought to each mirror, by the mirrors' own commits."""
     return {
@@ -31,3 +71,7 @@ def changes_applied(config: SourceConfig) -> dict[str, int]:
         )
         for one in config.tables
     }
+
+
+def _uri(path: str) -> str:
+    return path if "://" in path else f"file://{path}"

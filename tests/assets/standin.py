@@ -72,7 +72,7 @@ def config_in(folder: Path) -> SourceConfig:
             "tables": [{"name": "HR.EMPLOYEES"}, {"name": "HR.JOBS"}],
             "capture": {"windows_per_run_max": 4},
             "landing": {"type": "local", "path": str(folder / "landing")},
-            "lake": {"path": str(folder / "lake")},
+            "lake": {"path": str(folder / "lake"), "transactions": True},
             "state": {"url": f"sqlite:///{folder}/state.db", "lease_seconds": 60},
         }
     )

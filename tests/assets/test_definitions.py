@@ -16,14 +16,15 @@ from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from cdc_core.schema.table import Column
 from cdc_core.steps.definitions import type_text
-from tests.assets.standin import EMPLOYEES, StandIn, partition
+from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 
 NAMES = Translator("hr")
 
 
 def test_names_of_everything(repository: dg.RepositoryDefinition) -> None:
     keys = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
-    assert keys == {"hr/landing/redo_windows"} | {
+    beside = {"hr/transactions", "hr/schema_changes"}
+    assert keys == {"hr/landing/redo_windows"} | beside | {
         f"hr/{layer}/hr/{table}"
         for layer in ("oracle", "snapshot", "changelog", "mirror")
         for table in ("employees", "jobs")
@@ -52,6 +53,9 @@ def test_lineage_leads_from_oracle_to_the_mirror(repository: dg.RepositoryDefini
     assert table in above(NAMES.redo_key)
     assert above(snapshot) == {table}
     assert graph.get(table).is_external
+    change_logs = {NAMES.key("changelog", EMPLOYEES), NAMES.key("changelog", JOBS)}
+    assert above(NAMES.beside_key("transactions")) == change_logs
+    assert above(NAMES.beside_key("schema_changes")) == {NAMES.redo_key}
 
 
 def test_partitions_pools_and_policies(repository: dg.RepositoryDefinition) -> None:

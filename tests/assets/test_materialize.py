@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
 from assets.components import OracleCdc
@@ -13,6 +14,9 @@ from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from assets.settings import DagsterConfig, RetriesConfig
 from assets.translator import Translator
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.lake.beside import BesideTable
+from cdc_core.lake.work import no_fence
+from cdc_core.stage.definitions import SCHEMA_CHANGES
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, ended, partition
 
 NAMES = Translator("hr")
@@ -197,6 +201,35 @@ def test_one_table_can_be_chosen(
     assert not instance.get_materialized_partitions(NAMES.key("mirror", EMPLOYEES))
     assert planned.store.table("hr", JOBS).mirror_scn == 1500  # type: ignore[union-attr]
     assert planned.store.table("hr", EMPLOYEES).mirror_scn == 1000  # type: ignore[union-attr]
+
+
+def test_tables_beside_are_materialized_when_all_tables_have_the_window(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    """By the run in which the last table takes the window, and by one for them alone after that."""
+    beside = [NAMES.beside_key("transactions"), NAMES.beside_key("schema_changes")]
+    chosen = [NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", JOBS), *beside]
+    assert run_windows(repository, instance, FIRST, FIRST, chosen).success
+    assert not any(instance.get_materialized_partitions(key) for key in beside)
+    bring(planned, 1500, count=2)
+    others = [NAMES.key("changelog", EMPLOYEES), NAMES.key("mirror", EMPLOYEES), beside[1]]
+    assert run_windows(repository, instance, FIRST, FIRST, others).success
+    assert instance.get_materialized_partitions(beside[1]) == {FIRST}
+    values = latest(instance, beside[1], FIRST)
+    assert values["dagster/partition_row_count"].value == 2
+    planned.calls.clear()
+    assert run_windows(repository, instance, FIRST, FIRST, beside[:1]).success
+    assert instance.get_materialized_partitions(beside[0]) == {FIRST}
+    assert not planned.calls, "it applies nothing"
+
+
+def bring(pipeline: StandIn, scn_high: int, *, count: int) -> None:
+    """What the pipeline would write: rows of a window in the table of schema changes."""
+    config = pipeline.config
+    table = BesideTable(config.lake.path, config.name, "schema_changes", no_fence)
+    row = {"owner": "HR", "scn": 1200, "type": "ALTER", "scn_high": scn_high, "is_followed": True}
+    rows = [row | {"table_name": f"T{number}"} for number in range(count)]
+    table.put(pa.Table.from_pylist(rows, SCHEMA_CHANGES), scn_high)
 
 
 def test_a_window_that_comes_too_early_is_refused(

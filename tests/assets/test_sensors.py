@@ -238,7 +238,9 @@ def test_what_the_command_line_did_is_shown_once(
         pipeline.capture_window(window)
         pipeline.apply_window(window)
     assert add_partitions(instance, pipeline.records, pipeline.config, NAMES) == 8
-    assert report_history(instance, pipeline.records, pipeline.config, NAMES) == 2 + 2 * (2 * 2) + 6
+    lake, beside, chunks = 2 * (2 * 2), 2 * 2, 6
+    reported = report_history(instance, pipeline.records, pipeline.config, NAMES)
+    assert reported == 2 + lake + beside + chunks
     mirror = latest(instance, NAMES.key("mirror", JOBS), FIRST)
     assert mirror["cdc/rows_inserted"].value == 3
     assert mirror["cdc/window_end"].value == ended(1500).timestamp()
@@ -247,7 +249,8 @@ def test_what_the_command_line_did_is_shown_once(
     assert redo["cdc/transactions_committed"].value == 1
     chunk = latest(instance, NAMES.key("snapshot", JOBS), "s1000_3-of-3")
     assert chunk["cdc/chunk"].value == "3 of 3"
-    assert instance.get_materialized_partitions(NAMES.key("mirror", JOBS)) == {FIRST, SECOND}
+    for key in (NAMES.key("mirror", JOBS), NAMES.beside_key("transactions")):
+        assert instance.get_materialized_partitions(key) == {FIRST, SECOND}
     assert add_partitions(instance, pipeline.records, pipeline.config, NAMES) == 0
     assert report_history(instance, pipeline.records, pipeline.config, NAMES) == 0
 
