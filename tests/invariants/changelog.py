@@ -40,6 +40,7 @@ def check_table(
     committed: Sequence[Committed],
     streams: Sequence[Stream],
     position: int,
+    dropped: Sequence[tuple[int, str]] = (),
 ) -> list[str]:
     """Every illegal step and every wrong count, as text without values.
 
@@ -50,9 +51,10 @@ def check_table(
         committed: What the load committed.
         streams: When the table was captured.
         position: The SCN up to which it has windows.
+        dropped: Columns that went, with an SCN behind which nothing has them.
     """
     ordered = sorted(changelog, key=lambda row: (row["_cdc_commit_scn"], row["_cdc_ordinal"]))
-    walk = Walk(table, streams)
+    walk = Walk(table, streams, dropped)
     for row in ordered:
         walk.step(row)
     walk.end_transaction()
@@ -122,12 +124,15 @@ ROW_KEYS = {**KEYS, "BARE": ("_cdc_row_id",)}
 class Walk:
     """The rows of one table as its change log tells of them. Within a transaction two rows may share a key for a moment."""
 
-    def __init__(self, table: str, streams: Sequence[Stream]) -> None:
+    def __init__(
+        self, table: str, streams: Sequence[Stream], dropped: Sequence[tuple[int, str]] = ()
+    ) -> None:
         self.found: list[str] = []
         self._table = table
         self._gaps = [(one.end or 0, after.start) for one, after in pairwise(streams)]
         self._state: dict[Key, list[Image]] = {}
         self._touched: set[Key] = set()
+        self._dropped = dropped
         self._scn = 0
 
     def step(self, row: Mapping[str, Any]) -> None:
@@ -162,6 +167,7 @@ class Walk:
             self.found.append(f"{where}: a change of a row that was deleted")
             return dict(before)
         silent = set(row.get("_cdc_before_absent") or ())
+        silent |= {name for scn, name in self._dropped if row["_cdc_commit_scn"] > scn}
         matching = [image for image in images if self._is_same(before, image, silent)]
         if not matching:
             self.found.append(f"{where}: the before-image is not the last after-image")

@@ -248,6 +248,10 @@ class Life:
         with self._changed("GROWING"):
             self.load.grow()
 
+    def _on_reshape(self, _event: Event) -> None:
+        with self._changed("GROWING"):
+            self.load.reshape()
+
     def _on_other_DDL(self, _event: Event) -> bool:
         """DDL that changes no column: its table goes on."""
         with self._changed("GROWING"):
@@ -625,12 +629,16 @@ class Life:
         self._on_resume(event)
         for number in sorted(self.load.long):
             self.load.long_end(number, commits=True)
+        stopped: list[Any] = []
         for _ in range(END_ROUNDS_MAX):
             self._on_load(event)
             self.do("capture", "capture")
             self.do("capture", "read_chunks")
             self.do("apply", "apply")
             self._note()
+            stopped.append(
+                self._store("SELECT name, state, reason FROM tables WHERE state <> 'ready'")
+            )
             if not self._on_come_back(event) and self._is_settled():
                 break
         self.do("capture", "capture")
@@ -641,8 +649,7 @@ class Life:
             self.proof.reconciled.append(self.do("apply", "reconcile", scn=whole))
         lagging = {name: state for name, state in self._states.items() if state != "ready"}
         if lagging:
-            reasons = self._store("SELECT name, state, reason FROM tables WHERE state <> 'ready'")
-            raise WorkerFailedError(f"tables are not ready at the end: {reasons}")
+            raise WorkerFailedError(f"tables are not ready at the end, by round: {stopped}")
 
     def _is_settled(self) -> bool:
         waiting = self._store("SELECT 1 FROM chunks WHERE state <> 'applied'")
@@ -790,6 +797,7 @@ class Life:
                 self.load.committed,
                 self.streams[table],
                 positions[table],
+                self.load.dropped.get(table, ()),
             )
 
     def _count_late(self) -> None:

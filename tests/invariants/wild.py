@@ -60,6 +60,9 @@ class WildLoad(Load):
         self._long_changes: dict[int, Counter[tuple[str, str]]] = {}
         self._next_row = 1000
         self._columns = 0
+        self._added: list[str] = []
+        self.dropped: dict[str, list[tuple[int, str]]] = {}
+        """Columns that went, by table, each with an SCN behind the DDL and before the next change."""
 
     def draw(self, event: str) -> None:
         """Draw from the seed of an event from now on."""
@@ -142,6 +145,7 @@ class WildLoad(Load):
         name = f"C{self._columns}"
         kind = self.random.choice(("NUMBER(9)", "VARCHAR2(30)", "DATE"))
         self._sql(f"ALTER TABLE GROWING ADD ({name} {kind})")
+        self._added.append(name)
         value = {"NUMBER(9)": "42", "VARCHAR2(30)": "'it''s'"}.get(kind, "DATE '2013-01-01'")
         self._many("GROWING", "u", f"UPDATE GROWING SET {name} = {value} WHERE MOD(ID, 2) = 0")
         self._next_row += 1
@@ -151,6 +155,29 @@ class WildLoad(Load):
             self._sql(f"ALTER TABLE GROWING MODIFY (V VARCHAR2({20 + self._columns}))")
             self._many("GROWING", "u", f"UPDATE GROWING SET V = RPAD('w', {20 + self._columns}, 'w') WHERE MOD(ID, 3) = 0")  # fmt: skip
             self._commit(self.connection, self._pending)
+
+    def reshape(self) -> None:
+        """A column that was added is called otherwise, or goes, or another one takes its name; rows before and behind it."""
+        if not self._added:
+            self.grow()
+        old = self._added.pop(self.random.randrange(len(self._added)))
+        how = self.random.choice(("RENAME", "RENAME", "DROP", "SWAP"))
+        self._many("GROWING", "u", f"UPDATE GROWING SET {old} = {old}, V = 'old' WHERE MOD(ID, 2) = 1")  # fmt: skip
+        self._commit(self.connection, self._pending)
+        if how == "RENAME":
+            self._columns += 1
+            name = f"R{self._columns}"
+            self._sql(f"ALTER TABLE GROWING RENAME COLUMN {old} TO {name}")
+            self._added.append(name)
+        else:
+            self._sql(f"ALTER TABLE GROWING DROP COLUMN {old}")
+            self.dropped.setdefault("GROWING", []).append((self.clock(), old))
+        if how == "SWAP":
+            self._sql(f"ALTER TABLE GROWING ADD ({old} VARCHAR2(30))")
+            self._added.append(old)
+            self._many("GROWING", "u", f"UPDATE GROWING SET {old} = 'other' WHERE MOD(ID, 3) = 0")
+            self._commit(self.connection, self._pending)
+        self._again("GROWING", "ID")
 
     def other_ddl(self) -> None:
         """DDL that changes no column of GROWING, and rows behind it."""

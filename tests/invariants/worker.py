@@ -26,6 +26,7 @@ from cdc_core.errors import TransientError
 from cdc_core.lake.spark import start_session
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
@@ -82,13 +83,17 @@ class Worker:
 
     def read_chunks(self, at_most: int = sys.maxsize) -> int:
         """Read planned chunks into landing, but for those of tables that have stopped."""
-        tables = self.pipeline._ctx.store.tables(self.source)
-        stopped = {one.table for one in tables if one.state == "failed"}
-        chunks = self.pipeline._ctx.store.chunks(self.source, states=("planned",))
-        planned = [one for one in chunks if one.table not in stopped][:at_most]
+        planned = self._of_tables_that_go_on("planned")[:at_most]
         for chunk in planned:
             self.pipeline.snapshot_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
         return len(planned)
+
+    def _of_tables_that_go_on(self, state: ChunkState) -> list[ChunkRecord]:
+        store = self.pipeline._ctx.store
+        stopped = {one.table for one in store.tables(self.source) if one.state == "failed"}
+        return [
+            one for one in store.chunks(self.source, states=(state,)) if one.table not in stopped
+        ]
 
     # -- windows -------------------------------------------------------------------------------------------------------
 
@@ -129,8 +134,8 @@ class Worker:
         return len(planned)
 
     def apply(self) -> int:
-        """Apply every landed chunk, and every captured window that a table wants."""
-        landed = self.pipeline._ctx.store.chunks(self.source, states=("landed",))
+        """Apply every landed chunk but those of tables that have stopped, and every captured window that a table wants."""
+        landed = self._of_tables_that_go_on("landed")
         for chunk in landed:
             self.pipeline.apply_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
         planned = self.pipeline._ctx.store.windows(self.source, states=("planned",))

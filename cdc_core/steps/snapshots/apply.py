@@ -12,6 +12,8 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.reports import StepReport, TableApplied
+from cdc_core.model.scn import Scn
+from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
@@ -42,7 +44,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
             )
         table = ctx.table_record(key.table)
         manifest, _ = chunk_manifest(ctx, key)
-        manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema))
+        manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema, manifest.scn))
         paths = ctx.landing.local_paths(
             chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
         )
@@ -81,11 +83,16 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         )
 
 
-def _taken_in(ctx: Context, schema: TableSchema) -> TableSchema:
+def _taken_in(ctx: Context, schema: TableSchema, scn: Scn) -> TableSchema:
     """The columns of a chunk that the table has: a column that was left out comes back when the table joins anew, since an
-    ad hoc snapshot may hold some of its rows only."""
+    ad hoc snapshot may hold some of its rows only.
+
+    Which of them had other names, the dictionary does not say. The captured windows do, whether or not they are applied.
+    """
     newest = ctx.store.schema_versions(ctx.source, schema.table)[-1].schema
-    return ctx.visible(schema).without(newest.excluded)
+    taken = ctx.visible(schema).without(newest.excluded)
+    known = ctx.store.schema_at(ctx.source, schema.table, scn)
+    return taken if known is None else judge(known, taken).followed(known, taken)
 
 
 def _asked(record: ChunkRecord, schema: TableSchema) -> list[tuple[Any, ...]] | None:
