@@ -26,6 +26,7 @@ from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
 from cdc_core.capture.standby import readable_end, where_both_run
 from cdc_core.config import LogMinerConfig, LogsBy, TableConfig
+from cdc_core.decode.character_sets import KNOWN
 from cdc_core.errors import (
     CdcError,
     ConfigError,
@@ -80,6 +81,14 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE
   FROM ALL_TAB_COLS
  WHERE DATA_TYPE IN ('JSON', 'BOOLEAN', 'VECTOR') AND {tables}
  ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
+_CHARACTER_SETS = """
+SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
+_NATIONAL = """
+SELECT OWNER, TABLE_NAME, COLUMN_NAME
+  FROM ALL_TAB_COLS
+ WHERE DATA_TYPE IN ('NCHAR', 'NVARCHAR2', 'NCLOB') AND {tables}
+ ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
+_NATIONAL_SET = "AL16UTF16"
 _CONTAINERS = "SELECT NAME, OPEN_MODE FROM V$PDBS WHERE NAME <> 'PDB$SEED'"
 _MOUNTED = "MOUNTED"
 _BROKEN_DESTINATIONS = """
@@ -128,6 +137,7 @@ def check_redo(
     findings += _check_logging(session, tables) if not supplemental else []
     findings += _check_row_ids(tables)
     findings += _check_names(session, tables)
+    findings += _check_character_sets(session, tables)
     findings += _check_segments(session, names)
     findings += _check_types(session, names)
     if is_blind:
@@ -284,6 +294,33 @@ def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Itera
             yield Finding(
                 f"{config.table}: LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: {', '.join(own)}",
                 "Rename them, or leave the columns out under columns_exclude",
+                config.table,
+            )
+
+
+def _check_character_sets(
+    session: OracleSession, tables: Sequence[TableConfig]
+) -> Iterator[Finding]:
+    """Rows from before a DDL hold text in the bytes of the database's sets; the driver's thin mode reads national text of one set."""
+    sets = dict(session.fetch_all(_CHARACTER_SETS))
+    own, national = sets["NLS_CHARACTERSET"], sets["NLS_NCHAR_CHARACTERSET"]
+    if own not in KNOWN:
+        yield Finding(
+            f"Redolake does not know the database's character set {own}: rows from before a DDL hold text in its bytes",
+            "Migrate the database to AL32UTF8 (Database Migration Assistant for Unicode), or ask for the set in an issue",
+        )
+    if national == _NATIONAL_SET:
+        return
+    condition, binds = tables_condition([one.table for one in tables], "OWNER", "TABLE_NAME")
+    wide: dict[TableId, list[str]] = {}
+    for owner, name, column in session.fetch_all(_NATIONAL.format(tables=condition), binds):
+        wide.setdefault(TableId(owner, name), []).append(column)
+    for config in tables:
+        names = [name for name in wide.get(config.table, []) if name not in config.columns_exclude]
+        if names:
+            yield Finding(
+                f"{config.table}: the driver does not read the national character set {national} of {', '.join(names)} (DPY-3012)",
+                "Leave the columns out under columns_exclude",
                 config.table,
             )
 

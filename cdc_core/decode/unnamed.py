@@ -13,37 +13,10 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
+from cdc_core.decode.character_sets import stored_text
 from cdc_core.decode.literals import Bare, Call, Literal, LiteralRefusedError, Quoted
 from cdc_core.decode.plan import ColumnPlan, Kind
 from cdc_core.errors import RESNAPSHOT_HINT
-
-CODECS = {
-    "AL32UTF8": "utf-8",
-    "US7ASCII": "ascii",
-    "AL16UTF16": "utf-16-be",
-    "WE8MSWIN1252": "cp1252",
-    "WE8ISO8859P1": "latin-1",
-    "WE8ISO8859P9": "iso8859-9",
-    "WE8ISO8859P15": "iso8859-15",
-    "EE8MSWIN1250": "cp1250",
-    "EE8ISO8859P2": "iso8859-2",
-    "CL8MSWIN1251": "cp1251",
-    "CL8ISO8859P5": "iso8859-5",
-    "EL8MSWIN1253": "cp1253",
-    "TR8MSWIN1254": "cp1254",
-    "IW8MSWIN1255": "cp1255",
-    "AR8MSWIN1256": "cp1256",
-    "BLT8MSWIN1257": "cp1257",
-    "JA16SJIS": "cp932",
-    "JA16EUC": "euc_jp",
-    "ZHS16GBK": "gbk",
-    "ZHS32GB18030": "gb18030",
-    "ZHT16MSWIN950": "cp950",
-    "KO16MSWIN949": "cp949",
-    "KO16KSC5601": "euc_kr",
-    "TH8TISASCII": "tis_620",
-}
-"""Python's codecs of Oracle's character sets; ``UTF8`` (CESU-8) is read by its own rule."""
 
 _DATE_MASK = "SYYYY-MM-DD HH24:MI:SS"
 _TIMESTAMP_MASK = f"{_DATE_MASK}.FF9"
@@ -100,28 +73,6 @@ def number_text(stored: bytes) -> str:
     whole = "".join(f"{digit:02d}" for digit in digits)
     shift = 2 * (exponent + 1 - len(digits))
     return f"{'' if positive else '-'}{whole}E{shift}"
-
-
-def stored_text(stored: bytes, charset: str) -> str:
-    """Text of bytes in one of Oracle's character sets.
-
-    Raises:
-        LiteralRefusedError: The bytes are none, or the character set is not known.
-    """
-    try:
-        if charset == "UTF8":  # CESU-8: surrogates one by one
-            units = stored.decode("utf-8", "surrogatepass")
-            return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-        return stored.decode(CODECS[charset])
-    except KeyError:
-        raise LiteralRefusedError(
-            "text stands in bytes of a character set that is not known here",
-            RESNAPSHOT_HINT,
-        ) from None
-    except UnicodeDecodeError:
-        raise LiteralRefusedError(
-            "the bytes of a text are not in the database's character set", _HINT_REPORT
-        ) from None
 
 
 def _moment(stored: bytes, kind: Kind) -> Call:

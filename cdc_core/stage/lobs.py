@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.decode.character_sets import stored_text
 from cdc_core.decode.literals import LiteralRefusedError
 from cdc_core.decode.lob import (
     BEGINS,
@@ -41,7 +42,6 @@ from cdc_core.decode.lob import (
 )
 from cdc_core.decode.plain import decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
-from cdc_core.decode.unnamed import stored_text
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import Column, TableSchema

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.decode import decode_dml
+from cdc_core.decode.character_sets import stored_text
+from cdc_core.decode.literals import LiteralRefusedError
 from cdc_core.decode.unnamed import number_text
 from cdc_core.errors import DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
@@ -133,6 +135,34 @@ def test_what_cannot_be_known_is_refused(sql: str, schema: TableSchema) -> None:
     with pytest.raises((DecodeError, SchemaMismatchError)) as caught:
         decode_dml(pa.array([sql]), schema)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("charset", "stored", "text"),
+    [
+        pytest.param("JA16SJIS", "93fa8160", "日\u301c", id="the-wave-dash-of-ja16sjis"),
+        pytest.param("JA16SJISTILDE", "93fa8160", "日\uff5e", id="the-tilde-of-ja16sjistilde"),
+        pytest.param("UTF8", "eda0bdedb4a5", "🔥", id="surrogates-one-by-one"),
+        pytest.param("CL8KOI8R", "e1", "А", id="koi8"),
+        pytest.param("JA16EUC", "c6fc", "日", id="euc"),
+    ],
+)
+def test_bytes_of_a_character_set_are_its_text(charset: str, stored: str, text: str) -> None:
+    assert stored_text(bytes.fromhex(stored), charset) == text
+
+
+@pytest.mark.parametrize(
+    ("charset", "stored"),
+    [
+        pytest.param("JA16EUC", "c6fca1dd", id="a-minus-sign-of-two-tables"),
+        pytest.param("ZHS16GBK", "a1aa", id="a-dash-of-two-tables"),
+        pytest.param("WE8MSWIN1252", "81", id="a-byte-that-the-set-leaves-undefined"),
+        pytest.param("WE8EBCDIC37", "c1", id="a-set-that-is-not-known"),
+    ],
+)
+def test_bytes_that_may_be_another_character_are_refused(charset: str, stored: str) -> None:
+    with pytest.raises(LiteralRefusedError):
+        stored_text(bytes.fromhex(stored), charset)
 
 
 def test_number_text_refuses_infinity() -> None:

@@ -65,6 +65,10 @@ def session_with(**more: Any) -> FakeSession:
         "CURRENT_SCN": [(100,)],
         "ROWNUM = 0": [],
         "UTL_RAW": [(b"\x80",)],
+        "NLS_CHARACTERSET": [
+            ("NLS_CHARACTERSET", "WE8MSWIN1252"),
+            ("NLS_NCHAR_CHARACTERSET", "AL16UTF16"),
+        ],
     }
     blocks = more.pop("blocks", {"END_LOGMNR": NO_LOGMINER})
     session = FakeSession(
@@ -329,3 +333,29 @@ def test_an_excluded_column_may_have_a_long_name() -> None:
         update={"tables": (table.model_copy(update={"columns_exclude": ("L" * 31,)}),)}
     )
     assert [one for one in findings_of(session, excluded) if "longer" in one.problem] == []
+
+
+def test_a_character_set_whose_bytes_cannot_be_read_is_a_problem() -> None:
+    sets = [("NLS_CHARACTERSET", "WE8EBCDIC37"), ("NLS_NCHAR_CHARACTERSET", "AL16UTF16")]
+    [found] = problems(session_with(NLS_CHARACTERSET=sets))
+    assert "WE8EBCDIC37" in found.problem
+    assert found.remedy
+
+
+def test_national_columns_in_utf8_are_a_problem_unless_they_are_left_out() -> None:
+    sets = [("NLS_CHARACTERSET", "AL32UTF8"), ("NLS_NCHAR_CHARACTERSET", "UTF8")]
+    more = {"NLS_CHARACTERSET": sets, "NVARCHAR2": [("HR", "EMP", "N")]}
+    [found] = problems(session_with(**more))
+    assert "UTF8 of N" in found.problem
+    assert str(found.table) == "HR.EMP"
+    without = config()
+    [table] = without.tables
+    columns = [column("ID"), column("N", "NVARCHAR2")]
+    left = without.model_copy(
+        update={"tables": (table.model_copy(update={"columns_exclude": ("N",)}),)}
+    )
+    assert not [
+        one
+        for one in findings_of(session_with(**more, ALL_TAB_COLS=columns), left)
+        if one.is_problem
+    ]

@@ -7,6 +7,7 @@ The cases stand under the type table's own rows (tests/snapshot/test_types.py); 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,46 @@ from tests.steps.harness import Source, source_of, table_id
 from tests.steps.ways import ALL_WAYS, Step, play, sources_of
 
 TYPES: dict[str, dict[str, list[str]]] = CASES | {"XMLTYPE": {"XMLTYPE": ["XMLTYPE('<a>1</a>')"]}}
+TEXTS = "CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB, NCLOB"
+EURO = "\u20ac"
+OTHER_SETS: dict[str, dict[str, dict[str, list[str]]]] = {
+    "WE8MSWIN1252": {
+        TEXTS: {
+            **TYPES[TEXTS],
+            "CHAR(3)": [f"'é{EURO}'", "'日'"],
+            "VARCHAR2(10)": [f"'{EURO * 10}'", "'it''s ÿ\u0152'", "UNISTR('\\65E5')"],
+            "NVARCHAR2(10)": [f"UNISTR('\\65E5') || '{EURO}'", "N'日本'"],
+            "CLOB": [f"'{EURO}é'", f"TO_CLOB(RPAD('{EURO}', 3000, 'é')) || RPAD('{EURO}', 3000, 'é')"],
+        },
+        "XMLTYPE": {"XMLTYPE": [f"XMLTYPE('<a>{EURO}</a>')"]},
+    },
+    "JA16SJIS": {
+        TEXTS: {
+            **TYPES[TEXTS],
+            "CHAR(5)": ["'日〜'", "'é'"],
+            "VARCHAR2(10)": ["'日本\uff5e'", "'ソ\\'"],
+            "CLOB": ["'日本〜'", "TO_CLOB(RPAD('日', 3000, '本'))"],
+        },
+        "XMLTYPE": {"XMLTYPE": ["XMLTYPE('<a>日〜</a>')"]},
+    },
+}  # fmt: skip
+"""The text types in databases of other character sets; some literals have characters that the set lacks."""
 LARGE = ("CLOB", "NCLOB", "BLOB", "XMLTYPE")
 """What the redo of a DELETE does not carry."""
+ONE_WAY = ("redo_log_catalog-committed",)
 CHANGED = 100
 """A row under its literal's number is inserted with the value; this much above, it gets the value by an UPDATE."""
 GONE = 200
 """This much above, it is inserted with the value and deleted."""
 
 
-def cases(ways: Mapping[str, Any]) -> int:
+Types = Mapping[str, Mapping[str, list[str]]]
+
+
+def cases(ways: Mapping[str, Any], types: Types = TYPES) -> int:
     """How many values of the redo are held against a chunk's: per literal and way those of an INSERT and an UPDATE, and of a DELETE
     unless it carries none."""
-    declared = [each for group in TYPES.values() for each in group.items()]
+    declared = [each for group in types.values() for each in group.items()]
     return len(ways) * sum(
         len(literals) * (2 if declaration in LARGE else 3) for declaration, literals in declared
     )
@@ -40,14 +69,15 @@ def name_of(at: int) -> str:
     return f"KIND_{at}"
 
 
-NAMES = [name_of(at) for at in range(len(TYPES))]
+def names_of(types: Types) -> list[str]:
+    return [name_of(at) for at in range(len(types))]
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
+@contextmanager
+def oracle_of(types: Types, character_set: str) -> Iterator[Oracle]:
     """One table per row of the type table, with a column for each declaration."""
-    with running_oracle(warts=DEFAULT_WARTS) as running:
-        for name, group in zip(NAMES, TYPES.values(), strict=True):
+    with running_oracle(warts=DEFAULT_WARTS, character_set=character_set) as running:
+        for name, group in zip(names_of(types), types.values(), strict=True):
             listed = ", ".join(f"C{at} {declaration}" for at, declaration in enumerate(group))
             running.run(f"CREATE TABLE {name} (ID NUMBER(5) PRIMARY KEY, {listed})")
         yield running
@@ -58,10 +88,10 @@ def columns_of(group: Mapping[str, list[str]]) -> list[str]:
     return [f"C{at}" for at, literals in enumerate(group.values()) for _ in literals]
 
 
-def story() -> list[Step]:
+def story(types: Types) -> list[Step]:
     """Each literal of each declaration, alone in its row; one transaction per table."""
     steps: list[Step] = []
-    for name, group in zip(NAMES, TYPES.values(), strict=True):
+    for name, group in zip(names_of(types), types.values(), strict=True):
         number = 0
         for at, literals in enumerate(group.values()):
             for literal in literals:
@@ -103,25 +133,35 @@ def _texts(row: Mapping[str, Any]) -> Row:
 
 
 @pytest.mark.parametrize(
-    "ways",
+    ("ways", "character_set"),
     [
-        pytest.param(("redo_log_catalog-committed",), id="one-way"),
-        pytest.param(tuple(ALL_WAYS), id="every-way", marks=pytest.mark.slow),
+        pytest.param(ONE_WAY, "", id="one-way"),
+        pytest.param(("online_catalog-uncommitted",), "WE8MSWIN1252", id="western"),
+        pytest.param(tuple(ALL_WAYS), "", id="every-way", marks=pytest.mark.slow),
+        pytest.param(tuple(ALL_WAYS), "WE8MSWIN1252", id="western-every-way", marks=pytest.mark.slow),
+        pytest.param(tuple(ALL_WAYS), "JA16SJIS", id="japanese-every-way", marks=pytest.mark.slow),
     ],
-)
+)  # fmt: skip
 def test_every_type_has_the_same_value_on_every_path(
-    oracle: Oracle, tmp_path: Path, ways: tuple[str, ...]
+    tmp_path: Path, ways: tuple[str, ...], character_set: str
 ) -> None:
+    types = OTHER_SETS.get(character_set, TYPES)
+    with oracle_of(types, character_set) as oracle:
+        _every_path_agrees(oracle, tmp_path, ways, types)
+
+
+def _every_path_agrees(oracle: Oracle, tmp_path: Path, ways: tuple[str, ...], types: Types) -> None:
+    names = names_of(types)
     chosen = {name: ALL_WAYS[name] for name in ways}
     chunks = tmp_path / "chunks"
     chunks.mkdir()
     compared = 0
-    with sources_of(oracle, tmp_path, *NAMES, ways=chosen) as sources:
-        play(oracle, sources, story())
+    with sources_of(oracle, tmp_path, *names, ways=chosen) as sources:
+        play(oracle, sources, story(types))
         capture = {"close_at": "completed_logs"}
-        with source_of(oracle, chunks, *NAMES, capture=capture) as snapshot:
+        with source_of(oracle, chunks, *names, capture=capture) as snapshot:
             list(snapshot.pipeline.run_snapshot())
-            for name, group in zip(NAMES, TYPES.values(), strict=True):
+            for name, group in zip(names, types.values(), strict=True):
                 read = values(snapshot, name)
                 large = {f"C{at}" for at, declaration in enumerate(group) if declaration in LARGE}
                 for way, source in sources.items():
@@ -134,7 +174,7 @@ def test_every_type_has_the_same_value_on_every_path(
                         if column not in large:
                             assert gone[number + GONE][column] == read[number][column], (way, name)
                             compared += 1
-    assert compared == cases(chosen)
+    assert compared == cases(chosen, types)
 
 
 def test_how_many_cases_there_are() -> None:
