@@ -245,8 +245,9 @@ def _needed(thread: RedoThread, low: int, high: int) -> tuple[int, int] | None:
     first, last = low + 1, high
     if thread.enabled == "DISABLED":
         last = min(last, thread.disable_change)
-    elif not thread.is_open:
-        last = min(last, thread.checkpoint_change)
+    if not thread.is_open and (thread.checkpoint_change or thread.enabled != "DISABLED"):
+        # All redo of a closed thread lies below its last checkpoint, where its last log ends; it is closed before it is disabled.
+        last = min(last, thread.checkpoint_change - 1)
     first = max(first, thread.enable_change)
     return (first, last) if first <= last else None
 

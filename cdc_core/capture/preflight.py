@@ -60,6 +60,7 @@ VIEWS = (
 """Views that capture reads besides the rows of LogMiner."""
 
 _SESSIONS = "GV$SESSION"
+_TRANSACTIONS = "GV$TRANSACTION"
 _DATABASE = """
 SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"""
 _FORCE_LOGGING = "SELECT FORCE_LOGGING FROM V$DATABASE"
@@ -127,6 +128,8 @@ def check_redo(
     logs_by = how.logs
     findings = list(_check_views(session))
     can_look = not findings
+    if can_look:
+        findings += _check_instances(session)
     findings += _check_sessions(session)
     is_blind = any(finding.problem.endswith("V$DATABASE") for finding in findings)
     supplemental = False
@@ -181,6 +184,19 @@ def _check_views(session: OracleSession) -> Iterator[Finding]:
                 f"the capture user may not read {view}",
                 f"GRANT SELECT ON SYS.{grant} TO {session.user}",
             )
+
+
+def _check_instances(session: OracleSession) -> Iterator[Finding]:
+    """Where several instances run, each has transactions of its own, which a snapshot must know."""
+    if sum(thread.is_written for thread in read_threads(session)) < 2:
+        return
+    try:
+        session.fetch_all(f"SELECT 1 FROM {_TRANSACTIONS} WHERE ROWNUM = 0")
+    except PreflightError:
+        yield Finding(
+            f"the capture user may not read {_TRANSACTIONS}, which shows the open transactions of all instances",
+            f"GRANT SELECT ON SYS.GV_$TRANSACTION TO {session.user}",
+        )
 
 
 def _check_sessions(session: OracleSession) -> Iterator[Finding]:

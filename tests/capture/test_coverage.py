@@ -194,6 +194,19 @@ TWO = [t(1), t(2)]
             ["1.1", "2.1"], id="a-thread-closed-within-the-range",
         ),
         pytest.param(
+            [cur(1, 100), arch(1, 90, 170, 2)], [t(), t(2, False, checkpoint=170)], 150, 200,
+            ["1.1", "2.1"], id="a-closed-threads-redo-ends-below-its-checkpoint",
+        ),
+        pytest.param(
+            [cur(1, 100), arch(1, 90, 170, 2)], [t(), t(2, False, checkpoint=170)], 169, 200,
+            ["1.1"], id="a-range-that-begins-where-a-thread-was-closed",
+        ),
+        pytest.param(
+            [cur(1, 100), arch(1, 90, 170, 2)],
+            [t(), t(2, False, "DISABLED", disable=190, checkpoint=170)], 175, 200,
+            ["1.1"], id="a-range-between-the-close-of-a-thread-and-its-disabling",
+        ),
+        pytest.param(
             [cur(1, 100)], [t(), t(2, False, checkpoint=169)], 150, 200, WAIT,
             id="a-closed-thread-whose-log-is-missing",
         ),
