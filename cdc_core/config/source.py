@@ -522,6 +522,11 @@ class SourceConfig(ConfigModel):
         named = (config.table for config in self.tables if not config.is_pattern)
         return frozenset(table for table in named if self.policy(table, trouble) == policy)
 
+    def drops_columns(self, table: TableId) -> bool:
+        """Shall the mirror lose what Oracle dropped? What holds for the source where the table is not captured any more."""
+        own = self.entries.get(table)
+        return ((own and own.dropped_columns) or self.policies.dropped_columns) == "drop"
+
     def maintenance_of(self, table: TableId) -> MaintenanceConfig:
         """How a captured table's Delta tables are maintained; KeyError if it is not captured."""
         own = self.table(table)

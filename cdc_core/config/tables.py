@@ -69,6 +69,11 @@ class PolicyConfig(ConfigModel):
     what it was: a load into a NOLOGGING table, or an index that was rebuilt. ``ignore`` only writes a warning to the log; choose it
     if captured tables are never written that way."""
 
+    dropped_columns: Literal["keep", "drop"] = "keep"
+    """What becomes of a column of the mirror that Oracle dropped or set unused. ``keep``: it stays, and is NULL in all rows that are written from
+    then on. ``drop``: it goes, by Delta's column mapping, with the table's next changes; so do those that were dropped before you chose it.
+    The change log keeps the column either way. A column that went does not come back with ``keep``."""
+
     resnapshot_hours_min: Annotated[float, Field(gt=0)] = 12
     """If the same problem recurs within this many hours after a policy reread the table, or before its new snapshot is complete,
     Redolake stops the table instead of rereading it endlessly."""
@@ -133,6 +138,9 @@ class TableConfig(ConfigModel):
 
     on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
     """As ``policies.on_unlogged``, for this table; by default that of the source."""
+
+    dropped_columns: Literal["keep", "drop"] | None = None
+    """As ``policies.dropped_columns``, for this table; by default that of the source."""
 
     skipped_operations: tuple[Literal["c", "u", "d"], ...] | None = None
     """As ``events.skipped_operations``, for this table; by default that of the source."""

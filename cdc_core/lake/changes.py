@@ -23,11 +23,13 @@ from cdc_core.stage.layout import ORDINAL
 
 
 def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts:
-    """Count and look through changes; ``changes`` is a relation of SQL with the change log's columns."""
+    """Count and look through changes; ``changes`` is a relation of SQL with the change log's columns. Of columns that ``schema`` does not have,
+    nothing is said."""
+    columns = ", ".join(map(string_literal, schema.column_names))
     query = f"""
         SELECT COUNT(*) AS changes,
           ARRAY_DISTINCT(FLATTEN(COLLECT_SET(IF(_cdc_op = 'd', NULL, _cdc_absent)))) AS absent,
-          COUNT_IF({moved_sql(schema)} AND SIZE(_cdc_absent) > 0) AS moved_absent
+          COUNT_IF({moved_sql(schema)} AND ARRAYS_OVERLAP(_cdc_absent, ARRAY({columns}))) AS moved_absent
         FROM {changes}
     """
     with translated("reading the change log", table=schema.table):

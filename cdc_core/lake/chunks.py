@@ -39,7 +39,7 @@ from cdc_core.lake.appending import NewFile, remove_file, write_file
 from cdc_core.lake.changes import rows_sql
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
-from cdc_core.lake.evolution import known_schema, settle_schema
+from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.history import filesystem_of, read_commits, read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import replaced
@@ -88,6 +88,7 @@ def apply_chunk(
     work.create_tables(manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
     schema = settle_schema(work, manifest.schema)
+    mirrored = in_mirror(work, schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
     metadata = work.metadata(
@@ -104,7 +105,7 @@ def apply_chunk(
     # A list of keys that was read ahead of the position says nothing of rows that windows up to its SCN may still change.
     removes = bool(asked) and manifest.scn <= reached
     name = f"{manifest.snapshot_id}/{manifest.number}"
-    with _mirror_file(work, manifest, schema, landed) as mirror_file:
+    with _mirror_file(work, manifest, paths, mirrored) as mirror_file:
         if changelog is None or app not in changelog.transactions:
             moment = moment_of(manifest.landed) if "landed" in work.optional else None
             changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
@@ -126,7 +127,7 @@ def apply_chunk(
     if mirror_file is not None:
         work.commit_file(
             work.mirror,
-            mirror_schema(schema),
+            mirror_schema(mirrored),
             mirror_file.result(),
             "appending a chunk to the mirror",
             lambda: metadata,
@@ -143,12 +144,12 @@ def apply_chunk(
     with translated("reducing a chunk", **work.facts()):
         # MERGE looks at its source several times, and the rows are counted before; it shall be computed once.
         replacing = session.sql(
-            _replacing_sql(work.changelog, name, manifest.scn, schema)
+            _replacing_sql(work.changelog, name, manifest.scn, mirrored)
         ).localCheckpoint()
     counts = replaced(
         work,
         replacing,
-        schema,
+        mirrored,
         doing="replacing a chunk's keys in the mirror",
         metadata=metadata,
         txn=(app, 1),
@@ -159,7 +160,7 @@ def apply_chunk(
 
 @contextmanager
 def _mirror_file(
-    work: TableWork, manifest: ChunkManifest, schema: TableSchema, landed: ChunkRows
+    work: TableWork, manifest: ChunkManifest, paths: Sequence[str], schema: TableSchema
 ) -> Iterator[Future[NewFile | None] | None]:
     """The file to append to the mirror, which is written while the block appends to the change log; None if the rows cannot be appended. If
     the block ends with an error, the file is removed: no commit names it yet."""
@@ -167,7 +168,7 @@ def _mirror_file(
         yield None
         return
     columns = mirror_schema(schema)
-    rows = landed.as_mirror(manifest.scn)
+    rows = ChunkRows(paths, manifest.schema, schema).as_mirror(manifest.scn)
     with ThreadPoolExecutor(1, thread_name_prefix="mirror") as pool:
         file = pool.submit(write_file, work.mirror, columns, rows, columns.names[:MIRROR_INDEXED])
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cdc_core.lake.carry import carried_sql, history_origin
 from cdc_core.lake.changes import change_facts, rows_sql
-from cdc_core.lake.evolution import added_columns
+from cdc_core.lake.evolution import added_columns, in_mirror
 from cdc_core.lake.history import read_log
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
@@ -42,22 +42,23 @@ def rederived_sql(
     )
     wanted = None if is_late and _carries(work, session, schema, position) else f"({keys})"
     derived, missing = derived_sql(work, session, schema, position, wanted=wanted)
-    return _different_sql(work, derived, schema, covered_scn), missing
+    return _different_sql(work, derived, in_mirror(work, schema), covered_scn), missing
 
 
 def derived_sql(
     work: TableWork, session: Any, schema: TableSchema, position: int, *, wanted: str | None
 ) -> tuple[str, tuple[str, ...]]:
-    """SELECT with the columns of ``reduce.reduced_sql`` from the change log up to ``position``, and the columns that some change
-    lacks. ``wanted`` is a relation of keys, None for all."""
+    """SELECT with the columns of ``reduce.reduced_sql`` from the change log up to ``position``, and the columns of the mirror that some
+    change lacks. ``wanted`` is a relation of keys, None for all."""
+    mirror = in_mirror(work, schema)
     whole = f"({_history_sql(work, schema, position)})"
     near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
-    facts = change_facts(session, near, schema)
+    facts = change_facts(session, near, mirror)
     defaults = added_columns(read_log(work.changelog))
     has_gaps = QuarantineTable(work).exists
     if facts.moved_absent:
         # Following rows over their changes of key may lead to keys outside the window.
-        facts = change_facts(session, whole, schema)
+        facts = change_facts(session, whole, mirror)
         origin = history_origin(whole, schema, facts.absent)
         near = f"({carried_sql(whole, schema, facts.absent, defaults, origin, has_gaps=has_gaps)})"
     reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults, has_gaps=has_gaps)
@@ -70,7 +71,7 @@ def derived_sql(
 def _carries(work: TableWork, session: Any, schema: TableSchema, position: int) -> bool:
     """Has the table a change of key that does not carry all columns?"""
     whole = f"({_history_sql(work, schema, position)})"
-    return change_facts(session, whole, schema).moved_absent > 0
+    return change_facts(session, whole, in_mirror(work, schema)).moved_absent > 0
 
 
 def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:

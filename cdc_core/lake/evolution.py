@@ -1,6 +1,7 @@
 """How do both Delta tables of a captured table follow its definition?
 
-Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay; a renamed one is renamed in the mirror, by
+Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay in the change log, and by policy go from the mirror
+(``redolake.gone`` of the change log names them first: :func:`in_mirror` is what the mirror has then); a renamed one is renamed in the mirror, by
 Delta's column mapping, and becomes a new column of the change log, whose rows are read under the names that they have now
 (``changes.rows_sql``). A column whose name a plain table cannot hold turns column mapping on in both. Each
 takes several commits, so the change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
@@ -11,6 +12,7 @@ before any later change is merged.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -19,6 +21,7 @@ from cdc_core.lake.defaults import default_values, has_value
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
+    GONE_PROPERTY,
     MAPPED,
     SCHEMA_PROPERTY,
     column_ddl,
@@ -53,6 +56,24 @@ def added_columns(log: DeltaLog | None) -> dict[str, str]:
     return {known.present_name(column): default for column, default in added.items()} if known else added  # fmt: skip
 
 
+def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
+    """The version with the columns that the mirror has: without the dropped ones that it has lost."""
+    return schema.lacking(gone_columns(read_log(work.changelog)))
+
+
+def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:
+    """The dropped columns that the mirror has lost, or is losing."""
+    return tuple(json.loads(log.properties.get(GONE_PROPERTY, "[]"))) if log else ()
+
+
+def _going(work: TableWork, schema: TableSchema, gone: Sequence[str]) -> tuple[str, ...]:
+    """Those with what the policy lets go now."""
+    if not work.drops_columns:
+        return tuple(gone)
+    held = schema.column_names
+    return tuple(dict.fromkeys((*gone, *(name for name in schema.dropped if name in held))))
+
+
 def _added_as(log: DeltaLog | None) -> dict[str, str]:
     """Added columns under the names that they had when they were added."""
     added: dict[str, str] = json.loads(log.properties.get(ADDED_PROPERTY, "{}")) if log else {}
@@ -71,10 +92,14 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
         return False
     if any(old in mirror.columns for old, _ in known.renamed):
         return False
+    gone = gone_columns(log)
+    if _going(work, known, gone) != gone or any(column in mirror.columns for column in gone):
+        return False
     return all(
         known.present_name(column) in mirror.columns
         and (not has_value(default) or _column_app(work, column) in mirror.transactions)
         for column, default in _added_as(log).items()
+        if known.present_name(column) not in gone
     )
 
 
@@ -85,7 +110,8 @@ def _column_app(work: TableWork, column: str) -> str:
 def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version.
 
-    A column that was left out or dropped after the tables were made stays in them, and is in the version that is returned.
+    A column that was left out or dropped after the tables were made is in the version that is returned: it stays in the change log, and in the
+    mirror unless the policy lets it go.
 
     Raises:
         SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
@@ -95,19 +121,20 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     if log is None or known is None:
         return schema
     _add_own_columns(work, log)
-    newest, added = known, _added_as(log)
+    newest, added, properties = known, _added_as(log), dict[str, str]()
     if (followed := _followed(known, schema)) is not None:
         evolution, newest = followed
         check_names(newest)
         fresh = [column.name for column in evolution.added]
         added = {**added, **default_values(newest, fresh)}
-        _alter(
-            work,
-            work.changelog,
-            f"SET TBLPROPERTIES {properties_sql({SCHEMA_PROPERTY: json.dumps(newest.as_json()), ADDED_PROPERTY: json.dumps(added)})}",
-        )
-    if added or newest.renamed:
-        _reach(work, newest, added)
+        properties = {SCHEMA_PROPERTY: json.dumps(newest.as_json()), ADDED_PROPERTY: json.dumps(added)}  # fmt: skip
+    before = gone_columns(log)
+    if (gone := _going(work, newest, before)) != before:
+        properties[GONE_PROPERTY] = json.dumps(gone)
+    if properties:
+        _alter(work, work.changelog, f"SET TBLPROPERTIES {properties_sql(properties)}")
+    if added or newest.renamed or gone:
+        _reach(work, newest, added, gone)
     return newest
 
 
@@ -141,16 +168,21 @@ def _add_own_columns(work: TableWork, log: DeltaLog) -> None:
         _alter(work, work.changelog, f"ADD COLUMNS ({ddl})")
 
 
-def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
-    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the names that columns were added under."""
+def _reach(
+    work: TableWork, schema: TableSchema, added: dict[str, str], gone: Sequence[str]
+) -> None:
+    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the names that columns were added under;
+    ``gone`` is what the mirror is to lose, whose files keep it until they are written anew."""
     mirror = work.require_mirror()
     kinds = dict(columns_of(schema))
     renames, names = _renames(schema, mirror)
+    added = {one: sql for one, sql in added.items() if schema.present_name(one) not in gone}
+    going = [column for column in gone if column in names]
     present = [schema.present_name(column) for column in added]
     missing = [column for column in present if column not in names]
     if missing or renames:
         _reach_changelog(work, schema)
-    if renames or need_mapping(missing):
+    if renames or going or need_mapping(missing):
         _map(work, work.mirror, mirror)
     for old, new in renames:
         _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}")
@@ -159,6 +191,8 @@ def _reach(work: TableWork, schema: TableSchema, added: dict[str, str]) -> None:
             _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
         ddl = ", ".join(column_ddl(schema, schema.column(column)) for column in missing)
         _alter(work, work.mirror, f"ADD COLUMNS ({ddl})")
+    if going:
+        _alter(work, work.mirror, f"DROP COLUMNS ({', '.join(map(quote_name, going))})")
     for column, default in added.items():
         app = _column_app(work, column)
         if app in mirror.transactions or not has_value(default):

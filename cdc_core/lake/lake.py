@@ -103,6 +103,7 @@ class Lake:
         quarantine_max: int | None = None,
         is_inexact: bool = False,
         skipping: Skipping = NOTHING_SKIPPED,
+        drops_columns: bool = False,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror, each once.
@@ -127,6 +128,7 @@ class Lake:
             is_inexact: Commits of the table that belong to this window, or to earlier ones, came to light with a later one, which is applied
                 after it: an insert may meet a row whose delete that window has.
             skipping: Which changes the change log marks as skipped.
+            drops_columns: The mirror is to lose the columns that Oracle dropped.
             fence: Called right before each commit.
 
         Raises:
@@ -138,7 +140,7 @@ class Lake:
             CommitConflictError: Another writer committed; try again.
         """
         return apply_window(
-            self._work(table, generation, fence),
+            self._work(table, generation, fence, drops_columns=drops_columns),
             manifest,
             schema,
             redo_paths,
@@ -337,18 +339,19 @@ class Lake:
         change: SchemaChange | TableSchema,
         generation: int = 0,
         *,
+        drops_columns: bool = False,
         fence: Fence = no_fence,
     ) -> None:
         """Bring the Delta tables to a newer definition of the table, before the first change that needs it is applied.
 
-        Columns at the end are added to change log and mirror, and the mirror's rows get their default. Repeatable; does
-        nothing for an older definition, or before the first snapshot.
+        Columns at the end are added to change log and mirror, and the mirror's rows get their default; with ``drops_columns`` the mirror
+        loses the columns that Oracle dropped. Repeatable; does nothing for an older definition, or before the first snapshot.
 
         Raises:
             SchemaMismatchError: Anything but columns added at the end, or a default that is no literal.
         """
         schema = change.schema if isinstance(change, SchemaChange) else change
-        work = self._work(schema.table, generation, fence)
+        work = self._work(schema.table, generation, fence, drops_columns=drops_columns)
         if read_log(work.changelog) is not None and not is_settled(work, schema):
             settle_schema(work, schema)
 
@@ -401,10 +404,14 @@ class Lake:
         root = self._config.path
         return root if "://" in root else str(Path(root).absolute())
 
-    def _work(self, table: TableId, generation: int, fence: Fence) -> TableWork:
+    def _work(
+        self, table: TableId, generation: int, fence: Fence, *, drops_columns: bool = False
+    ) -> TableWork:
         optional = frozenset(self._config.change_log_columns)
         session = cache(self._open_session)
-        return TableWork(self._root, self._source, table, generation, fence, session, optional)
+        return TableWork(
+            self._root, self._source, table, generation, fence, session, optional, drops_columns
+        )
 
     def _open_session(self) -> Any:
         return start_session(self._config, runtime=self._runtime, spark=self._spark)

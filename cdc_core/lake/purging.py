@@ -1,12 +1,13 @@
 """How do the values of a column leave the Delta tables of a captured table?
 
-The column stays, and is NULL everywhere. Delta keeps the old files until VACUUM removes them, so that the purge ends there.
+The column stays, and is NULL everywhere; of one that the mirror has lost already (``dropped_columns: drop``), the mirror's files are written
+anew. Delta keeps the old files until VACUUM removes them, so that the purge ends there.
 """
 
 from __future__ import annotations
 
 from cdc_core.errors import ANY_TABLE, ConfigError
-from cdc_core.lake.evolution import known_schema
+from cdc_core.lake.evolution import gone_columns, known_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.tables import delta, quote_name
 from cdc_core.lake.work import TableWork
@@ -25,16 +26,21 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
             hint=f"Name other columns under the table's key, run `redolake table resnapshot --fresh {ANY_TABLE}`, then delete the old Delta tables.",
             **work.facts(column=column),
         )
-    mirror = work.require_mirror()
-    if column not in mirror.columns:
+    mirror, changelog = work.require_mirror(), read_log(work.changelog)
+    has_gone = column in gone_columns(changelog)
+    if column not in mirror.columns and not has_gone:
         return []
     session = work.session_for()
     position = work.position().mirror_scn or 0
     metadata = work.metadata("purge", position, column=column)
     name = quote_name(column)
     with work.commit(session, "purging a column of the mirror", metadata):
-        session.sql(f"UPDATE {delta(work.mirror)} SET {name} = NULL WHERE {name} IS NOT NULL")
-    changelog = read_log(work.changelog)
+        session.sql(
+            # Files from before a column went have its values still. Spark finds them by their own schemas.
+            f"REORG TABLE {delta(work.mirror)} APPLY (PURGE)"
+            if has_gone
+            else f"UPDATE {delta(work.mirror)} SET {name} = NULL WHERE {name} IS NOT NULL"
+        )
     if changelog is None:
         return [work.mirror]
     known = known_schema(changelog)

@@ -18,7 +18,7 @@ from cdc_core.lake.changes import files_of, logged_changes, window_sql
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import has_value
 from cdc_core.lake.deriving import rederived_sql
-from cdc_core.lake.evolution import added_columns
+from cdc_core.lake.evolution import added_columns, in_mirror
 from cdc_core.lake.history import read_log
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.sent import Sent
@@ -102,13 +102,14 @@ def _in_hand(
         return None
     if any(map(has_value, added_columns(read_log(work.changelog)).values())):
         return None  # rows from before a column was added have its default, which is SQL
+    schema = in_mirror(work, schema)
     path, own = work.changelog, of_window(scn_high)
     with logged_changes(path, schema, own, files_of(path, scn_high)) as changes:
         window = changes.light()
     with logged_changes(path, schema, up_to(position), files_of(path)) as history:
         light = history.light()
         near = touching(light, window)
-        absent, moved_absent = (light if is_late else near).kinds()
+        absent, moved_absent = (light if is_late else near).kinds(schema.column_names)
         if moved_absent:
             return None  # the row's former key may be another window's
         derived = _derived(work, history, near, schema)
@@ -122,7 +123,7 @@ def _derived(
     work: TableWork, history: LoggedChanges, near: LightChanges, schema: TableSchema
 ) -> pa.Table:
     """One row per key."""
-    absent = history.in_order(near.kinds()[0])
+    absent = history.in_order(near.kinds(schema.column_names)[0])
     reduced = reduce_changes(near, schema, absent, has_gaps=QuarantineTable(work).exists)
     return merge_source(history, reduced, schema)
 

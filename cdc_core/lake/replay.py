@@ -13,7 +13,7 @@ from typing import Any
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
 from cdc_core.lake.deriving import derived_sql
-from cdc_core.lake.evolution import settle_schema
+from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
@@ -66,7 +66,7 @@ def replay_window(
         counts = merged(
             work,
             frame,
-            schema,
+            in_mirror(work, schema),
             doing="repairing the mirror",
             metadata=work.metadata("replay", position, window=manifest.window.key),
             absent=different.absent,
@@ -116,14 +116,15 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
         )
     version, session = log.version, work.session_for()
     if read_log(work.mirror) is None:
-        work.create_table(work.mirror, schema)
+        work.create_table(work.mirror, in_mirror(work, known_schema(log) or schema))
     schema = settle_schema(work, schema)
     done = work.position()
     position = max(done.changelog_scn or 0, done.mirror_scn or 0)
     with translated("deriving the mirror", **work.facts()):
         sql, _ = derived_sql(work, session, schema, position, wanted=None)
         derived = session.sql(sql)
-        columns = [quote_name(column) for column in (*schema.column_names, COMMIT_SCN, ORDINAL)]
+        names = in_mirror(work, schema).column_names
+        columns = [quote_name(column) for column in (*names, COMMIT_SCN, ORDINAL)]
         rows = derived.where("_cdc_kind = 'row'").select(*columns)
         counts = derived.selectExpr(
             "COUNT_IF(_cdc_kind = 'row') AS n",

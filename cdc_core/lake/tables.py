@@ -19,6 +19,9 @@ SCHEMA_PROPERTY = "redolake.schema"
 ADDED_PROPERTY = "redolake.added"
 """Change log property: JSON object from each column that was added since to the SQL of its default."""
 
+GONE_PROPERTY = "redolake.gone"
+"""Change log property: JSON list of the dropped columns that the mirror does not have any more, or is losing."""
+
 GENERATION_PROPERTY = "redolake.generation"
 """Which generation of the table this is: an older one is moved aside when a newer one begins."""
 

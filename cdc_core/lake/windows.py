@@ -19,7 +19,7 @@ from cdc_core.errors import (
 from cdc_core.lake.appending import NewFile, commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
-from cdc_core.lake.evolution import added_columns, check_mirror, settle_schema
+from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, settle_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import merge_report, merged
@@ -93,7 +93,9 @@ def apply_window(
     else:
         work.require_tables()
     excluded = schema.excluded
-    check_mirror(work, schema := settle_schema(work, schema), work.require_mirror())
+    schema = settle_schema(work, schema)
+    mirrored = in_mirror(work, schema)
+    check_mirror(work, mirrored, work.require_mirror())
     quarantine = QuarantineTable(work)
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
     appended: int | None = None
@@ -123,6 +125,7 @@ def apply_window(
             work,
             window,
             schema,
+            mirrored,
             covered_scn,
             window.scn_high if is_inexact else read_scn,
             committed.late > 0,
@@ -184,12 +187,14 @@ def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Merging:
-    """How one window's changes are merged into the mirror. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
+    """How one window's changes are merged into the mirror. ``schema`` is the change log's, ``mirrored`` the mirror's, which may have lost
+    dropped columns. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
     changes of the table went into quarantine, or come with a later window."""
 
     work: TableWork
     window: ScnWindow
     schema: TableSchema
+    mirrored: TableSchema
     covered_scn: int
     read_scn: int | None
     is_late: bool
@@ -200,7 +205,7 @@ class _Merging:
     ) -> TableApplied:
         """Merge what these files of the change log have of the window, of which ``appended`` changes were written a moment ago."""
         own = of_window(self.window.scn_high)
-        with logged_changes(self.work.changelog, self.schema, own, files) as changes:
+        with logged_changes(self.work.changelog, self.mirrored, own, files) as changes:
             facts = changes.facts()
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
@@ -209,7 +214,7 @@ class _Merging:
 
     def _merge(self, changes: LoggedChanges, facts: ChangeFacts) -> list[Any]:
         """MERGE's counts."""
-        work, schema, scn_high = self.work, self.schema, self.window.scn_high
+        work, schema, scn_high = self.work, self.mirrored, self.window.scn_high
         absent, where = facts.absent, work.facts(window=self.window.key)
         commit: dict[str, Any] = {
             "doing": "merging a window into the mirror",
@@ -221,7 +226,7 @@ class _Merging:
         }
         if self.is_late:
             different = find_different(
-                work, schema, scn_high,
+                work, self.schema, scn_high,
                 position=scn_high, covered_scn=self.covered_scn, facts=where, is_late=True,
             )  # fmt: skip
             with different.opened() as frame:
@@ -250,7 +255,7 @@ class _Merging:
 
     def _append(self, changes: LoggedChanges, facts: ChangeFacts) -> dict[str, int] | None:
         """Append the window to a mirror that has none of its keys; MERGE's counts, None if it may have some or nothing is left."""
-        work, schema = self.work, self.schema
+        work, schema = self.work, self.mirrored
         unseen = None if facts.absent else unseen_keys(work, schema, facts.bounds)
         if unseen is None:
             return None

@@ -56,7 +56,7 @@ class DeltaPosition:
 @dataclass(frozen=True, slots=True)
 class TableWork:
     """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work;
-    ``optional`` are the optional columns that its change log holds."""
+    ``optional`` are the optional columns that its change log holds; ``drops_columns``: its mirror is to lose what Oracle dropped."""
 
     root: str
     source: str
@@ -65,6 +65,7 @@ class TableWork:
     fence: Fence
     open_session: Callable[[], Any]
     optional: frozenset[str] = OPTIONAL
+    drops_columns: bool = False
 
     @property
     def mirror(self) -> str:

@@ -182,9 +182,13 @@ class TableSchema:
 
     def in_oracle(self) -> TableSchema:
         """The version without the columns that the Delta tables keep and Oracle does not have any more."""
-        if not self.dropped:
+        return self.lacking(self.dropped)
+
+    def lacking(self, names: Collection[str]) -> TableSchema:
+        """The version without some columns, of which it knows what it knew before."""
+        if not names:
             return self
-        columns = tuple(column for column in self.columns if column.name not in self.dropped)
+        columns = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=columns)
 
     def keeping(self, earlier: TableSchema) -> TableSchema:

@@ -6,7 +6,7 @@ A big window is read in parts, each with all changes of some keys, so that no pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -94,10 +94,11 @@ class LightChanges:
         found[pc.list_parent_indices(absent).filter(where).to_numpy()] = True
         return found
 
-    def kinds(self) -> tuple[set[str], bool]:
-        """The columns that some insert or update does not carry; and whether a change of key is among those."""
+    def kinds(self, columns: Collection[str]) -> tuple[set[str], bool]:
+        """Which of these columns some insert or update does not carry; and whether a change of key is among those."""
         carried = self.table.filter(pc.not_equal(self.table["_cdc_op"], "d"))
         absent = set(pc.unique(pc.list_flatten(carried["_cdc_absent"])).to_pylist())
+        absent &= set(columns)
         moved = self.moved() if absent else np.zeros(0, dtype=np.bool_)
         return absent, any((moved & self.lacking(column)).any() for column in absent)
 
@@ -168,7 +169,7 @@ class LoggedChanges:
         bounds: dict[str, tuple[int, int]] = {}
         for group in range(len(self._groups)):
             light = self._light_of(group, 0, 1)
-            absent, moved = light.kinds()
+            absent, moved = light.kinds(self._schema.column_names)
             count += light.table.num_rows
             named |= absent
             moved_absent |= moved

@@ -132,7 +132,12 @@ class MemoryLake:
     # -- what the steps call -----------------------------------------------------------------------------------------
 
     def prepare_schema(
-        self, change: SchemaChange | TableSchema, generation: int = 0, *, fence: Fence | None = None
+        self,
+        change: SchemaChange | TableSchema,
+        generation: int = 0,
+        *,
+        fence: Fence | None = None,
+        **_options: Any,
     ) -> None:
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
@@ -157,6 +162,7 @@ class MemoryLake:
         is_inexact: bool = False,
         skipping: Skipping = NOTHING_SKIPPED,
         fence: Fence | None = None,
+        **_options: Any,
     ) -> TableApplied:
         found, window = self._begun(table, generation), manifest.window
         assert read_scn is None or found.read_scn <= read_scn, "a chunk was read later than that"

@@ -141,7 +141,10 @@ def _apply_table(
             for change in manifest.schema_changes:
                 if change.schema.table == table and change.scn <= part.scn_high:
                     ctx.lake.prepare_schema(
-                        ctx.visible(change.schema), generation=state.generation, fence=lease.check
+                        ctx.visible(change.schema),
+                        generation=state.generation,
+                        drops_columns=ctx.config.drops_columns(table),
+                        fence=lease.check,
                     )
             result = TableApplied(table=table)
             if str(table) in manifest.tables_committed:
@@ -167,6 +170,7 @@ def _apply_table(
                     quarantine_max=_quarantine_max(ctx, table),
                     is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
                     skipping=_skipping(ctx, table),
+                    drops_columns=ctx.config.drops_columns(table),
                     fence=lease.check,
                 )
         except (*TABLE_ERRORS, SparkUnavailableError) as error:
