@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdc_core.errors import ConfigError
@@ -65,6 +66,7 @@ class TableId:
             ConfigError: The text is not a table name.
         """
         parts = parts_of(text)
+        refuse_container(parts, text)
         if len(parts) != 2:
             raise ConfigError(
                 "this is not a table name",
@@ -79,6 +81,21 @@ def parts_of(text: str) -> list[tuple[str, str]]:
     parts = _PART.findall(text.strip())
     rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
     return parts if rebuilt == text.strip() else []
+
+
+def refuse_container(parts: Sequence[object], text: str) -> None:
+    """A name of three parts is meant as ``PDB.OWNER.TABLE``. Names, object numbers and transaction numbers of two containers can be equal,
+    so a source reads one.
+
+    Raises:
+        ConfigError: There are three parts.
+    """
+    if len(parts) == 3:
+        raise ConfigError(
+            "a table's name has no container: one source captures the tables of one pluggable database",
+            hint="Write OWNER.TABLE, and configure a source of its own for each pluggable database: the service under oracle.dsn says which.",
+            name=text[:200],
+        )
 
 
 def check_identifier(name: str) -> str:

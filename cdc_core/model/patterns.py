@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from cdc_core.errors import ConfigError
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.identifiers import TableId, refuse_container
 
 _PART = re.compile(r'"([^"]+)"|([A-Za-z0-9_$#*?]+)')
 
@@ -29,7 +29,10 @@ class TablePattern:
             ConfigError: The text is not a pattern.
         """
         parts = list(_PART.finditer(text.strip()))
-        if len(parts) != 2 or ".".join(part[0] for part in parts) != text.strip():
+        is_whole = ".".join(part[0] for part in parts) == text.strip()
+        if is_whole:
+            refuse_container(parts, text)
+        if len(parts) != 2 or not is_whole:
             raise ConfigError(
                 "this is not a table name or a pattern",
                 hint="Write OWNER.TABLE, for example 'SHOP.*' or 'SHOP.ORDER?', with double quotes around a part that is "

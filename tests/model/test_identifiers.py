@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from pydantic import ValidationError
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
@@ -55,6 +56,16 @@ def test_plain_names_are_printed_as_before() -> None:
 def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         TableId.parse(text)
+
+
+@pytest.mark.parametrize("name", ["ORCLPDB1.HR.EMP", 'ORCLPDB1.HR."Emp"', "ORCLPDB1.HR.*"])
+def test_a_name_with_a_container_is_refused_with_the_way_to_configure_it(name: str) -> None:
+    """Equal names, object numbers and XIDs in two containers would be one table's."""
+    with pytest.raises(
+        ValidationError,
+        match=r"one source captures the tables of one pluggable .*source of its own",
+    ):
+        TableConfig(name=name)
 
 
 def test_a_pattern_finds_names_in_quotes() -> None:
