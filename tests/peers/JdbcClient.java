@@ -54,6 +54,7 @@ public class JdbcClient {
     check("long text", JdbcClient::longText);
     check("fetch size", JdbcClient::fetchSize);
     check("scroll", JdbcClient::scroll);
+    check("updatable rows", JdbcClient::updatableRows);
     check("lobs with all prefetch sizes", JdbcClient::lobs);
     check("lob writes", JdbcClient::lobWrites);
     check("out binds", JdbcClient::outBinds);
@@ -339,6 +340,33 @@ public class JdbcClient {
       rows.absolute(3);
       same(2, rows.getInt(1));
     }
+  }
+
+  static void updatableRows() throws Exception {
+    run("create table u (id number(9) primary key, v varchar2(20))");
+    run("insert into u select level, 'old' from dual connect by level < 5");
+    for (int type : new int[] {ResultSet.TYPE_FORWARD_ONLY, ResultSet.TYPE_SCROLL_SENSITIVE}) {
+      try (Statement statement = connection.createStatement(type, ResultSet.CONCUR_UPDATABLE)) {
+        ResultSet rows = statement.executeQuery("select id, v from u where id > 1 order by id");
+        same(ResultSet.CONCUR_UPDATABLE, rows.getConcurrency());
+        rows.next();
+        rows.updateString(2, "new" + type);
+        rows.updateRow();
+        same("new" + type, rows.getString(2));
+        rows.next();
+        rows.deleteRow();
+        rows.moveToInsertRow();
+        rows.updateInt(1, 100 + type);
+        rows.updateString("V", "added");
+        rows.insertRow();
+      }
+    }
+    try (Statement statement = connection.createStatement();
+        ResultSet rows = statement.executeQuery("select listagg(id || v, ' ') within group (order by id) from u")) {
+      rows.next();
+      same("1old 2new1005 1103added 1105added", rows.getString(1));
+    }
+    run("drop table u purge");
   }
 
   // --- LOBs ---

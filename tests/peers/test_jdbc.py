@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 CHECKS = {
     "log in", "wrong password", "ddl", "insert", "query", "query again with other values", "batch", "batch with an error",
-    "roll back", "savepoints", "autocommit", "errors", "times", "long text", "fetch size", "scroll",
+    "roll back", "savepoints", "autocommit", "errors", "times", "long text", "fetch size", "scroll", "updatable rows",
     "lobs with all prefetch sizes", "lob writes", "out binds", "ref cursor", "returning", "generated rowid", "generated keys by name",
     "columns of a query", "database metadata", "client info", "query timeout",
 }  # fmt: skip

@@ -36,6 +36,7 @@ from oracle_embedded.engine.compile.scopes import (
     output_source,
     table_source,
 )
+from oracle_embedded.engine.compile.through_query import through_query
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import ora, unsupported
@@ -106,6 +107,8 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
     Raises:
         OracleError: ORA-00942 without it or without the right, ORA-01031 when only reading is allowed.
     """
+    if node.through is not None:
+        raise unsupported("MERGE and multi-table INSERT through a query", node.pos)
     found = find_relation(state, node.name, node.pos)
     if isinstance(found, ViewDef):
         raise unsupported("data changes through a view", node.pos)
@@ -556,13 +559,13 @@ def compile_change(state: Compilation, node: object) -> DmlPlan:
 def _compile_change(state: Compilation, node: object) -> DmlPlan:
     match node:
         case ast.Insert():
-            return compile_insert(state, node)
+            return compile_insert(state, through_query(state, node))
         case ast.MultiInsert():
             return compile_multi_insert(state, node)
         case ast.Update():
-            return compile_update(state, node)
+            return compile_update(state, through_query(state, node))
         case ast.Delete():
-            return compile_delete(state, node)
+            return compile_delete(state, through_query(state, node))
         case ast.Merge():
             return compile_merge(state, node)
     raise AssertionError(f"no plan for {type(node)}")

@@ -7,7 +7,7 @@ from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conversions import cast, convert
 from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn, resolve
-from oracle_embedded.engine.datatypes.types import UNTOLD, SqlType
+from oracle_embedded.engine.datatypes.types import TEXT, UNTOLD, SqlType
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.sql import ast
 
@@ -109,6 +109,8 @@ def elements_source(
     alias = state.new_alias()
     operand = state.value(item.operand, scope)
     element = None if operand.type.user is None else operand.type.user.element
+    if element is None and state.bind_types is None and isinstance(item.operand, ast.Bind):
+        element = TEXT  # only described: the bind's type comes with its value
     if element is None:
         raise OracleError(22905, "cannot access rows from a non-nested table item", item.pos)
     value = f"o_unhex({alias}.value)"

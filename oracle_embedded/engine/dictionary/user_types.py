@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from oracle_embedded.engine.datatypes.types import XMLTYPE_OID, SqlType, UserType
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
+from oracle_embedded.engine.run.system_types import SYSTEM_TYPES
 from oracle_embedded.engine.storage.catalog import TypeDef, data_length
 
 VIEWS = Views()
 
 
 def _types(view: View) -> Iterator[tuple[TypeDef, UserType]]:
-    for item in view.definitions():
+    for item in (*SYSTEM_TYPES.values(), *view.definitions()):
         if isinstance(item, TypeDef):
             assert item.type.user is not None
             yield item, item.type.user

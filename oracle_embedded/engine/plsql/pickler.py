@@ -228,6 +228,7 @@ def type_name(kind: SqlType) -> str:
 # --- type descriptions -----------------------------------------------------------------------------------------------
 
 _COLLECTION, _OBJECT = 28, 27
+_END = 42
 _INDEX_TABLE, _NESTED_TABLE, _VARRAY = 1, 2, 3
 _HEAD = 18
 _BY_FAMILY = {
@@ -249,11 +250,11 @@ def type_description(user: UserType) -> bytes:
             body = b"\x2b" + body
     else:
         how = _INDEX_TABLE if user.index else _NESTED_TABLE if user.limit is None else _VARRAY
-        place = _HEAD + 10
+        place = _HEAD + 11
         body = (
             bytes((_COLLECTION,)) + place.to_bytes(4, "big") + (user.limit or 0).to_bytes(4, "big")
         )
-        body += bytes((how,)) + _described(user.element)
+        body += bytes((how, _END)) + _described(user.element)
         count = 1
     size = _HEAD + len(body)
     head = size.to_bytes(4, "big") + b"\x26\x01\x00\x01" + count.to_bytes(2, "big")

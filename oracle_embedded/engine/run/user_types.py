@@ -5,6 +5,7 @@ from __future__ import annotations
 from oracle_embedded.api import ObjectShape, OracleError
 from oracle_embedded.engine.datatypes.types import SqlType, shape_of
 from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.system_types import SYSTEM_TYPES
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import SynonymDef, TypeDef
 
@@ -16,6 +17,8 @@ def find_type(session: SessionState, name: ast.Name) -> TypeDef | None:
     if len(name) > 2:
         return None
     database = session.database
+    if len(name) == 2 and name[0] == "SYS" and name[1] in SYSTEM_TYPES:
+        return SYSTEM_TYPES[name[1]]
     owner = name[0] if len(name) == 2 else session.schema
     found = database.find(session, owner, name[-1])
     if found is None and len(name) == 1:
@@ -39,7 +42,7 @@ def shape_by_number(session: SessionState, oid: bytes) -> ObjectShape:
     shape = None if packaged is None else shape_of(packaged)
     if shape is not None:
         return shape
-    for item in session.database.store.catalog.all():
+    for item in (*SYSTEM_TYPES.values(), *session.database.store.catalog.all()):
         if (
             isinstance(item, TypeDef)
             and item.type.user is not None

@@ -317,6 +317,8 @@ class FromTable:
     partition: str | None = None
     sample: Sample | None = None
     versions: Versions | None = None
+    through: Query | None = None
+    """The query in the place of a name, through which data is changed."""
     pos: int = field(default=0, compare=False)
 
 

@@ -85,8 +85,10 @@ def _read_branches(
 
 def _read_target(stream: TokenStream) -> ast.FromTable:
     start = stream.token.start
-    if stream.is_op("("):
-        raise unsupported("data changes through a query", start)
+    if stream.take_op("("):
+        query = read_query(stream)
+        stream.need_op(")", code=907)
+        return ast.FromTable((), read_alias(stream), None, through=query, pos=start)
     name = stream.name()
     return ast.FromTable(name, read_alias(stream), None, pos=start)
 

@@ -277,3 +277,34 @@ def test_a_whole_rollback_undoes_in_reverse(parts: Client, database: OpenDatabas
         "rollback",
     ]
     assert parts.one("select count(*) from parent") == "2"
+
+
+def test_data_is_changed_through_a_query_of_one_table(sql: Client) -> None:
+    sql("create table t (id number(9) primary key, v varchar2(20), n number)")
+    assert sql("insert into (select id, v from t where id > 5) (id, v) values (1, 'a')") == 1
+    assert sql("insert into (select v, id from t) values ('b', 2)") == 1
+    assert sql("update (select id, v from t where id > 1) set v = v || id") == 1
+    assert sql("update (select t.* from t) set v = 'x' where rowid in (select rowid from t where id = 1)") == 1  # fmt: skip
+    assert sql("select id, v from t order by id") == [("1", "x"), ("2", "b2")]
+    assert sql("delete from (select id from t where id > 1) where id < 9") == 1
+    assert sql("select id from t") == [("1",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("update (select distinct id, v from t) set v = 'x'", "ORA-01732"),
+        ("delete from (select count(*) c from t)", "ORA-01732"),
+        ("update (select id, n + 1 as m from t) set m = 3", "ORA-01733"),
+        ("update (select id from t) set v = 'x'", "ORA-00904"),
+        ("update (select id, v from t) set v = 'x' where n = 1", "ORA-00904"),
+        ("delete from (select a.id from t a, t b where a.id = b.id)", "ORA-03001"),
+        ("merge into (select id, v from t) using dual on (1 = 0) when not matched then insert (id) values (1)", "ORA-03001"),
+    ],
+)  # fmt: skip
+def test_a_query_whose_rows_are_no_rows_of_a_table_is_not_changed(
+    sql: Client, statement: str, error: str
+) -> None:
+    sql("create table t (id number(9) primary key, v varchar2(20), n number)")
+    with pytest.raises(OracleError, match=error):
+        sql(statement)

@@ -149,3 +149,16 @@ def test_the_dictionary_knows_them(cursor: oracledb.Cursor, sql: Client) -> None
     cursor.execute("drop table t purge")
     cursor.execute("drop type whole_t")
     assert sql.one("select count(*) from user_types") == "3"
+
+
+def test_lists_of_sys_are_binds_without_a_type_of_ones_own(
+    driver: oracledb.Connection,
+) -> None:
+    kind = driver.gettype("SYS.ODCIVARCHAR2LIST")
+    cursor = driver.cursor()
+    cursor.execute(
+        "select column_value, rownum from table(:1) order by 1", [kind.newobject(["b", "a"])]
+    )
+    assert [value for value, _ in cursor] == ["a", "b"]
+    numbers = driver.gettype("SYS.ODCINUMBERLIST").newobject([3, 4])
+    assert cursor.execute("select sum(column_value) from table(:1)", [numbers]).fetchone() == (7,)
