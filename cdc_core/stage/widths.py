@@ -7,7 +7,7 @@ Delta's types hold all that Oracle's hold, but for decimals that are narrower by
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +33,11 @@ class Width:
     length: int = 0
 
     def __or__(self, other: Width) -> Width:
-        return Width(*map(max, astuple(self), astuple(other)))
+        return Width(
+            max(self.whole, other.whole),
+            max(self.fraction, other.fraction),
+            max(self.length, other.length),
+        )
 
 
 Widths: TypeAlias = Mapping[str, Width]
