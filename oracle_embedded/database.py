@@ -61,6 +61,7 @@ def open_database(
     extended_strings: bool = False,
     character_set: str = "",
     national_character_set: str = "",
+    release: str = "19c",
 ) -> OpenDatabase:
     """Open the database in a folder, making it if it is not there.
 
@@ -75,6 +76,7 @@ def open_database(
         extended_strings: MAX_STRING_SIZE is EXTENDED; a database never goes back from it.
         character_set: Of a new database, AL32UTF8 unless said; one of :data:`oracle_embedded.charsets.DATABASE_NAMES`.
         national_character_set: Likewise: AL16UTF16, or UTF8.
+        release: Which release its views name, ``19c`` or ``23ai``.
 
     Raises:
         ValueError: There is no such set, or the database in the folder has another one.
@@ -88,6 +90,7 @@ def open_database(
         if name and name != has:
             engine.close()
             raise ValueError(f"the database has the character set {has}, and keeps it")
+    engine.release = release
     if extended_strings:
         engine.extend_strings()
     if engine.is_new:

@@ -118,7 +118,8 @@ class TableConfig(ConfigModel):
     """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that has no key; mirror and change log
     hold it in the column ``_cdc_row_id``. A table whose rows get other ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions
     that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables
-    with XMLTYPE columns, and for a pattern. A table with LOBs needs supplemental logging of all columns."""
+    with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai and
+    supplemental logging of all columns."""
 
     paused: bool = False
     """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the

@@ -72,6 +72,8 @@ _INDEX_ORGANIZED = (
 )
 _CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
+_RELEASE = "SELECT VERSION FROM PRODUCT_COMPONENT_VERSION WHERE PRODUCT LIKE 'Oracle%Database%'"
+_MEASURED_FROM = 23
 _LATER_DDL = """
 SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) + :slack / 86400 THEN 1 ELSE 0 END
   FROM ALL_OBJECTS
@@ -243,6 +245,7 @@ def _read(
     for table in tables:
         if not columns.get(table):
             raise _unknown_table(session, table)
+    _refuse_unmeasured(session, configs, columns)
     keys = rows(_PRIMARY_KEYS, "C.OWNER", "C.TABLE_NAME")
     indexes = rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME")
     objects = rows(_OBJECTS, "OWNER", "OBJECT_NAME")
@@ -370,6 +373,28 @@ def _refuse_row_ids(
             hint="Name unique NOT NULL columns under the table's key, or leave the table out.",
             table=config.table,
             columns=", ".join(documents),
+        )
+
+
+def _refuse_unmeasured(
+    session: Queries,
+    configs: Sequence[TableConfig],
+    columns: Mapping[TableId, Sequence[tuple[Any, ...]]],
+) -> None:
+    """What closes the statements of tables with LOBs was measured from 23ai on. Where it is missing, nothing tells a statement from the one
+    behind it if their rows are equal, as they may be in tables without a key."""
+    loose = [one for one in configs if one.identity == "rowid" and _lobs(columns[one.table])]
+    if not loose:
+        return
+    [(version,), *_] = session.fetch_all(_RELEASE)
+    if int(version.partition(".")[0]) < _MEASURED_FROM:
+        raise ConfigError(
+            "identity: rowid for a table with LOBs (or VARCHAR2 over 4000 bytes) needs Oracle 23ai, since nobody has measured whether "
+            "LogMiner shows the ROWIDs of all its rows before that",
+            hint="Name unique NOT NULL columns under the table's key, or leave the table out.",
+            table=loose[0].table,
+            columns=", ".join(_lobs(columns[loose[0].table])),
+            version=version,
         )
 
 

@@ -15,7 +15,8 @@ row. It has no address if nothing closes it (a release may show no INTERNAL rows
 different RS_IDs.
 
 Source: rows of whole statements of Oracle Free 23.26 (Debezium's tests of partial rollbacks, dbz#1960), the same of 23ai (ROW_ID of inserts,
-LOB rows and their undo). On 19c nobody has measured it; without INTERNAL rows a statement that they would close is refused.
+LOB rows and their undo). Nobody has measured earlier releases, where
+such tables are refused: without INTERNAL rows a statement could be closed by the next one, about another row.
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ class Database:
         self.prepared: dict[StatementKey, tuple[int, PreparedStatement]] = {}
         first = self.store.catalog.setting("first_scn")
         self.is_new = first is None
+        self.release = "19c"
         self.has_extended_strings = self.store.catalog.setting("max_string_size") == "EXTENDED"
         self.character_sets = sets if sets is not None and self.is_new else self._kept_sets()
         with self.store.writing():

@@ -147,11 +147,13 @@ def running_oracle(
     extended_strings: bool = False,
     character_set: str = "",
     national_character_set: str = "",
+    release: str = "19c",
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
     that of ``xml_rows``.
-    With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named."""
+    With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named. Its views name
+    ``release``."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
@@ -167,6 +169,7 @@ def running_oracle(
         extended_strings=extended_strings,
         character_set=character_set,
         national_character_set=national_character_set,
+        release=release,
     )
     for wart in warts:
         database.redo.set_wart(wart, shown=True)

@@ -12,6 +12,7 @@ from typing import Any
 import oracledb
 import pytest
 
+from cdc_core.errors import PreflightError
 from cdc_core.steps.examining import oracle_findings
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
 from oracle_embedded.redo.lob_statements import LobRow, LobStatements
@@ -26,7 +27,7 @@ _SIZES = (0, 7, 9000)
 
 @pytest.fixture(params=list(LobRows), ids=lambda shape: shape.value)
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, lob_rows=request.param) as running:
+    with running_oracle(warts=DEFAULT_WARTS, lob_rows=request.param, release="23ai") as running:
         running.run(TABLE)
         yield running
 
@@ -127,14 +128,17 @@ def test_a_lob_that_is_left_out_is_nowhere(oracle: Oracle, tmp_path: Path) -> No
 def test_a_release_that_closes_statements_otherwise_stops_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without INTERNAL rows, as may be on 19c: the row that LogMiner does not show ends what is applied."""
+    """Without INTERNAL rows: the row that LogMiner does not show ends what is applied."""
     whole = LobStatements.rows
 
     def without(self: LobStatements, *given: Any) -> list[LobRow]:
         return [row for row in whole(self, *given) if not row.closing]
 
     monkeypatch.setattr(LobStatements, "rows", without)
-    with running_oracle(warts=DEFAULT_WARTS) as oracle, source_of(oracle, tmp_path) as source:
+    with (
+        running_oracle(warts=DEFAULT_WARTS, release="23ai") as oracle,
+        source_of(oracle, tmp_path) as source,
+    ):
         oracle.run(TABLE)
         source.configure(NOTES)
         source.run()
@@ -157,7 +161,7 @@ def test_a_release_that_closes_statements_otherwise_stops_the_table(
 def test_the_first_lob_of_a_table_without_a_key_brings_it_a_new_snapshot(tmp_path: Path) -> None:
     """Until then nobody read what closes statements."""
     with (
-        running_oracle(warts=DEFAULT_WARTS) as oracle,
+        running_oracle(warts=DEFAULT_WARTS, release="23ai") as oracle,
         source_of(oracle, tmp_path, policies={"on_unsupported_ddl": "resnapshot"}) as source,
     ):
         oracle.run("CREATE TABLE NOTES (A NUMBER(9))", "INSERT INTO NOTES VALUES (1)")
@@ -178,6 +182,17 @@ def test_the_first_lob_of_a_table_without_a_key_brings_it_a_new_snapshot(tmp_pat
         assert sorted(row[1] for row in images(source)) == [2, 3, 4]
 
 
+def test_releases_of_which_nobody_knows_it_are_refused(tmp_path: Path) -> None:
+    with running_oracle(release="19c") as oracle, source_of(oracle, tmp_path) as source:
+        oracle.run(TABLE)
+        source.configure(NOTES)
+        with pytest.raises(PreflightError, match="needs Oracle 23ai"):
+            source.run()
+        oracle.run("ALTER TABLE NOTES DROP (C, B)")
+        source.run()
+        assert source.record("NOTES").state == "ready"
+
+
 @pytest.mark.parametrize(
     ("column", "is_needed"), [("C CLOB", True), ("C VARCHAR2(9)", False)], ids=["lob", "text"]
 )
@@ -185,10 +200,35 @@ def test_all_columns_must_be_logged_where_there_are_lobs(
     tmp_path: Path, column: str, is_needed: bool
 ) -> None:
     """What closes an INSERT names its values."""
-    with running_oracle(logging=False) as oracle:
+    with running_oracle(logging=False, release="23ai") as oracle:
         oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", user=ADMIN)
         oracle.run(f"CREATE TABLE NOTES (A NUMBER(9), {column})")
         config = oracle.config(tmp_path, tables=[{"name": "DEMO.NOTES", "identity": "rowid"}])
         findings, _ = oracle_findings(config)
         [found] = [one for one in findings if "no supplemental logging of all" in one.problem]
         assert found.is_problem is is_needed
+
+
+def test_a_lob_that_is_written_through_its_locator_is_its_rows(tmp_path: Path) -> None:
+    """Of equal rows, in a transaction that inserted some of them."""
+    with (
+        running_oracle(warts=DEFAULT_WARTS, release="23ai") as oracle,
+        source_of(oracle, tmp_path) as source,
+    ):
+        oracle.run(TABLE, "INSERT INTO NOTES VALUES (1, EMPTY_CLOB(), NULL)")
+        source.configure(NOTES)
+        source.run()
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            for _ in range(3):
+                cursor.execute("INSERT INTO NOTES VALUES (1, EMPTY_CLOB(), NULL)")
+            locators = cursor.execute("SELECT C FROM NOTES FOR UPDATE").fetchall()
+            for number, (locator,) in enumerate(locators[1:]):
+                locator.write("é" * 5000 + str(number), 1)
+                locator.write("over", 3)
+            cursor.execute("SAVEPOINT here")
+            locators[2][0].write("taken back", 1)
+            cursor.execute("ROLLBACK TO SAVEPOINT here")
+            connection.commit()
+        source.windows()
+        check(oracle, source)

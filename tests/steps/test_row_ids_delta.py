@@ -96,7 +96,7 @@ def test_a_table_without_a_key_that_has_lobs_reaches_delta(
     tmp_path: Path, spark_process: None
 ) -> None:
     """Rows of LOBs in pieces, on both paths, taken back and replayed."""
-    with running_oracle() as oracle:
+    with running_oracle(release="23ai") as oracle:
         big = "RPAD(TO_CLOB('x'), 3000, 'y') || RPAD('z', 3000, 'z')"
         oracle.run(
             "CREATE TABLE LOOSE (A NUMBER(9), B CLOB)",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator
 
-from oracle_embedded.api import BANNER
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.storage.catalog import UserDef
@@ -14,26 +13,40 @@ from oracle_embedded.engine.storage.transactions import UNDO_RETENTION_DEFAULT
 
 VIEWS = Views()
 
-VERSION = "19.0.0.0.0"
-VERSION_FULL = "19.3.0.0.0"
+VERSIONS = {"19c": "19.3.0.0.0", "23ai": "23.26.2.0.0"}
+"""What the views call each release that a database may say it is. Its features are the same in each."""
+
+
+def _full(view: View) -> str:
+    return VERSIONS[view.database.release]
+
+
+def _base(view: View) -> str:
+    major, _, _ = _full(view).partition(".")
+    return f"{major}.0.0.0.0"
+
+
+def _product(view: View) -> str:
+    return f"Oracle Database {view.database.release} Enterprise Edition "
 
 
 @VIEWS.single("V$VERSION", "BANNER:v80 BANNER_FULL:v160 BANNER_LEGACY:v80 CON_ID:n")
-def _version(_view: View) -> Iterator[Row]:
+def _version(view: View) -> Iterator[Row]:
+    banner = f"{_product(view)}Release {_base(view)} - Production"
     yield {
-        "BANNER": BANNER,
-        "BANNER_FULL": f"{BANNER}\nVersion {VERSION_FULL}",
-        "BANNER_LEGACY": BANNER,
+        "BANNER": banner,
+        "BANNER_FULL": f"{banner}\nVersion {_full(view)}",
+        "BANNER_LEGACY": banner,
         "CON_ID": 0,
     }
 
 
 @VIEWS.single("PRODUCT_COMPONENT_VERSION", "PRODUCT:v80 VERSION:v80 VERSION_FULL:v80 STATUS:v80")
-def _component(_view: View) -> Iterator[Row]:
+def _component(view: View) -> Iterator[Row]:
     yield {
-        "PRODUCT": "Oracle Database 19c Enterprise Edition ",
-        "VERSION": VERSION,
-        "VERSION_FULL": VERSION_FULL,
+        "PRODUCT": _product(view),
+        "VERSION": _base(view),
+        "VERSION_FULL": _full(view),
         "STATUS": "Production",
     }
 
@@ -46,8 +59,8 @@ def _component(_view: View) -> Iterator[Row]:
 )
 def _instance(view: View) -> Iterator[Row]:
     yield {
-        "INSTANCE_NUMBER": 1, "INSTANCE_NAME": view.database.instance_name, "HOST_NAME": "localhost", "VERSION": VERSION,
-        "VERSION_LEGACY": VERSION, "VERSION_FULL": VERSION_FULL, "STARTUP_TIME": view.database.started, "STATUS": "OPEN", "PARALLEL": "NO",
+        "INSTANCE_NUMBER": 1, "INSTANCE_NAME": view.database.instance_name, "HOST_NAME": "localhost", "VERSION": _base(view),
+        "VERSION_LEGACY": _base(view), "VERSION_FULL": _full(view), "STARTUP_TIME": view.database.started, "STATUS": "OPEN", "PARALLEL": "NO",
         "THREAD#": 1, "ARCHIVER": "STARTED", "LOGINS": "ALLOWED", "SHUTDOWN_PENDING": "NO", "DATABASE_STATUS": "ACTIVE",
         "INSTANCE_ROLE": "PRIMARY_INSTANCE", "ACTIVE_STATE": "NORMAL", "BLOCKED": "NO", "CON_ID": 0, "INSTANCE_MODE": "REGULAR",
         "EDITION": "EE", "DATABASE_TYPE": "SINGLE",
@@ -192,7 +205,7 @@ def _database_nls(view: View) -> dict[str, str]:
         **NLS_DEFAULTS,
         "NLS_CHARACTERSET": sets.database.name,
         "NLS_NCHAR_CHARACTERSET": sets.national.name,
-        "NLS_RDBMS_VERSION": VERSION,
+        "NLS_RDBMS_VERSION": _base(view),
     }
 
 

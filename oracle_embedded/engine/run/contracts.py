@@ -123,6 +123,8 @@ class DatabaseState(Protocol):
     character_sets: CharacterSets
     has_extended_strings: bool
     """MAX_STRING_SIZE is EXTENDED."""
+    release: str
+    """The release that the views name."""
     shapes: dict[tuple[int, int], Shape]
     check_plans: dict[tuple[int, int], RowPlan]
     """CHECK constraints, compiled, by object and version."""

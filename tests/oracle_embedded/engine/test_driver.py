@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from oracle_embedded.database import CAPTURE, OpenDatabase
 from oracle_embedded.server import EmbeddedServer
+from tests.oracle.embedded import running_oracle
 
 
 @pytest.fixture
@@ -174,3 +175,19 @@ def test_a_cursor_is_opened_for_queries_only(
             cursor.execute("declare x number; begin open x for select 1 from dual; end;")
         with pytest.raises(oracledb.DatabaseError, match="PLS-00382"):
             cursor.execute("declare x sys_refcursor; begin x := 5; end;")
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "full"),
+    [("19c", "19.0.0.0.0", "19.3.0.0.0"), ("23ai", "23.0.0.0.0", "23.26.2.0.0")],
+)
+def test_the_views_name_the_release_that_the_database_is_told(
+    release: str, version: str, full: str
+) -> None:
+    with running_oracle(release=release) as oracle, oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("select version, version_full, product from product_component_version")
+        [(short, long, product)] = cursor.fetchall()
+        assert (short, long, release in product) == (version, full, True)
+        [(banner,)] = cursor.execute("select banner_full from v$version").fetchall()
+        assert banner.endswith(f"Version {full}")
