@@ -352,8 +352,8 @@ class EngineSession(Protocol):
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""
 
-    def write_lob(self, handle: bytes, content: bytes) -> None:
-        """Give the LOB behind a handle another content (text as UTF-8).
+    def write_lob(self, handle: bytes, content: bytes, call: LobCall) -> None:
+        """Give the LOB behind a handle another content (text as UTF-8), which a call has made of the present one.
 
         Raises:
             OracleError: ORA-22920 unless this session's transaction has locked or changed the LOB's row.
@@ -452,7 +452,8 @@ class RowChange:
 
     Images map ``internal_id`` to the stored value. ``before`` is the whole old row (UPDATE, DELETE), ``after`` the whole
     new row (INSERT) or just the columns that the SET clause assigned (UPDATE). What of it LogMiner may show depends on
-    supplemental logging and is the redo side's to decide.
+    supplemental logging and is the redo side's to decide. ``lob_call`` is what made the one LOB that ``after`` has out of the one
+    before it, where that came through a locator.
     """
 
     scn: int
@@ -463,6 +464,16 @@ class RowChange:
     rowid: str
     before: Mapping[int, Value] | None
     after: Mapping[int, Value] | None
+    lob_call: LobCall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LobCall:
+    """What a client wrote into a LOB through its locator: ``length`` bytes or characters from ``offset`` (0-based) on; a trim to
+    ``length`` where ``offset`` is None."""
+
+    offset: int | None
+    length: int
 
 
 @dataclass(frozen=True, slots=True)

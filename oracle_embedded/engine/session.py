@@ -12,6 +12,7 @@ from typing import Any
 from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
+    LobCall,
     ObjectShape,
     OracleError,
     OraType,
@@ -510,10 +511,10 @@ class Session:
             raise OracleError(22922, "nonexistent LOB value")
         return found
 
-    def write_lob(self, handle: bytes, content: bytes) -> None:
+    def write_lob(self, handle: bytes, content: bytes, call: LobCall) -> None:
         """Change a LOB whose row this session's transaction has locked.
 
-        Oracle writes pieces, and redo of pieces; here the row is updated with the whole value.
+        Oracle writes pieces; here the row is updated with the whole value, and the redo has the call.
         """
         kind, old, place = self._lob(handle)
         if place is None or not self._holds_row(place):
@@ -523,11 +524,17 @@ class Session:
             number = self.database.store.data_object_of(table, place.rid)
         rowid = rowids.printed(number, place.rid).encode()
         form = table.by_name[place.column].type.form
-        self.run(
-            f'UPDATE "{table.owner}"."{table.name}" SET "{place.column}" = :1 WHERE ROWID = :2',
-            [content, rowid],
-            [BindMeta(kind, len(content), form), BindMeta(OraType.VARCHAR, len(rowid), 1)],
-        )
+        transaction = self.transaction
+        assert transaction is not None, "it holds the row"
+        transaction.lob_call = call
+        try:
+            self.run(
+                f'UPDATE "{table.owner}"."{table.name}" SET "{place.column}" = :1 WHERE ROWID = :2',
+                [content, rowid],
+                [BindMeta(kind, len(content), form), BindMeta(OraType.VARCHAR, len(rowid), 1)],
+            )
+        finally:
+            transaction.lob_call = None
         self._lobs[handle] = (kind, content, place)
         self._lob_bytes += len(content) - len(old)
 

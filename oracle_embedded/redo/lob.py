@@ -142,6 +142,30 @@ def write_blocks(
         yield OP_LOB_TRIM, head + b"  dbms_lob.trim(%b, %d);\nEND;\n\n" % (locator, length)
 
 
+def call_rows(
+    place: Place, value: bytes, offset: int, length: int, *, is_block: bool
+) -> Iterator[tuple[int, bytes]]:
+    """Operation and SQL_REDO of the rows of one call that a client made: ``length`` written from ``offset`` (0-based) on into what is
+    ``value`` now, or cut to ``length`` where the offset is negative."""
+    locator, buffer = _variables(place.column)
+    head, end = b"", b"END;"
+    if is_block:
+        head, end = (
+            _DECLARE + b" e_len NUMBER; \nBEGIN\n" + _select(place, locator) + b"\n",
+            b"END;\n\n",
+        )
+    else:
+        yield OP_SELECT_LOB_LOCATOR, _DECLARE + b"BEGIN\n" + _select(place, locator)
+    if offset < 0:
+        yield OP_LOB_TRIM, head + b"  dbms_lob.trim(%b, %d);\n" % (locator, length) + end
+        return
+    whole = value if place.column.type is OraType.BLOB else value.decode()
+    part = whole[offset : offset + length]
+    for literal, size in _pieces(place.column, part if isinstance(part, bytes) else part.encode()):
+        yield OP_LOB_WRITE, head + _write(locator, buffer, literal, size, offset) + end
+        offset += size
+
+
 def write_extended(place: Place, value: bytes) -> Iterator[tuple[int, bytes]]:
     """Operation and SQL_REDO of the rows that write an extended string."""
     name = f'"{place.column.name}"'.encode()

@@ -143,7 +143,7 @@ class Sink:
             self._object,
             change.rowid.encode(),
             None if before is None else store.pack_image(before),
-            None if change.after is None else store.pack_image(change.after),
+            None if change.after is None else store.pack_image(_with_call(change)),
         )
 
     def commit(self, transaction: TransactionInfo, scn: int, when: float) -> None:
@@ -401,6 +401,15 @@ def _table_key(table: TableVersion) -> tuple[object, ...]:
         table.key_columns,
         table.partition,
     )
+
+
+def _with_call(change: RowChange) -> Mapping[int, Value]:
+    """The new image, with the call that wrote its LOB where no column stands."""
+    after, call = change.after or {}, change.lob_call
+    if call is None:
+        return after
+    offset = -1 if call.offset is None else call.offset
+    return {**after, store.LOB_CALL: b"%d %d" % (offset, call.length)}
 
 
 def _emptied(image: Mapping[int, Value], columns: tuple[int, ...]) -> dict[int, Value]:

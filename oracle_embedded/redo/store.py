@@ -294,6 +294,11 @@ def ids_between(connection: sqlite3.Connection, low: int, high: int) -> tuple[in
     return first, end
 
 
+LOB_CALL = 0
+"""The place in the new image of a LOB that was written through its locator, for offset (-1 for a trim) and length of what was written:
+columns have greater numbers."""
+
+
 def pack_image(image: Mapping[int, Value]) -> bytes:
     """A row image as stored."""
     return marshal.dumps(image if type(image) is dict else dict(image), 2)

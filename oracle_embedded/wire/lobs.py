@@ -10,7 +10,7 @@ import struct
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from oracle_embedded.api import EngineSession, OracleError, OraType, Value
+from oracle_embedded.api import EngineSession, LobCall, OracleError, OraType, Value
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes, dlc_bytes, ub_bytes
 
 CHUNK_SIZE = 8060
@@ -259,11 +259,29 @@ class LobStore:
         changed = bytearray(content)
         _edit(changed, ora_type, request)
         value = bytes(changed)
+        is_blob = ora_type == OraType.BLOB
         self._session.write_lob(
-            handle, value if ora_type == OraType.BLOB else value.decode("utf-16-be").encode()
+            handle,
+            value if is_blob else value.decode("utf-16-be").encode(),
+            _call(value, ora_type, request),
         )
         self._cache_bytes += len(value) - len(content)
         self._cache[handle] = (ora_type, value)
+
+
+def _call(value: bytes, ora_type: OraType, request: LobRequest) -> LobCall:
+    """What the request says, in the redo's units: it counts characters where the wire counts halves of surrogate pairs."""
+
+    def size(end: int) -> int:
+        return end if ora_type == OraType.BLOB else len(value[:end].decode("utf-16-be", "replace"))
+
+    if request.operation == _TRIM:
+        return LobCall(None, size(len(value)))
+    start = (max(request.source_offset, 1) - 1) * _unit(ora_type)
+    data = request.data
+    if ora_type == OraType.CLOB and not _is_utf16(request.locator):
+        data = data.decode().encode("utf-16-be")
+    return LobCall(size(start), size(start + len(data)) - size(start))
 
 
 def _edit(content: bytearray, ora_type: OraType, request: LobRequest) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from oracle_embedded.api import OracleError, RowChange, RowOp, TransactionInfo, Value
+from oracle_embedded.api import LobCall, OracleError, RowChange, RowOp, TransactionInfo, Value
 from oracle_embedded.engine.datatypes.rowids import printed
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.errors import ora
@@ -56,6 +56,7 @@ class Transaction:
     waits_for: int | None = None
     changes: int = 0
     deferral: Deferral = field(default_factory=Deferral)
+    lob_call: LobCall | None = None
 
     @property
     def mark(self) -> int:
@@ -338,8 +339,11 @@ class Transactions:
         transaction.segments.add(version.object_id)
         if sink is not None and not table.temporary:
             rowid = printed(version.data_object_id, rid)
+            is_call = not rollback and after is not None and len(after) == 1
+            call = transaction.lob_call if is_call else None
+            xid = transaction.info.xid
             sink.change(
-                RowChange(scn, transaction.info.xid, op, rollback, version, rowid, before, after)
+                RowChange(scn, xid, op, rollback, version, rowid, before, after, lob_call=call)
             )
 
     # --- locks -------------------------------------------------------------------------------------------------------

@@ -377,3 +377,53 @@ def test_a_document_is_a_bind_in_its_statement_and_has_rows_of_its_own(
         }[shape]
         assert texts[1:3] == [begin, write]
         assert texts[-1] == """delete from "DEMO"."DOCS" where "ID" = '1';"""
+
+
+def through_locator(column: str, *calls: tuple[str, Any]) -> Step:
+    """Calls of the driver's LOB, of the row with ID 1, which is locked for that."""
+
+    def step(connection: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"select {column} from docs where id = 1 for update")
+        (lob,) = cursor.fetchone()
+        for name, arguments in calls:
+            getattr(lob, name)(*arguments)
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("step", "rows", "calls"),
+    [
+        pytest.param(
+            through_locator("c", ("write", ("🔥!", 6))), "close! write?", ["write(loc_c, 2, 6, buf_c)"],
+            id="appended-characters",
+        ),
+        pytest.param(
+            through_locator("c", ("write", ("🔥", 1)), ("write", ("x", 3))), "close! write? close! write?",
+            ["write(loc_c, 1, 1, buf_c)", "write(loc_c, 1, 2, buf_c)"],
+            id="offsets-count-characters-not-utf-16",
+        ),
+        pytest.param(
+            through_locator("b", ("write", (b"\x00\x01", 2))), "close! write?", ["write(loc_b, 2, 2, buf_b)"],
+            id="bytes-within",
+        ),
+        pytest.param(through_locator("c", ("trim", (2,))), "close! trim?", ["trim(loc_c, 2)"], id="cut"),
+    ],
+)  # fmt: skip
+def test_a_call_through_a_locator_has_that_call_alone(
+    odd: Live, step: Step, rows: str, calls: list[str]
+) -> None:
+    """The redo has what was written, and nothing of the value that was there before."""
+    found = rows_of(odd, step, before=(SMALL,))
+    assert shape(found) == rows
+    texts = [row["SQL_REDO"] or "" for row in found]
+    assert re.findall(r"dbms_lob\.(\w+\([^)]*\))", " ".join(texts)) == calls
+    assert "small" not in " ".join(texts)
+
+
+def test_older_releases_show_a_call_behind_its_locator(tmp_path: Path) -> None:
+    with live(tmp_path, Wart.LOB_STATEMENTS, lob_rows=LobRows.PIECES) as running:
+        run(running.connect(), CREATE)
+        found = rows_of(running, through_locator("c", ("write", ("!", 6))), before=(SMALL,))
+    assert shape(found) == "close! locate? write?"

@@ -11,6 +11,7 @@ from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
     EngineSession,
+    LobCall,
     ObjectShape,
     OracleError,
     OraType,
@@ -190,7 +191,7 @@ class FakeSession(EngineSession):
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
         return self.engine.lobs[handle]
 
-    def write_lob(self, handle: bytes, content: bytes) -> None:
+    def write_lob(self, handle: bytes, content: bytes, call: LobCall) -> None:
         raise OracleError(22920, "row containing the LOB value is not locked")
 
     def close(self) -> None:
