@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from cdc_core.config import SourceConfig, TableConfig
-from cdc_core.landing.manifest import PlannedWindow
+from cdc_core.landing.manifest import PlannedWindow, WindowManifest
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
@@ -45,6 +45,10 @@ class NextWindow:
     ended: datetime
 
 
+Complete = Callable[[WindowManifest], WindowManifest]
+"""Given what a window's manifest is to be, writes further files into its folder, and gives the manifest that names them too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowWork:
     """A planned window, and all that its redo is read with.
@@ -60,6 +64,7 @@ class WindowWork:
         read_at: The SCN as of which each table's newest snapshot was read: what happened up to there is in it.
         data_objects: What the window before knew of the tables' data objects (``data_objects`` of its manifest).
         planned: What lands with the window so that a lost metadata store can be made anew.
+        complete: Lands what the redo does not carry, once all redo of the window has; None where nothing is to be added.
     """
 
     source: SourceRecord
@@ -71,6 +76,7 @@ class WindowWork:
     read_at: Mapping[TableId, Scn] = field(default_factory=dict)
     planned: PlannedWindow | None = None
     data_objects: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    complete: Complete | None = None
 
 
 class EarlyRedo(Protocol):

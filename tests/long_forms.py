@@ -25,6 +25,13 @@ STAYS: dict[str, tuple[str, ...]] = {
     f"{_STEPS}altered.py::test_a_table_that_was_moved_by_its_own_ddl_goes_on": (
         "all-in-one-window",
     ),
+    f"{_STEPS}reselected_lobs.py::test_parts_of_lobs_become_the_values_of_their_commit": (
+        "blocks",
+    ),
+    f"{_STEPS}reselected_lobs.py::test_what_oracle_does_not_tell_stays_a_part": (
+        "the-undo-is-gone",
+        "another-row-has-its-key",
+    ),
     f"{_STEPS}column_changes.py::test_a_column_that_goes_is_followed": (
         "drop",
         "drop-unused",

@@ -161,7 +161,7 @@ class _Window:
         self._source, self._record, self._configs = source, record, configs
         self._tables, self._landing = tables, landing
         self._names = [str(schema.table) for schema in tables]
-        self._reading, self._planned = reading, work.planned
+        self._reading, self._planned, self._complete = reading, work.planned, work.complete
         self._follows = self._rows_reading = None
         if self._how.reading == "committed":
             low = reach(opened, Scn(reading.mining_low), source.mining_low)
@@ -250,6 +250,7 @@ class _Window:
         self._ends += altered.ends
         check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, altered, current, started)
+        manifest = self._complete(manifest) if self._complete else manifest
         definitions = keep_definitions(self._landing, self._source.name, manifest.schemas)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest, definitions))
         _LOG.info(

@@ -76,6 +76,8 @@ Strategy = Literal["online_catalog", "redo_log_catalog", "hybrid", "dictionary_f
 
 ReadingMode = Literal["uncommitted", "committed"]
 
+LobsFrom = Literal["redo", "reselect"]
+
 Destination = Annotated[str, Field(pattern=r"^LOG_ARCHIVE_DEST_([1-9]|[12][0-9]|3[01])$")]
 
 
@@ -108,6 +110,12 @@ class LogMinerConfig(ConfigModel):
     memory. ``committed``: LogMiner does (COMMITTED_DATA_ONLY). The tables are the same, but Oracle holds each transaction in the memory
     of the session until its COMMIT, and reads redo again, window for window, from the beginning of the oldest open transaction: keep the
     logs since then. Needs ``close_at: completed_logs``. Change it when no transaction is open."""
+
+    lobs: LobsFrom = "redo"
+    """Where LOB values come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`, `ERASE` or `TRIM` on a value that
+    the transaction did not write itself. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
+    ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands them with the window. Oracle needs the undo since
+    then, and runs a query for each transaction with such changes. (Debezium's ReselectColumnsPostProcessor reads the row as it is now.)"""
 
     dictionary_file: str | None = None
     """The path of a dictionary file on the database's host, for ``strategy: dictionary_from_file``."""

@@ -71,9 +71,14 @@ class LobPlace:
 
     column: str
     key: tuple[Value, ...]
-    where: str
+    predicates: tuple[str, ...]
     is_captured: bool
     is_text: bool = False
+
+    @property
+    def where(self) -> str:
+        """The condition that finds the row."""
+        return " and ".join(self.predicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +271,7 @@ class _LobRow(Statement):
         return LobPlace(
             column=column,
             key=tuple(values[name] for name in self.key),
-            where=" and ".join(self.predicates[name] for name in self.key),
+            predicates=tuple(self.predicates[name] for name in self.key),
             is_captured=column in self.columns,
         )
 

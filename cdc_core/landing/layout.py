@@ -4,6 +4,7 @@ Folders below the landing root (``/`` stands for the store's separator)::
 
     <source>/windows/<scn_low 20 digits>-<scn_high 20 digits>/redo-00000.parquet …   rows of REDO_SCHEMA
                                                               transactions.parquet   rows of TRANSACTION_SCHEMA
+                                                              reselected-00001.parquet …   rows of REDO_SCHEMA that no redo has: LOBs as of a commit
                                                               manifest.json          written last: the window has landed
     <source>/chunks/<owner.table>/<snapshot id>/<chunk 6 digits>/rows-00000.parquet … the table's Arrow schema
                                                               manifest.json          written last: the chunk has landed

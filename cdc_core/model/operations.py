@@ -34,6 +34,8 @@ class Operation(IntEnum):
     EXTENDED_WRITE = 92
     EXTENDED_END = 93
     UNSUPPORTED = 255
+    RESELECTED = 1001
+    """Not LogMiner's: landing's own, of an UPDATE with a LOB that the redo does not carry and Redolake has read as of the commit."""
 
 
 CONTROL = (Operation.START, Operation.COMMIT, Operation.ROLLBACK)

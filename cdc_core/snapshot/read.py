@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -72,15 +72,12 @@ def read_chunk(
     """
     started = time.monotonic()
     folder = chunk_folder(source, schema.table, snapshot_id, number)
-    wanted = arrow_schema(schema)
-    sql, binds = chunk_query(schema, chunk, scn, condition)
     landing.remove_unlanded(folder)
-    read = replace(schema, columns=tuple(map(as_read, schema.columns)))
     with seeing_all(session, schema.table):
-        batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(read))
-        with closing(batches):
-            exact = (masked(_held(_exact(batch, read), schema, wanted), masks) for batch in batches)
-            files = _land(exact, landing, folder, wanted)
+        read = exact_rows(session, schema, chunk, scn, condition, rows=rows)
+        with closing(read) as batches:
+            exact = (masked(batch, masks) for batch in batches)
+            files = _land(exact, landing, folder, arrow_schema(schema))
     manifest = ChunkManifest(
         source=source,
         schema=schema,
@@ -99,6 +96,26 @@ def read_chunk(
         schema.table, snapshot_id, number, manifest.rows, manifest.seconds,
     )  # fmt: skip
     return manifest
+
+
+def exact_rows(
+    session: OracleSession,
+    schema: TableSchema,
+    chunk: ChunkPart,
+    scn: Scn,
+    condition: str | None,
+    *,
+    rows: int,
+) -> Generator[pa.RecordBatch]:
+    """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows`` rows. Close it before you use the session
+    otherwise. Errors as for :func:`read_chunk`."""
+    wanted = arrow_schema(schema)
+    sql, binds = chunk_query(schema, chunk, scn, condition)
+    read = replace(schema, columns=tuple(map(as_read, schema.columns)))
+    batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(read))
+    with closing(batches):
+        for batch in batches:
+            yield _held(_exact(batch, read), schema, wanted)
 
 
 def _land(

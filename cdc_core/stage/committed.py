@@ -212,6 +212,10 @@ class CommittedRows:
         if not wanted.any():
             return None
         rows = file.read_row_group(group, columns=[*columns])
+        # These are no redo: `missing_lobs` reads them.
+        wanted &= pc.not_equal(keys["operation_code"], int(Operation.RESELECTED)).to_numpy()
+        if not wanted.any():
+            return None
         ddl = pc.equal(keys["operation_code"], int(Operation.DDL)).to_numpy()
         if (ddl & wanted).any():
             wanted &= ~(ddl & ~_truncates(file.read_row_group(group, columns=["sql_redo"])))

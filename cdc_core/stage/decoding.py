@@ -38,6 +38,10 @@ _NO_ADDRESS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. If the row was written before supplemental logging of all "
     f"columns was added to the table, {RESNAPSHOT_HINT}"
 )
+_RESELECT = (
+    "With `capture.lobs: reselect`, Redolake reads such a value from Oracle as of the commit: set it, capture the window again with "
+    "`redolake recapture --from WINDOW` while Oracle has its redo and undo, then run `redolake table resume`. "
+)
 _PROBLEMS = {
     lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
     lobs.NOT_UNDERSTOOD: "a redo row that writes a LOB has a form that is not understood",
@@ -252,8 +256,8 @@ class ChangeDecoder:
         where = self._facts(batch, row)
         code, problem = where["operation_code"], batch["problem"][row].as_py()
         if problem is not None:
-            hint = _NO_ADDRESS if problem == addresses.ADDRESS_UNKNOWN else _WAY_OUT
-            raise DecodeError(_PROBLEMS[problem], hint=hint, **where)
+            hint = {addresses.ADDRESS_UNKNOWN: _NO_ADDRESS, lobs.INCOMPLETE: _RESELECT + _WAY_OUT}
+            raise DecodeError(_PROBLEMS[problem], hint=hint.get(problem, _WAY_OUT), **where)
         if code == Operation.DDL:
             raise SchemaMismatchError(
                 "the table was truncated, which is not followed",

@@ -10,8 +10,9 @@ ROWID where that identifies it, and carries nothing else; its position is the la
 * what is written begins with the first character and has no gap, and a trim ends the LOB there; or
 * it is written as a whole, from a row that begins it to one that ends it, as extended strings and documents are.
 
-Anything else is a part of a value of which the redo has no other part: the row is marked, and whoever decodes refuses it. It is never
-taken for the whole.
+Anything else is a part of a value of which the redo has no other part. With ``capture.lobs: reselect`` landing has what the change made
+of the LOB (:mod:`cdc_core.stage.missing_lobs`); otherwise the row is marked, and whoever decodes refuses it. A part is never taken for
+the whole.
 
 Memory: one LOB at a time for each open transaction, and the last :data:`KNOWN_BYTES_MAX` of known values.
 """
@@ -45,6 +46,15 @@ from cdc_core.decode.plan import TablePlan, plan_table
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.stage.missing_lobs import (
+    NOTHING_RESELECTED,
+    Key,
+    MissingLob,
+    MissingLobs,
+    Reselected,
+    Slot,
+    Transaction,
+)
 
 PIECES = (
     Operation.SELECT_LOB_LOCATOR,
@@ -71,12 +81,6 @@ KNOWN_VALUES_MAX = 100_000
 _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 
 Data = str | bytes
-Key = tuple[Any, ...]
-"""Of a row: the values of its key, or its ROWID."""
-Slot = tuple[Key, str]
-"""A row's key, and a column."""
-Transaction = tuple[str, int]
-"""XID and commit SCN: an XID is used again."""
 
 
 def lob_transactions(batches: Iterable[pa.Table]) -> set[str]:
@@ -93,6 +97,7 @@ def with_whole_lobs(
     pieces: Iterable[pa.Table],
     ends: Mapping[Transaction, int],
     version_at: Callable[[int], TableSchema],
+    reselected: Reselected = NOTHING_RESELECTED,
 ) -> Iterator[pa.Table]:
     """The redo rows of one table, those that write a LOB replaced by updates.
 
@@ -100,8 +105,9 @@ def with_whole_lobs(
         pieces: Surviving rows (columns of ``committed.CommittedRows`` and ``problem``), each transaction's in order.
         ends: Ordinal of the COMMIT of each transaction that has rows which write LOBs; other transactions pass unread.
         version_at: The table as it was at a row's SCN.
+        reselected: What landing has in place of changes that the redo carries in part.
     """
-    stage = _Stage(ends, version_at)
+    stage = _Stage(ends, version_at, reselected)
     xids = pa.array({xid for xid, _ in ends}, pa.string())
     schema: pa.Schema | None = None
     for piece in pieces:
@@ -113,6 +119,28 @@ def with_whole_lobs(
             yield piece
     if schema is not None and (left := stage.finish()):
         yield pa.Table.from_pylist(left, schema)
+
+
+def missing_lobs(
+    pieces: Iterable[pa.Table],
+    ends: Mapping[Transaction, int],
+    version_at: Callable[[int], TableSchema],
+) -> Iterator[list[MissingLob]]:
+    """The changes of one table of which :func:`with_whole_lobs` would not know the LOB: those that say what it is at the end of their
+    transaction, and those that a later change of it follows. Arguments as there; of some transactions at once, when they have ended.
+    """
+    missing = MissingLobs()
+    stage = _Stage(ends, version_at, NOTHING_RESELECTED, missing)
+    xids = pa.array({xid for xid, _ in ends}, pa.string())
+    for piece in pieces:
+        concerned = np.flatnonzero(pc.is_in(piece["xid"], value_set=xids).to_numpy())
+        if len(concerned):
+            stage.take(piece, concerned.tolist())
+            if found := missing.take():
+                yield found
+    stage.finish()
+    if found := missing.take():
+        yield found
 
 
 @dataclass(slots=True)
@@ -156,8 +184,14 @@ class _Open:
 
 class _Stage:
     def __init__(
-        self, ends: Mapping[Transaction, int], version_at: Callable[[int], TableSchema]
+        self,
+        ends: Mapping[Transaction, int],
+        version_at: Callable[[int], TableSchema],
+        reselected: Reselected,
+        missing: MissingLobs | None = None,
     ) -> None:
+        self._reselected = reselected
+        self._missing = MissingLobs(limit=0) if missing is None else missing
         self._ends = ends
         self._version_at = version_at
         self._open: dict[Transaction, _Open] = {}
@@ -196,8 +230,9 @@ class _Stage:
 
     def finish(self) -> list[dict[str, Any]]:
         """What is whole at the end of the last piece."""
-        for transaction in list(self._open):
+        for transaction in self._known | self._open:
             self._close(transaction)
+            self._missing.end(transaction)
         return self._made
 
     def _close_before(self, ordinal: int) -> None:
@@ -205,20 +240,26 @@ class _Stage:
         for transaction in [one for one in self._known | self._open if self._ends[one] < ordinal]:
             self._close(transaction)
             self._known.pop(transaction, None)
+            self._missing.end(transaction)
 
     def _note(self, row: dict[str, Any], transaction: Transaction) -> None:
         """Remember what a statement makes of LOBs. One that is not understood is refused where all are decoded."""
+        if row["problem"] is not None:
+            self._missing.doubt(transaction)
         if row["operation_code"] not in _STATEMENTS:
+            self._missing.doubt(transaction)
             return
         schema, plan = self._definition(row["scn"])
         try:
             change = decode_statement(row["sql_redo"], plan, row=0)
         except CdcError:
+            self._missing.doubt(transaction)
             return
         known = self._known.setdefault(transaction, _Known())
         old, new = (_key(image, row, schema) for image in (change.before, change.after))
         lobs = [column.name for column in schema.columns if column.is_lob]
         known.follow(old, new, change.after or {}, lobs)
+        self._missing.follow(transaction, old, new, change.before or {}, change.after or {})
 
     def _write(self, row: dict[str, Any], transaction: Transaction) -> None:
         if not row["sql_redo"]:
@@ -232,6 +273,7 @@ class _Stage:
             )
         except CdcError:
             self._close(transaction)
+            self._missing.doubt(transaction)
             self._made.append({**row, "problem": NOT_UNDERSTOOD})
             return
         if schema.is_by_row_id:
@@ -251,12 +293,13 @@ class _Stage:
             return
         known = self._known.setdefault(transaction, _Known())
         slot = done.place.key, done.place.column
+        schema, plan = self._definition(done.last["scn"])
         value = written(known.pop(slot), done.calls)
         if value is None:
-            self._made.append({**done.last, "problem": INCOMPLETE})
+            self._made.append(self._unknown(done, schema, transaction))
             return
+        self._missing.settle(transaction, slot)
         known.put(slot, value)
-        schema, plan = self._definition(done.last["scn"])
         try:
             literal = _literal(value, schema.column(slot[1]), plan)
         except LiteralRefusedError:
@@ -264,8 +307,19 @@ class _Stage:
             return
         where = f" where {done.place.where}" if done.place.where else ""
         sql = f'update {schema.table.sql} set "{slot[1]}" = {literal}{where};'
-        change = {"operation_code": int(Operation.UPDATE), "status": 0, "sql_redo": sql}
-        self._made.append({**done.last, **change})
+        self._made.append({**done.last, **_update(sql)})
+
+    def _unknown(
+        self, done: _Open, schema: TableSchema, transaction: Transaction
+    ) -> dict[str, Any]:
+        """A change that the redo carries in part: as landing has it, or marked."""
+        self._missing.put(transaction, MissingLob(done.place, schema, done.last))
+        sql = self._reselected.sql_of(done.last["ordinal"])
+        return {**done.last, **({"problem": INCOMPLETE} if sql is None else _update(sql))}
+
+
+def _update(sql: str) -> dict[str, Any]:
+    return {"operation_code": int(Operation.UPDATE), "status": 0, "sql_redo": sql}
 
 
 def _key(

@@ -18,6 +18,7 @@ from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.committed import CommittedRows, CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
+from cdc_core.stage.missing_lobs import LandedLobs, Transaction
 from cdc_core.stage.quarantine import Sieve
 
 BATCH_ROWS = 20_000
@@ -100,16 +101,34 @@ def decodable_rows(
     has_lobs = any(column.is_lob for column in decoder.schema.columns)
     if not (has_placeholders or has_lobs):
         return rows
-    named = committed.ledger.select(["xid", "commit_scn", "commit_ordinal"]).to_pylist()
-    ends = {(xid, scn): end for xid, scn, end in (row.values() for row in named)}
     if has_placeholders:
-        rows = with_addresses(rows, ends, decoder.version_at)
+        rows = with_addresses(rows, _ends(committed), decoder.version_at)
     if not has_lobs:
         return rows
+    ends = lob_ends(committed, table, window, redo_paths)
+    landed = LandedLobs(table, redo_paths)
+    return with_whole_lobs(rows, ends, decoder.version_at, landed) if ends else rows
+
+
+def lob_ends(
+    committed: CommittedTransactions,
+    table: TableId,
+    window: ScnWindow,
+    redo_paths: Sequence[str],
+) -> dict[Transaction, int]:
+    """The transactions that write parts of LOBs of the table, and the ordinals of their COMMITs.
+
+    Raises:
+        LandingDamagedError, RowCountError: As :class:`~cdc_core.stage.committed.CommittedRows`.
+    """
     light = CommittedRows(committed, table, window, redo_paths).batches(["xid", "operation_code"])
     xids = lob_transactions(light)
-    ends = {name: end for name, end in ends.items() if name[0] in xids}
-    return with_whole_lobs(rows, ends, decoder.version_at) if ends else rows
+    return {name: end for name, end in _ends(committed).items() if name[0] in xids}
+
+
+def _ends(committed: CommittedTransactions) -> dict[Transaction, int]:
+    named = committed.ledger.select(["xid", "commit_scn", "commit_ordinal"]).to_pylist()
+    return {(xid, scn): end for xid, scn, end in (row.values() for row in named)}
 
 
 def surviving_rows(

@@ -38,6 +38,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "policies.on_undecodable": ("event.processing.failure.handling.mode",),
     "capture.type": ("database.connection.adapter",),
     "capture.reading": ("database.connection.adapter (logminer_unbuffered)",),
+    "capture.lobs": ("post.processors (ReselectColumnsPostProcessor)",),
     "capture.strategy": ("log.mining.strategy",),
     "capture.dictionary_file": ("log.mining.path.dictionary",),
     "capture.close_at": ("log.mining.flush.table.name (none is needed)",),

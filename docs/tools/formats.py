@@ -22,7 +22,7 @@ REDO: Mapping[str, str] = {
     "ordinal": "Order in the source: the window's number shifted left by 40 bits, plus the row's number in LogMiner's order. Unique in the source.",
     "scn": "SCN of the redo row, not of its commit.",
     "xid": "Transaction: undo segment, slot and sequence as 16 lower-case hex digits.",
-    "operation_code": "V$LOGMNR_CONTENTS.OPERATION_CODE: 1 INSERT, 2 DELETE, 3 UPDATE, 5 DDL, others as Oracle has them.",
+    "operation_code": "V$LOGMNR_CONTENTS.OPERATION_CODE: 1 INSERT, 2 DELETE, 3 UPDATE, 5 DDL, others as Oracle has them. 1001 is Redolake's own: an UPDATE with a LOB that the redo carries in part and Oracle has told (`capture.lobs: reselect`); its `ordinal` is that of the redo row for which it stands.",
     "rollback": "True for a row that undoes an earlier one of the same transaction (ROLLBACK = 1).",
     "seg_owner": "Owner of the segment.",
     "table_name": "Name of the table.",

@@ -29,7 +29,7 @@ SELECT = (
     ' and "D" IS NULL for update;\n'
 )
 WRITE = " buf_c := '{}'; \n  dbms_lob.write(loc_c, {}, {}, buf_c);\n"
-PLACE = LobPlace("L", (7,), "\"ID\" = '7'", is_captured=True)
+PLACE = LobPlace("L", (7,), ("\"ID\" = '7'",), is_captured=True)
 PLAN = plan_table(GOLDEN)
 
 
@@ -146,7 +146,7 @@ def test_a_long_text_is_bound_to_an_update(alias: str) -> None:
     for column, is_captured in (("X", True), ("LEFT_OUT", False)):
         schema = replace(EXTENDED, excluded=("LEFT_OUT",))
         sql = BOUND.format(alias and f" {alias}", dot, column, dot, dot)
-        place = LobPlace(column, (7,), "\"ID\" = '7'", is_captured)
+        place = LobPlace(column, (7,), ("\"ID\" = '7'",), is_captured)
         assert read_lob_row(
             sql, Operation.EXTENDED_BEGIN, plan_table(schema), schema.key, None
         ) == (place, None)
@@ -199,7 +199,7 @@ def test_other_forms_of_long_texts_are_refused(
 DOCUMENTS = replace(
     GOLDEN, columns=(*GOLDEN.columns, replace(GOLDEN.column("L"), name="DOC", data_type="XMLTYPE"))
 )
-DOC = LobPlace("DOC", (7,), "\"ID\" = '7'", is_captured=True)
+DOC = LobPlace("DOC", (7,), ("\"ID\" = '7'",), is_captured=True)
 
 
 def read_document(sql: str, operation: int, before: LobPlace | None = None) -> object:

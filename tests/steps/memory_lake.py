@@ -25,6 +25,7 @@ from cdc_core.lake.taken import Taken
 from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.operations import Operation
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.evolution import judge
@@ -35,6 +36,7 @@ from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import OPTIONAL
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
+from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.rollback import RedoRow, find_undone_statements, surviving
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
@@ -187,7 +189,8 @@ class MemoryLake:
             landed=moment_of(manifest.landed),
             skipping=skipping,
         )
-        changes, refused = _decoded(rows, decoder, found, covered_scn, quarantine_max)
+        landed = LandedLobs(table, redo_paths)
+        changes, refused = _decoded(rows, decoder, found, covered_scn, quarantine_max, landed)
         self._enter("apply_window", table, window.key, fence)
         found.quarantine.pop(window.scn_high, None)
         if refused.num_rows:
@@ -510,7 +513,7 @@ def _committed_rows(
             if (
                 own is not None
                 and (row["seg_owner"], row["table_name"]) == (table.owner, table.name)
-                and row["operation_code"] != 5
+                and row["operation_code"] not in (Operation.DDL, Operation.RESELECTED)
                 and own["first_ordinal"] <= row["ordinal"] < own["commit_ordinal"]
             ):
                 extra = (
@@ -569,12 +572,13 @@ def _decoded(
     found: MemoryTable,
     covered_scn: int,
     quarantine_max: int | None,
+    landed: LandedLobs,
 ) -> tuple[list[dict[str, Any]], pa.Table]:
     """The changes, and the rows for the quarantine."""
     rows = _surviving(rows, decoder)
     if not rows:
         return [], QUARANTINE_SCHEMA.empty_table()
-    whole = _with_whole_lobs(rows, decoder)
+    whole = _with_whole_lobs(rows, decoder, landed)
     if quarantine_max is None:
         return _in_order(decoder(whole).to_pylist()), QUARANTINE_SCHEMA.empty_table()
     before = found.in_quarantine
@@ -593,7 +597,9 @@ def _in_order(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(changes, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
 
 
-def _with_whole_lobs(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> pa.Table:
+def _with_whole_lobs(
+    rows: list[dict[str, Any]], decoder: ChangeDecoder, landed: LandedLobs
+) -> pa.Table:
     redo = _table_of(rows)
     if decoder.has_placeholders:
         every = {(row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows}
@@ -602,7 +608,9 @@ def _with_whole_lobs(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> pa.T
     ends = {
         (row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows if row["xid"] in xids
     }
-    return pa.concat_tables(with_whole_lobs([redo], ends, decoder.version_at)) if ends else redo
+    if not ends:
+        return redo
+    return pa.concat_tables(with_whole_lobs([redo], ends, decoder.version_at, landed))
 
 
 def _table_of(rows: list[dict[str, Any]]) -> pa.Table:

@@ -26,7 +26,7 @@ from cdc_core.stage.definitions import SCHEMA_CHANGES, DefinitionChange
 from cdc_core.stage.transactions import transaction_rows
 from cdc_core.steps.context import Context
 from cdc_core.steps.definitions import changes_between, type_text
-from cdc_core.steps.windows.capture import verify_files
+from cdc_core.steps.windows.shared import verify_files
 
 _TYPES: dict[str, DefinitionChange] = {
     "drop": "DROP",

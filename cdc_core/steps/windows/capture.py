@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
-from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow, WindowManifest
+from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
@@ -20,6 +21,8 @@ from cdc_core.source import EarlyRedo, WindowWork
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
+from cdc_core.steps.windows.reselecting import with_reselected
+from cdc_core.steps.windows.shared import verify_files
 
 Turn = Callable[[ScnWindow], AbstractContextManager[EarlyRedo | None]]
 """Holds what was read of a window before its turn, for a block."""
@@ -72,13 +75,6 @@ def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early)
         )
 
 
-def verify_files(ctx: Context, manifest: WindowManifest) -> list[str]:
-    """Paths of a window's redo files, checked against the manifest."""
-    folder = window_folder(ctx.source, manifest.window)
-    ctx.landing.local_paths(folder, [manifest.transactions_file])
-    return ctx.landing.local_paths(folder, manifest.redo_files)
-
-
 def _work(ctx: Context, record: WindowRecord) -> WindowWork:
     before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
     if before and before[0].state == "planned":
@@ -121,6 +117,9 @@ def window_work(
             before_sha256=before.manifest_sha256 if before else None,
         ),
         data_objects=_data_objects(ctx, before),
+        complete=partial(with_reselected, ctx, record)
+        if ctx.config.capture.lobs == "reselect"
+        else None,
     )
 
 

@@ -27,8 +27,8 @@ from cdc_core.model.scn import SCN_MAX, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context
-from cdc_core.steps.windows.capture import verify_files, window_work
-from cdc_core.steps.windows.shared import captured_window
+from cdc_core.steps.windows.capture import window_work
+from cdc_core.steps.windows.shared import captured_window, verify_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _try_to_read(ctx: Context, work: WindowWork) -> tuple[str, ...]:
     tables that commits below the window touch."""
     with tempfile.TemporaryDirectory(prefix="redolake-recapture-") as folder:
         scratch = open_landing(LocalLandingConfig(path=folder))
-        ctx.changes.capture_window(work, scratch)
+        ctx.changes.capture_window(replace(work, complete=None), scratch)
         name = window_folder(ctx.source, work.record.window)
         manifest = read_window_manifest(
             scratch.read(name, MANIFEST_NAME),

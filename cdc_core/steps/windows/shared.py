@@ -1,4 +1,4 @@
-"""What do applying and replaying a window have in common?"""
+"""What do the steps of a window have in common?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from cdc_core.errors import NotYetError
+from cdc_core.landing.layout import window_folder
+from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepKind, StepReport, TableApplied
@@ -25,6 +27,13 @@ def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
             window=window.key,
         )
     return record
+
+
+def verify_files(ctx: Context, manifest: WindowManifest) -> list[str]:
+    """Paths of a window's redo files, checked against the manifest."""
+    folder = window_folder(ctx.source, manifest.window)
+    ctx.landing.local_paths(folder, [manifest.transactions_file])
+    return ctx.landing.local_paths(folder, manifest.redo_files)
 
 
 def side_by_side(ctx: Context, tables: Sequence[TableId], work: Callable[[TableId], T]) -> list[T]:

@@ -1,0 +1,210 @@
+"""How does landing get the LOB values that the redo of a window carries in part?
+
+Once all redo of a window is in its files, and before its manifest makes it landed: the transactions that commit in it are read through as apply
+will read them, and what :mod:`cdc_core.stage.missing_lobs` finds missing is asked of Oracle by key AS OF the transaction's commit. It lands as
+a file of the window, so a replay needs no Oracle, and a window that is captured again after a crash asks for the same. What Oracle
+does not tell stays a part of a value, which whoever decodes refuses.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from itertools import chain, groupby
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_core.decode.lob import lob_literal
+from cdc_core.errors import CdcError, LandingDamagedError
+from cdc_core.landing.layout import REDO_SCHEMA, window_folder
+from cdc_core.landing.manifest import LandedFile, WindowManifest
+from cdc_core.landing.redo_files import REDO_DICTIONARY
+from cdc_core.landing.store import LandingWriter
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.operations import Operation
+from cdc_core.model.records import WindowRecord
+from cdc_core.model.scn import Scn
+from cdc_core.oracle.after_ddl import read_after_ddl
+from cdc_core.oracle.hidden_rows import seeing_all
+from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import as_read
+from cdc_core.snapshot.keys import key_texts
+from cdc_core.snapshot.plan import Bound, ChunkKeys
+from cdc_core.snapshot.read import exact_rows
+from cdc_core.stage.committed import read_committed
+from cdc_core.stage.decoding import ChangeDecoder
+from cdc_core.stage.lobs import missing_lobs
+from cdc_core.stage.missing_lobs import MissingLob
+from cdc_core.stage.window import lob_ends, surviving_rows
+from cdc_core.steps.context import Context
+from cdc_core.steps.stopping import READING_ERRORS
+from cdc_core.steps.windows.apply import redo_inputs
+
+_LOG = logging.getLogger(__name__)
+
+_KEYS_AT_ONCE = 100
+_FETCH_ROWS = 10
+"""Values of so many rows are held at once; a LOB has to fit into memory anyway."""
+
+
+def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest) -> WindowManifest:
+    """Land what Oracle has of LOBs that the window's redo carries in part; the manifest names a file for each table that has some."""
+    files, by_table = list(manifest.redo_files), dict(manifest.files_by_table or {})
+    for schema in sorted(manifest.schemas, key=lambda one: str(one.table)):
+        name = str(schema.table)
+        if name not in manifest.tables_committed or not _has_lobs(schema):
+            continue
+        landed = _land(ctx, record, manifest, schema, len(files))
+        if landed is not None:
+            by_table[name] = (*by_table.get(name, ()), len(files))
+            files.append(landed)
+            _LOG.info(
+                "LOB values read window=%s table=%s rows=%d",
+                manifest.window.key, schema.table, landed.rows,
+            )  # fmt: skip
+    if len(files) == len(manifest.redo_files):
+        return manifest
+    return replace(manifest, redo_files=tuple(files), files_by_table=dict(sorted(by_table.items())))
+
+
+def _has_lobs(schema: TableSchema) -> bool:
+    return not schema.is_by_row_id and any(column.is_lob for column in schema.columns)
+
+
+def _land(
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
+) -> LandedFile | None:
+    """Land the rows of one table; None if there are none. What is about the table alone gives its file up: apply meets the same, and
+    stops the table."""
+    file: LandingWriter | None = None
+    try:
+        for missing in _missing(ctx, record, manifest, schema):
+            with ctx.database.session() as session, seeing_all(session, schema.table):
+                for batch in _landing_rows(session, missing):
+                    file = file or _begun(ctx, manifest, number)
+                    file.write(batch)
+        return None if file is None else file.close()
+    except BaseException as error:
+        if file is not None:
+            file.abort()
+        if not isinstance(error, (*READING_ERRORS, LandingDamagedError)):
+            raise
+        _warn(schema.table, manifest.window.scn_high, error)
+        return None
+
+
+def _begun(ctx: Context, manifest: WindowManifest, number: int) -> LandingWriter:
+    folder, name = window_folder(ctx.source, manifest.window), f"reselected-{number:05d}.parquet"
+    return ctx.landing.writer(folder, name, REDO_SCHEMA, dictionary=REDO_DICTIONARY)
+
+
+def _missing(
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema
+) -> Iterator[list[MissingLob]]:
+    """What the redo of the window's transactions carries in part, as apply will find it."""
+    table, window = schema.table, manifest.window
+    above = 0 if str(table) in manifest.tables_late else None
+    paths, transactions = redo_inputs(ctx, record, manifest, ctx.table_record(table), above)
+    committed = read_committed(transactions, table, window, late_above=above)
+    ends = lob_ends(committed, table, window, paths)
+    if not ends:
+        return
+    earlier = [version.schema for version in ctx.store.schema_versions(ctx.source, table)]
+    earlier += [one.schema for one in manifest.schema_changes if one.schema.table == table]
+    decoder = ChangeDecoder(
+        ctx.visible(schema),
+        window.scn_high,
+        earlier=tuple(map(ctx.visible, earlier)),
+        excluded=schema.excluded,
+    )
+    rows = surviving_rows(committed, table, window, paths)
+    yield from missing_lobs(rows, ends, decoder.version_at)
+
+
+def _landing_rows(
+    session: OracleSession, missing: Sequence[MissingLob]
+) -> Iterator[pa.RecordBatch]:
+    """The rows that stand for these changes: of those that others follow, then of each query's."""
+    followed = [one for one in missing if not one.is_last]
+    if followed:
+        yield _batch((one, one.sql_without) for one in followed)
+    last = sorted((one for one in missing if one.is_last), key=_query_of)
+    for _, group in groupby(last, key=_query_of):
+        asked = list(group)
+        for start in range(0, len(asked), _KEYS_AT_ONCE):
+            yield from _looked_up(session, asked[start : start + _KEYS_AT_ONCE])
+
+
+def _query_of(one: MissingLob) -> tuple[int, int, str]:
+    return one.row["commit_scn"], one.schema.scn_from, one.place.column
+
+
+def _looked_up(session: OracleSession, asked: Sequence[MissingLob]) -> Iterator[pa.RecordBatch]:
+    """The rows with the values that Oracle has as of one commit; none for a key that it does not have then, or does not tell."""
+    scn, column = Scn(asked[0].row["commit_scn"]), asked[0].place.column
+    schema = _narrow(asked[0].schema, column)
+    try:
+        by_key = dict(zip(_keys(asked, schema), asked, strict=True))
+        read = partial(_begin, session, schema, tuple(by_key), scn)
+        first, rest = read_after_ddl(session, [schema.table], read)
+        with closing(rest):
+            for batch in chain([first], rest):
+                found = zip(_keys_of(batch, schema), batch[column].to_pylist(), strict=True)
+                yield _batch(
+                    (one, one.sql_with("NULL" if value is None else lob_literal(value)))
+                    for key, value in found
+                    if (one := by_key.pop(key, None)) is not None
+                )
+    except READING_ERRORS as error:
+        _warn(schema.table, scn, error)
+
+
+def _begin(
+    session: OracleSession, schema: TableSchema, keys: tuple[Bound, ...], scn: Scn
+) -> tuple[pa.RecordBatch, Generator[pa.RecordBatch]]:
+    """The first rows of the query, and the others."""
+    rows = exact_rows(session, schema, ChunkKeys(keys), scn, None, rows=_FETCH_ROWS)
+    return next(rows), rows
+
+
+def _narrow(schema: TableSchema, column: str) -> TableSchema:
+    """The key and one LOB, as Oracle has them: the lake's own forms come with the decoding."""
+    wanted = {*schema.key, column}
+    return replace(
+        schema, columns=tuple(as_read(one) for one in schema.columns if one.name in wanted)
+    )
+
+
+def _keys(asked: Sequence[MissingLob], schema: TableSchema) -> list[Bound]:
+    """The keys of the changes' rows, as a query takes them."""
+    # The compiled decoder takes a second to import, and few windows need it here.
+    from cdc_core.decode.dml import decode_dml
+
+    rows = decode_dml(pa.array([one.sql_without for one in asked], pa.large_string()), schema)
+    return _keys_of(pa.RecordBatch.from_struct_array(rows.before), schema)
+
+
+def _keys_of(rows: pa.RecordBatch, schema: TableSchema) -> list[Bound]:
+    columns = (rows[name].to_pylist() for name in schema.key)
+    return [key_texts(key, schema) for key in zip(*columns, strict=True)]
+
+
+def _batch(rows: Iterable[tuple[MissingLob, str]]) -> pa.RecordBatch:
+    """Rows of landing: each has the facts of the redo row that it stands for."""
+    return pa.RecordBatch.from_pylist([_row(one, sql) for one, sql in rows], schema=REDO_SCHEMA)
+
+
+def _row(one: MissingLob, sql: str) -> dict[str, Any]:
+    table, code = one.schema.table, int(Operation.RESELECTED)
+    own = {"seg_owner": table.owner, "table_name": table.name, "operation_code": code}
+    facts = {name: one.row.get(name) for name in REDO_SCHEMA.names}
+    return {**facts, **own, "status": 0, "sql_redo": sql}
+
+
+def _warn(table: TableId, scn: int, error: CdcError) -> None:
+    _LOG.warning("LOB values cannot be read table=%s scn=%d: %s", table, scn, error.message)
