@@ -618,6 +618,7 @@ class DatabaseView(Protocol):
     database_name: str
     instance_name: str
     container_name: str
+    container_id: int
     closed_containers: set[str]
     """Pluggable databases besides that one, all of them closed."""
 

@@ -62,6 +62,8 @@ def open_database(
     character_set: str = "",
     national_character_set: str = "",
     release: str = "19c",
+    container: str = "ORCLPDB1",
+    container_id: int = 3,
 ) -> OpenDatabase:
     """Open the database in a folder, making it if it is not there.
 
@@ -77,12 +79,14 @@ def open_database(
         character_set: Of a new database, AL32UTF8 unless said; one of :data:`oracle_embedded.charsets.DATABASE_NAMES`.
         national_character_set: Likewise: AL16UTF16, or UTF8.
         release: Which release its views name, ``19c`` or ``23ai``.
+        container: Name of the pluggable database.
+        container_id: Its number.
 
     Raises:
         ValueError: There is no such set, or the database in the folder has another one.
     """
     sets = character_sets(character_set or "AL32UTF8", national_character_set or "AL16UTF16")
-    engine = Database(data_dir, now=now, sets=sets)
+    engine = Database(data_dir, now=now, sets=sets, container=container, container_id=container_id)
     for name, has in (
         (character_set, engine.character_sets.database.name),
         (national_character_set, engine.character_sets.national.name),

@@ -61,6 +61,7 @@ class Database:
     Args:
         folder: Where the data lives; None for a temporary folder that goes away with the database.
         container: Name of the pluggable database in which sessions start.
+        container_id: Its number; 1 is the root's, 2 the seed's.
         now: The clock, in seconds since 1970.
         sets: Character sets of a new database; one that is there keeps its own.
     """
@@ -71,6 +72,7 @@ class Database:
         *,
         database_name: str = "ORCLCDB",
         container: str = "ORCLPDB1",
+        container_id: int = 3,
         now: Callable[[], float] = time.time,
         sets: CharacterSets | None = None,
     ) -> None:
@@ -84,7 +86,9 @@ class Database:
         self.database_name = database_name
         self.instance_name = database_name
         self.container_name = container
+        self.container_id = container_id
         self.closed_containers: set[str] = set()
+        self.other_containers: dict[str, int] = {}
         self.service_names: Sequence[str] = (container, database_name)
         self.store = Store(base / _FILE, now)
         self.started = now()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from heapq import merge
+from itertools import chain
+from operator import itemgetter
 
 from oracle_embedded.api import DatabaseView, EngineSession, OracleError, Value
 from oracle_embedded.faults import FaultEvent, FaultRegistry
@@ -11,11 +15,14 @@ from oracle_embedded.redo import contents_row as layout
 from oracle_embedded.redo import standby, store
 from oracle_embedded.redo.dictionary import Resolved, resolve
 from oracle_embedded.redo.lob_statements import LobStatements
-from oracle_embedded.redo.miner import AddedLog, Miner, Mining
+from oracle_embedded.redo.miner import COMMITTED_DATA_ONLY, AddedLog, Miner, Mining, in_root
 from oracle_embedded.redo.reading import Reading
 from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 from oracle_embedded.redo.statements import TableStatements
+
+_SCN = "SCN"
+_SCN_AT = layout.COLUMN_NAMES.index(_SCN)
 
 
 class Contents:
@@ -35,6 +42,8 @@ class Contents:
         self._faults = faults
         self.settings = settings
         self.container_name = database.container_name
+        self.container_id = database.container_id
+        self.beside: list[Contents] = []
 
     @property
     def warts(self) -> frozenset[Wart]:
@@ -58,7 +67,23 @@ class Contents:
             OracleError: ORA-01306 and ORA-01031 at once; ORA-00308 and ORA-00310 when a log vanishes while it is read.
         """
         mining = self._miner.mining(session)
-        return self._read(session, mining, constraints, columns)
+        if not self.beside or not in_root(session):
+            return self._read(session, mining, constraints, columns)
+        columns = None if columns is None else columns | {_SCN}
+        streams = [self._read(session, mining, constraints, columns)]
+        for other in self.beside:
+            found = replace(mining, logs=other._same_logs(mining))
+            streams.append(other._read(session, found, constraints, columns))
+        # What LogMiner shows by transactions stays together.
+        is_committed = bool(mining.options & COMMITTED_DATA_ONLY)
+        return chain(*streams) if is_committed else _in_redo_order(streams)
+
+    def _same_logs(self, mining: Mining) -> tuple[AddedLog, ...]:
+        """The part of the logs on another container's list that holds this one's redo."""
+        own = {(log.thread, log.sequence): log for log in self._miner.current_logs()}
+        return tuple(
+            AddedLog(one.name, own[one.log.thread, one.log.sequence]) for one in mining.logs
+        )
 
     def _read(
         self,
@@ -119,3 +144,18 @@ class Contents:
                     f" sequence {added.log.sequence} required",
                 )
         raise OracleError(308, f"cannot open archived log '{added.name}'")
+
+
+def _in_redo_order(streams: Iterable[Iterator[layout.Row]]) -> Iterator[layout.Row]:
+    """Rows of several containers in one order of the redo that keeps each one's own."""
+    return map(itemgetter(1), merge(*map(_rising, streams), key=itemgetter(0)))
+
+
+def _rising(rows: Iterable[layout.Row]) -> Iterator[tuple[bytes, layout.Row]]:
+    """Each row behind the highest SCN so far: what enters the log late does so where its stream has come to. NUMBERs sort as bytes."""
+    highest = b""
+    for row in rows:
+        scn = row[_SCN_AT]
+        assert isinstance(scn, bytes)
+        highest = max(highest, scn)
+        yield highest, row

@@ -338,7 +338,7 @@ COLUMNS = tuple(column_meta(name, kind) for name, kind, _source in _LAYOUT)
 
 @lru_cache(maxsize=64)
 def row_maker(
-    wanted: frozenset[str] | None, container: str, dbid: int, *, in_root: bool
+    wanted: frozenset[str] | None, container: str, container_id: int, dbid: int, *, in_root: bool
 ) -> RowMaker:
     """A function that makes the row from what a record holds, leaving columns that are not wanted None.
 
@@ -355,8 +355,8 @@ def row_maker(
         "dates": DATES,
         "operations": OPERATIONS,
         "container": container.encode(),
-        "container_id": NUMBERS[3],
-        "session_container_id": NUMBERS[1 if in_root else 3],
+        "container_id": NUMBERS[container_id],
+        "session_container_id": NUMBERS[1 if in_root else container_id],
         "container_uid": NUMBERS[dbid],
     }
     # The source is the table above; nothing of it comes from outside.

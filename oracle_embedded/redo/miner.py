@@ -185,7 +185,7 @@ class Miner:
 
     def _add_logfile(self, session: EngineSession, arguments: Mapping[str, object]) -> None:
         self._require_privilege(session)
-        if not _in_root(session):
+        if not in_root(session):
             raise OracleError(65040, "operation not allowed from within a pluggable database")
         name = _text(arguments["LOGFILENAME"])
         options = _scn(arguments["OPTIONS"])
@@ -223,7 +223,7 @@ class Miner:
         start, end = _scn(arguments["STARTSCN"]), _scn(arguments["ENDSCN"])
         state = self.state(session)
         state.mining = None
-        if not _in_root(session):
+        if not in_root(session):
             state.added = self._chosen(start, end)
         elif self._database.closed_containers:
             closed = min(self._database.closed_containers)
@@ -375,7 +375,8 @@ class Miner:
         )
 
 
-def _in_root(session: EngineSession) -> bool:
+def in_root(session: EngineSession) -> bool:
+    """Is the session in the root container?"""
     return session.parameter("CONTAINER").upper() == ROOT
 
 

@@ -29,6 +29,7 @@ class Redo:
 
     database: DatabaseView
     sink: Sink
+    contents: Contents
     virtual_tables: Sequence[VirtualTable]
     procedures: Sequence[Procedure]
     constants: Sequence[PackageConstant]
@@ -110,6 +111,7 @@ def open_redo(
     return Redo(
         database,
         sink,
+        contents,
         (*fact_tables(facts), *contents_tables(contents, facts)),
         (*miner.procedures(), *testing_procedures(database, sink)),
         tuple(miner.constants()),

@@ -85,6 +85,7 @@ class Catalog(Protocol):
     """What a reading asks of the view."""
 
     container_name: str
+    container_id: int
     settings: RedoSettings
 
     @property
@@ -139,7 +140,7 @@ class Reading:
         dbid = store.read_meta(connection)["dbid"]
         container = session.parameter("CONTAINER").upper()
         self._make = layout.row_maker(
-            columns, contents.container_name, dbid, in_root=container == ROOT
+            columns, contents.container_name, contents.container_id, dbid, in_root=container == ROOT
         )
         self._filter = filter_from(constraints)
         self._records = Records(connection, mining, self._filter, self._facts_of)

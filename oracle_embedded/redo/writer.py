@@ -65,6 +65,7 @@ class RedoWriter:
         self._rows: list[Row] = []
         self._marked_id = 0
         self._flushed_scn = 0
+        self.beside: list[RedoWriter] = []
         self.late = late
         self.scn = 0
         self.last_time = 0.0
@@ -242,7 +243,31 @@ class RedoWriter:
         return scn
 
     def _switch(self, thread: RedoThread, scn: int) -> None:
-        """Switch a log at an SCN above those of all its thread's redo, which must be in the log before."""
+        """Switch a log at an SCN above those of all its thread's redo, which must be in the log before; it holds the redo of every
+        container."""
+        self._switch_own(thread, scn)
+        for other in self.beside:
+            other.follow(thread.logs.thread, scn)
+
+    def follow(self, number: int, scn: int) -> None:
+        """Switch a thread's log where that of another container is switched."""
+        with self._database.writing():
+            self._switch_own(self._threads[number], scn)
+
+    def join(self, other: RedoWriter) -> None:
+        """Write into the logs of another container from here on: both are new, and stand in the first log of one incarnation."""
+        meta = store.read_meta(other.connection)
+        reset, when = meta["resetlogs_change"], meta["resetlogs_time"]
+        store.write_meta(self.connection, {"resetlogs_change": reset, "resetlogs_time": when})
+        self.connection.execute(
+            "UPDATE redo_log SET resetlogs_change = ?, resetlogs_time = ?, first_change = ?",
+            (reset, when, reset),
+        )
+        self.load()
+        self.beside.append(other)
+        other.beside.append(self)
+
+    def _switch_own(self, thread: RedoThread, scn: int) -> None:
         self._bind_thread(thread.logs.thread)
         self.flush()
         thread.logs.switch(scn)

@@ -17,6 +17,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
 from cdc_core.state.store import Store
 from oracle_embedded.api import StandbySite
+from oracle_embedded.containers import plug_in
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.redo import LobRows, RedoSettings, Wart, XmlRows
 from oracle_embedded.server import EmbeddedServer
@@ -130,6 +131,25 @@ def standby_of(oracle: Oracle) -> Iterator[StandbyOracle]:
     engine = Standby(oracle.database)
     with EmbeddedServer(engine, faults=oracle.database.faults) as server:
         yield StandbyOracle(engine.site, server)
+
+
+@contextmanager
+def second_container(oracle: Oracle, name: str = "ORCLPDB2") -> Iterator[Oracle]:
+    """Another pluggable database of the same container database, for the block; the first one must be new."""
+    first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
+    settings = RedoSettings(strand_records=STRAND_RECORDS, idle_redo_seconds=IDLE_REDO_SECONDS)
+    database = open_database(
+        passwords=first, now=oracle.clock, redo_settings=settings, container=name, container_id=4
+    )
+    try:
+        plug_in(oracle.database, database)
+        with EmbeddedServer(database.engine, faults=database.faults) as server:
+            found = Oracle(database, server, oracle.clock)
+            found.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
+            yield found
+            found.close_sessions()
+    finally:
+        database.close()
 
 
 IDLE_REDO_SECONDS = 0.3

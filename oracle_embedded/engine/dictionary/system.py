@@ -80,8 +80,10 @@ def _pdbs(view: View) -> Iterator[Row]:
     if in_root:
         for number, name in enumerate(sorted(view.database.closed_containers), 4):
             yield {"CON_ID": number, "NAME": name, "OPEN_MODE": "MOUNTED", "TOTAL_SIZE": 0}
+        for name, number in view.database.other_containers.items():
+            yield {"CON_ID": number, "NAME": name, "OPEN_MODE": "READ WRITE", "TOTAL_SIZE": 0}
     yield {
-        "CON_ID": 3, "DBID": 3_141_592_653, "CON_UID": 3_141_592_653, "NAME": view.database.container_name, "OPEN_MODE": "READ WRITE",
+        "CON_ID": view.database.container_id, "DBID": 3_141_592_653, "CON_UID": 3_141_592_653, "NAME": view.database.container_name, "OPEN_MODE": "READ WRITE",
         "RESTRICTED": "NO", "OPEN_TIME": view.database.started, "CREATE_SCN": view.database.first_scn, "TOTAL_SIZE": 0,
     }  # fmt: skip
 

@@ -104,8 +104,11 @@ class DatabaseState(Protocol):
     database_name: str
     instance_name: str
     container_name: str
+    container_id: int
     closed_containers: set[str]
     """Pluggable databases besides that one, all of them closed."""
+    other_containers: dict[str, int]
+    """Those that are open, by name, with their numbers."""
     started: float
     first_scn: int
     store: Store

@@ -59,6 +59,7 @@ class FakeDatabase:
     database_name = "ORCLCDB"
     instance_name = "ORCLCDB"
     container_name = "ORCLPDB1"
+    container_id = 3
 
     def __init__(self, path: Path) -> None:
         self.path = path
