@@ -126,6 +126,8 @@ class ColumnMeta:
     nullable: bool = True
     charset_form: int = 0
     shape: ObjectShape | None = None
+    is_json: bool = False
+    """A column whose values a constraint holds to be JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ class LobRows(Enum):
     """The locator's row has a statement, the writes follow it as fragments: releases before 23ai, as documented."""
 
     BLOCKS = "blocks"
-    """The locator's row has none, each write is a whole block with STATUS 2: measured on 23ai."""
+    """The locator's row has none, each write is a whole block with STATUS 2: measured on 23ai, in sessions with NO_SQL_DELIMITER. Readers
+    that do not set that option report :attr:`PIECES` from Oracle Free 23 too."""
 
 
 class XmlRows(Enum):

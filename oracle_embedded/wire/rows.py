@@ -26,6 +26,7 @@ _NATIONAL = 2
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
 _LONG_TYPES = frozenset((OraType.LONG, OraType.LONG_RAW))
 _LONG_END = b"\x00\x00"
+_IS_JSON = 0x100
 _LENGTHS = [bytes((size,)) for size in range(SHORT_MAX + 1)]
 _ROW_LENGTHS = [_ROW_DATA + length for length in _LENGTHS]
 
@@ -71,7 +72,7 @@ def column_description(
             dlc_bytes(shape.owner.encode()) if shape is not None else b"\x00",
             dlc_bytes(shape.name.encode()) if shape is not None else b"\x00",
             ub_bytes(position),
-            b"\x00",
+            ub_bytes(_IS_JSON if column.is_json else 0),
         )
     )
 

@@ -108,6 +108,7 @@ class OutputColumn:
     type: SqlType
     nullable: bool = True
     mask: Mask | None = None
+    is_json: bool = False
 
 
 @dataclass(slots=True)

@@ -269,7 +269,8 @@ def _select(
     if grouped:
         check_grouped(state, node, order, scope)
     columns = [
-        OutputColumn(name, value.type, _may_be_null(value), value.mask) for name, value, _ in items
+        OutputColumn(name, value.type, _may_be_null(value), value.mask, _is_json(value))
+        for name, value, _ in items
     ]
     order_text = _order(state, order, node, items, columns, scope) if order else ""
     locks = ""
@@ -378,6 +379,10 @@ def _items(
 
 def _no_cursor_here(pos: int) -> OracleError:
     return OracleError(22902, "CURSOR expression not allowed", pos)
+
+
+def _is_json(value: Sql) -> bool:
+    return value.base is not None and value.column in value.base.table.json_columns
 
 
 def _may_be_null(value: Sql) -> bool:

@@ -52,6 +52,7 @@ FAMILY_NAMES = {
     "null": "NULL",
 }
 TEMPORAL = frozenset({"date", "timestamp", "tz", "ltz"})
+_LONG_BUFFER = 32760
 _WIRE_SIZES = {
     "number": 22,
     "float": 4,
@@ -108,6 +109,11 @@ class SqlType:
     def meta(self, name: str, nullable: bool = True) -> ColumnMeta:
         """How describe shows a column of this type."""
         family = self.family
+        if self.ora in (OraType.LONG, OraType.LONG_RAW):
+            size = min(self.length, _LONG_BUFFER)
+            return ColumnMeta(
+                name, self.ora, size=size, nullable=nullable, charset_form=self.form or 0
+            )
         if family in ("text", "null"):
             size = max(self.length, 1)
             return ColumnMeta(

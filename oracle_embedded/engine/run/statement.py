@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
@@ -74,7 +75,10 @@ def _column_type(session: SessionState, name: ast.Name) -> SqlType | None:
 
 def metas(columns: Sequence[OutputColumn]) -> list[ColumnMeta]:
     """How describe shows a query's columns."""
-    return [column.type.meta(column.name[:128], column.nullable) for column in columns]
+    return [
+        replace(column.type.meta(column.name[:128], column.nullable), is_json=column.is_json)
+        for column in columns
+    ]
 
 
 def compile_plan(

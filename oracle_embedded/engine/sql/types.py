@@ -10,6 +10,7 @@ TEXT_MAX = 4000
 RAW_MAX = 2000
 """Bytes of a VARCHAR2 and of a RAW where MAX_STRING_SIZE is STANDARD."""
 _EXTENDED_MAX = 32767
+_LONG_MAX = 2**31 - 1
 _CHAR_MAX = 2000
 _NATIONAL_BYTES = 2
 _CHAR_BYTES = 4
@@ -76,7 +77,7 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
             return SqlType(OraType.RAW, length=size)
         case "LONG":
             if stream.take_word("RAW"):
-                return SqlType(OraType.LONG_RAW, length=32760)
+                return SqlType(OraType.LONG_RAW, length=_LONG_MAX)
             return SqlType(OraType.LONG, length=32760, char_length=32760, form=1)
         case "CLOB" | "NCLOB":
             return SqlType(OraType.CLOB, length=4000, form=2 if word == "NCLOB" else 1)

@@ -6,6 +6,7 @@ Every definition is an immutable value with a validity range of SCNs; a DDL stat
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -19,6 +20,7 @@ from oracle_embedded.engine.storage.partitions import Partition, Partitioning
 from oracle_embedded.engine.storage.policies import RedactedColumn, Redaction, RowPolicy
 
 _FIRST_ID = 70_000
+_IS_JSON = re.compile(r'\s*(?:"([^"]+)"|([\w$#]+))\s+is\s+json\b', re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +253,12 @@ class TableDef:
             for item in self.constraints
             if item.kind == "C" and item.enabled and not item.not_null
         )
+
+    @cached_property
+    def json_columns(self) -> frozenset[str]:
+        """Names of the columns that an enabled constraint holds to be JSON."""
+        found = (_IS_JSON.match(item.condition or "") for item in self.checks)
+        return frozenset(one[1] or one[2].upper() for one in found if one is not None)
 
     @cached_property
     def version(self) -> TableVersion:

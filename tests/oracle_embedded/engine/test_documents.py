@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import oracledb
 import pytest
 
 from oracle_embedded.api import OracleError
@@ -55,3 +56,22 @@ def test_json_table_gives_a_row_per_nested_item(sql: Client) -> None:
 def test_a_wrong_path_is_refused(sql: Client) -> None:
     with pytest.raises(OracleError, match="40597"):
         sql("select json_value('{}', 'colour') from dual")
+
+
+def test_a_column_that_a_constraint_holds_to_be_json_is_described_as_such(
+    driver: oracledb.Connection,
+) -> None:
+    cursor = driver.cursor()
+    cursor.execute("create table j (id number, d varchar2(99) check (d is json), e clob)")
+    cursor.execute("select d, e, d || 'x', t.d as f from j t")
+    assert [one.is_json for one in cursor.description] == [True, False, False, True]
+
+
+def test_longs_have_no_size_and_hold_much(driver: oracledb.Connection) -> None:
+    cursor = driver.cursor()
+    cursor.execute("create table l (id number, v long raw)")
+    cursor.setinputsizes(None, oracledb.DB_TYPE_LONG_RAW)
+    cursor.execute("insert into l values (:1, :2)", [1, b"x" * 50_000])
+    [(value,)] = cursor.execute("select v from l").fetchall()
+    assert len(value) == 50_000
+    assert cursor.description[0].internal_size is None
