@@ -31,6 +31,7 @@ from oracle_embedded.engine.dictionary import (
     objects,
     policies,
     programs,
+    recycle_bin,
     system,
     tables,
     user_types,
@@ -100,6 +101,7 @@ class Database:
                 objects.VIEWS,
                 policies.VIEWS,
                 programs.VIEWS,
+                recycle_bin.VIEWS,
                 system.VIEWS,
                 user_types.VIEWS,
             )

@@ -57,6 +57,7 @@ _TEXTS = {
     1476: "divisor is equal to zero",
     1555: 'snapshot too old: rollback segment number {} with name "{}" too small',
     1722: "invalid number",
+    38301: "can not perform DDL/DML over objects in Recycle Bin",
     16000: "database or pluggable database open for read-only access",
     1733: "virtual column not allowed here",
     1747: "invalid user.table.column, table.column, or column specification",

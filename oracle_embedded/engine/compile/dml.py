@@ -105,7 +105,7 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
     """The table to change.
 
     Raises:
-        OracleError: ORA-00942 without it or without the right, ORA-01031 when only reading is allowed.
+        OracleError: ORA-00942 without it or without the right, ORA-01031 when only reading is allowed, ORA-38301 in the recycle bin.
     """
     if node.through is not None:
         raise unsupported("MERGE and multi-table INSERT through a query", node.pos)
@@ -116,6 +116,8 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
         raise OracleError(2030, "can only select from fixed tables/views", node.pos)
     if found.query is not None and state.environment.filling != found.object_id:
         raise OracleError(1732, "data manipulation operation not legal on this view", node.pos)
+    if found.original_name is not None:
+        raise ora(38301, offset=node.pos)
     if not state.environment.may_change(found, privilege):
         raise ora(1031, offset=node.pos)
     return found

@@ -67,4 +67,6 @@ class DdlRun:
             raise ora(942)
         if owner != self.session.username and not self.session.has_privilege(any_privilege):
             raise ora(1031)
+        if found.original_name is not None:
+            raise ora(38301)
         return found

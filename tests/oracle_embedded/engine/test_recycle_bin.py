@@ -46,6 +46,21 @@ def test_what_is_purged_does_not_come_back(oracle: Oracle) -> None:
     assert rows(oracle, "SELECT TABLE_NAME FROM USER_TABLES") == []
 
 
+def test_the_bin_shows_what_is_in_it_and_keeps_it_as_it_is(oracle: Oracle) -> None:
+    oracle.run("DROP TABLE T")
+    wanted = "OBJECT_NAME, ORIGINAL_NAME, OPERATION, TYPE, CAN_UNDROP"
+    [shown] = rows(oracle, f"SELECT {wanted} FROM RECYCLEBIN")
+    name = str(shown[0])
+    assert shown == (name, "T", "DROP", "TABLE", "YES")
+    assert rows(oracle, f"SELECT {wanted} FROM USER_RECYCLEBIN") == [shown]
+    assert rows(oracle, f'SELECT COUNT(*) FROM "{name}"') == [(2,)]
+    for statement in (f'DELETE FROM "{name}"', f'ALTER TABLE "{name}" ADD (N NUMBER)', f'DROP TABLE "{name}"'):  # fmt: skip
+        with pytest.raises(Exception, match="ORA-38301"):
+            oracle.run(statement)
+    oracle.run("PURGE RECYCLEBIN")
+    assert rows(oracle, "SELECT * FROM USER_RECYCLEBIN") == []
+
+
 def test_rows_come_back_as_dml(oracle: Oracle) -> None:
     [(scn,)] = rows(oracle, "SELECT DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER FROM DUAL")
     oracle.run(
