@@ -64,6 +64,8 @@ def open_database(
     release: str = "19c",
     container: str = "ORCLPDB1",
     container_id: int = 3,
+    nls_sort: str = "",
+    nls_comp: str = "",
 ) -> OpenDatabase:
     """Open the database in a folder, making it if it is not there.
 
@@ -81,9 +83,11 @@ def open_database(
         release: Which release its views name, ``19c`` or ``23ai``.
         container: Name of the pluggable database.
         container_id: Its number.
+        nls_sort: NLS_SORT of the instance, with which sessions begin: a database keeps its own, BINARY unless said.
+        nls_comp: NLS_COMP likewise.
 
     Raises:
-        ValueError: There is no such set, or the database in the folder has another one.
+        ValueError: There is no such set or sort, or the database in the folder has another one.
     """
     sets = character_sets(character_set or "AL32UTF8", national_character_set or "AL16UTF16")
     engine = Database(data_dir, now=now, sets=sets, container=container, container_id=container_id)
@@ -95,6 +99,8 @@ def open_database(
             engine.close()
             raise ValueError(f"the database has the character set {has}, and keeps it")
     engine.release = release
+    if nls_sort or nls_comp:
+        engine.set_sort(nls_sort or engine.nls["NLS_SORT"], nls_comp or engine.nls["NLS_COMP"])
     if extended_strings:
         engine.extend_strings()
     if engine.is_new:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -60,6 +60,8 @@ def serve(
     hide: Sequence[str] = (),
     character_set: str = "",
     national_character_set: str = "",
+    nls_sort: str = "",
+    nls_comp: str = "",
 ) -> int:
     """Serve until ended; returns 0.
 
@@ -74,10 +76,12 @@ def serve(
         hide: Names of oddities not to show.
         character_set: The database's character set; AL32UTF8 unless said. A database that is there keeps its own.
         national_character_set: Its national one; AL16UTF16 unless said.
+        nls_sort: NLS_SORT of the instance; BINARY unless said.
+        nls_comp: NLS_COMP of the instance; BINARY unless said.
 
     Raises:
         OracleUnavailableError: Another process serves the data folder.
-        ConfigError: A schema's name or an oddity's is none, or the database cannot have such a character set.
+        ConfigError: A schema's name or an oddity's is none, or the database cannot have such a character set or sort.
     """
     settings = RedoSettings(warts=(DEFAULT_WARTS | _warts(show)) - _warts(hide))
     ended = threading.Event()
@@ -90,7 +94,11 @@ def serve(
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redolake-oracle-")))
         data.mkdir(parents=True, exist_ok=True)
         stack.enter_context(only_server(data, ended))
-        database = _opened(data, settings, character_set.upper(), national_character_set.upper())
+        names = {
+            "character_set": character_set, "national_character_set": national_character_set,
+            "nls_sort": nls_sort, "nls_comp": nls_comp,
+        }  # fmt: skip
+        database = _opened(data, settings, {name: one.upper() for name, one in names.items()})
         stack.callback(database.close)
         login = ensure_users(database, schemas)
         server = _listening(database, port)
@@ -100,22 +108,21 @@ def serve(
     return 0
 
 
-def _opened(
-    data: Path, settings: RedoSettings, character_set: str, national_character_set: str
-) -> OpenDatabase:
+def _opened(data: Path, settings: RedoSettings, names: Mapping[str, str]) -> OpenDatabase:
     try:
         return open_database(
             data,
             redo_settings=settings,
-            character_set=character_set,
-            national_character_set=national_character_set,
+            character_set=names["character_set"],
+            national_character_set=names["national_character_set"],
+            nls_sort=names["nls_sort"],
+            nls_comp=names["nls_comp"],
         )
     except ValueError as error:
         raise ConfigError(
-            "the embedded Oracle cannot have these character sets",
+            "the embedded Oracle cannot have these character sets or sorts",
             hint=f"{error}. A new folder under --data is a new database.",
-            character_set=character_set or None,
-            national_character_set=national_character_set or None,
+            **{name: one for name, one in names.items() if one},
         ) from error
 
 
@@ -234,6 +241,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hide", action="append", default=[])
     parser.add_argument("--character-set", default="")
     parser.add_argument("--national-character-set", default="")
+    parser.add_argument("--nls-sort", default="")
+    parser.add_argument("--nls-comp", default="")
     asked = parser.parse_args(arguments)
     try:
         return serve(
@@ -246,6 +255,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hide=asked.hide,
             character_set=asked.character_set,
             national_character_set=asked.national_character_set,
+            nls_sort=asked.nls_sort,
+            nls_comp=asked.nls_comp,
         )
     except CdcError as error:
         print(error, file=sys.stderr)

@@ -23,11 +23,17 @@ from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.names import check_names
+from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_number_text
 
 _OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OBJECT_NAME = :name"
 _UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
 _NUMBER_BYTES = "SELECT SYS.UTL_RAW.CAST_FROM_NUMBER(0) FROM DUAL"
+_COLLATED = """
+SELECT COLUMN_NAME, COLLATION FROM ALL_TAB_COLS
+ WHERE OWNER = :owner AND TABLE_NAME = :name AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
+ ORDER BY INTERNAL_COLUMN_ID"""
+_NO_SUCH_COLUMN = "ORA-00904"
 _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
 
@@ -70,9 +76,32 @@ def _check_table(session: OracleSession, config: TableConfig, scn: Scn | None) -
         else:
             yield Finding(error.what_happened, error.hint, table)
         return
+    yield from _check_collations(session, schema)
     if any(is_number_text(column) for column in schema.columns):
         yield from _probe_number_bytes(session, table)
     yield from _check_rights(session, table, scn)
+
+
+def _check_collations(session: OracleSession, schema: TableSchema) -> Iterator[Finding]:
+    """Does Oracle tell keys apart by their characters? A column's own collation counts whatever a session sorts by (12.2 and later).
+
+    Source: Globalization Support Guide 19c, "Data-Bound Collation"; Oracle Database Reference 19c, ALL_TAB_COLS.
+    """
+    table = schema.table
+    try:
+        rows = session.fetch_all(_COLLATED, {"owner": table.owner, "name": table.name})
+    except CdcError as error:
+        if error.facts.get("ora") != _NO_SUCH_COLUMN:
+            raise
+        return
+    for column, collation in rows:
+        if column in schema.key:
+            yield Finding(
+                f"{table}: its key column {column} has the collation {collation}: keys that differ in case or accents are one in Oracle, "
+                "and two in the lake",
+                "Name another key, or set identity: rowid in an entry of the table's own",
+                table,
+            )
 
 
 def _probe_number_bytes(session: OracleSession, table: TableId) -> Iterator[Finding]:

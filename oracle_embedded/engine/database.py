@@ -38,6 +38,8 @@ from oracle_embedded.engine.dictionary import (
 )
 from oracle_embedded.engine.dictionary.registry import Dictionary
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.functions.context import NLS_DEFAULTS
+from oracle_embedded.engine.functions.sorting import is_sort
 from oracle_embedded.engine.plsql.packages import BUILT_IN
 from oracle_embedded.engine.plsql.policies import CONSTANTS, PROCEDURES
 from oracle_embedded.engine.plsql.stored import StoredPrograms
@@ -138,6 +140,9 @@ class Database:
                     "national_character_set", self.character_sets.national.name
                 )
         self.first_scn = int(first or self.store.clock.value)
+        kept = self.store.catalog.setting
+        own = {name: kept(f"parameter.{name}") for name in ("NLS_SORT", "NLS_COMP")}
+        self.nls = NLS_DEFAULTS | {name: value for name, value in own.items() if value}
         with self.store.lock:
             self.transactions = Transactions(self.store)
 
@@ -154,6 +159,19 @@ class Database:
         self.add_procedures(provider.procedures)
         for constant in provider.constants:
             self.constants[constant.package.upper(), constant.name.upper()] = constant.value
+
+    def set_sort(self, sort: str, comparison: str) -> None:
+        """Let sessions begin with this NLS_SORT and NLS_COMP, as parameters of the instance do; for ever.
+
+        Raises:
+            ValueError: There is no such sort, or no such way to compare.
+        """
+        if not is_sort(sort) or comparison not in ("BINARY", "ANSI", "LINGUISTIC"):
+            raise ValueError("NLS_SORT or NLS_COMP has a value that is not known")
+        for name, value in (("NLS_SORT", sort), ("NLS_COMP", comparison)):
+            with self.store.writing():
+                self.store.catalog.set_setting(f"parameter.{name}", value)
+            self.nls[name] = value
 
     def extend_strings(self) -> None:
         """Allow VARCHAR2, NVARCHAR2 and RAW of up to 32,767 bytes, for ever, as MAX_STRING_SIZE = EXTENDED does."""

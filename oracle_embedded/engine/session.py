@@ -24,7 +24,7 @@ from oracle_embedded.api import (
 from oracle_embedded.engine.datatypes import rowids, temporal
 from oracle_embedded.engine.dictionary.table_ddl import create_table
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.functions.context import NLS_DEFAULTS, CallContext
+from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.run.contracts import DatabaseState, LobPlace, OpenCursor, Output
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.statement import prepare
@@ -66,7 +66,7 @@ class Session:
         self.logon_time = database.store.now()
         self.schema = user.name
         self.container = database.container_name
-        self.nls = dict(NLS_DEFAULTS)
+        self.nls = dict(database.nls)
         self.character_sets = database.character_sets
         self.time_zone = "+00:00"
         self.attributes: dict[str, str | None] = {}

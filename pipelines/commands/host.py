@@ -131,6 +131,13 @@ def serve(
         str,
         typer.Option("--national-character-set", help="AL16UTF16, the default, or UTF8."),
     ] = "",
+    nls_sort: Annotated[
+        str,
+        typer.Option("--nls-sort", help="With which sessions begin, such as BINARY_CI or GERMAN."),
+    ] = "",
+    nls_comp: Annotated[
+        str, typer.Option("--nls-comp", help="With which sessions begin: BINARY or LINGUISTIC.")
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Serve the embedded Oracle for trying things, until it is ended. Never for production data.
@@ -155,5 +162,7 @@ def serve(
             hide=hide or (),
             character_set=character_set,
             national_character_set=national_character_set,
+            nls_sort=nls_sort,
+            nls_comp=nls_comp,
         )
     )

@@ -51,7 +51,7 @@ def cursor() -> Iterator[oracledb.Cursor]:
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("alter session set nls_sort = xgerman", "ORA-03001"),
+        ("alter session set nls_sort = thai_m", "ORA-03001"),
         ("create private temporary table ora$ptt_t (n number)", "ORA-03001"),
         ("create table b (n number) cluster c (n)", "ORA-03001"),
         ("create dimension d level l is (t.n)", "ORA-00901"),

@@ -168,6 +168,8 @@ def running_oracle(
     character_set: str = "",
     national_character_set: str = "",
     release: str = "19c",
+    nls_sort: str = "",
+    nls_comp: str = "",
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
@@ -190,6 +192,8 @@ def running_oracle(
         character_set=character_set,
         national_character_set=national_character_set,
         release=release,
+        nls_sort=nls_sort,
+        nls_comp=nls_comp,
     )
     for wart in warts:
         database.redo.set_wart(wart, shown=True)

@@ -74,6 +74,7 @@ def session_with(**more: Any) -> FakeSession:
     session = FakeSession(
         {
             "LENGTHB": [],
+            "COLLATION": more.pop("COLLATION", []),
             "FORCE_LOGGING": more.pop("FORCE_LOGGING", [("YES",)]),
             "PARTITIONED": more.pop("PARTITIONED", []),
             "'VECTOR'": more.pop("'VECTOR'", []),
@@ -359,3 +360,14 @@ def test_national_columns_in_utf8_are_a_problem_unless_they_are_left_out() -> No
         for one in findings_of(session_with(**more, ALL_TAB_COLS=columns), left)
         if one.is_problem
     ]
+
+
+def test_a_key_by_a_collation_of_its_own_is_a_problem() -> None:
+    """Elsewhere such a column is one like any other; before 12.2 there is none."""
+    [found] = problems(session_with(COLLATION=[("ID", "BINARY_CI"), ("NAME", "GERMAN_AI")]))
+    assert "ID has the collation BINARY_CI" in found.problem
+    assert "identity: rowid" in found.remedy
+    older = SchemaMismatchError("no such column", ora="ORA-00904")
+    assert not problems(session_with(COLLATION=older))
+    with pytest.raises(OracleError):
+        problems(session_with(COLLATION=OracleError("no", ora="ORA-00600")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.compilation import Compilation
-from oracle_embedded.engine.compile.conditions import in_order
+from oracle_embedded.engine.compile.conditions import as_equal, in_order
 from oracle_embedded.engine.compile.conversions import convert, numeric
 from oracle_embedded.engine.compile.plan import Sql, quoted
 from oracle_embedded.engine.compile.scopes import Scope
@@ -63,16 +63,20 @@ def _count(state: Compilation, node: ast.Call, scope: Scope, distinct: str) -> S
     if len(node.args) != 1:
         raise ora(909, offset=node.pos)
     value = state.value(node.args[0], scope)
-    return Sql(f"o_int(count({distinct}{value.text}))", types.NUMBER, nullable=False)
+    return Sql(
+        f"o_int(count({distinct}{as_equal(value) if distinct else value.text}))",
+        types.NUMBER,
+        nullable=False,
+    )
 
 
 def _reduce(name: str, value: Sql, distinct: str, pos: int) -> Sql:
     if name in ("MIN", "MAX"):
         if value.family in ("clob", "blob"):
             raise ora(932, "-", FAMILY_NAMES[value.family], offset=pos)
-        return Sql(f"{name.lower()}({in_order(value, value.order)})", value.type)
+        return Sql(f"{name.lower()}({in_order(value, value.order.comparing)})", value.type)
     if name == "APPROX_COUNT_DISTINCT":
-        return Sql(f"o_int(count(DISTINCT {value.text}))", types.NUMBER, nullable=False)
+        return Sql(f"o_int(count(DISTINCT {as_equal(value)}))", types.NUMBER, nullable=False)
     number = numeric(value, pos)
     if name in ("SUM", "AVG"):
         double = number.family == "double"
@@ -168,7 +172,7 @@ def _positional(state: Compilation, name: str, node: ast.Call, over: str, scope:
 def _over(state: Compilation, window: ast.Window, scope: Scope) -> str:
     parts = []
     if window.partition:
-        keys = ", ".join(state.value(item, scope).text for item in window.partition)
+        keys = ", ".join(as_equal(state.value(item, scope)) for item in window.partition)
         parts.append(f"PARTITION BY {keys}")
     if window.order:
         parts.append(
@@ -206,7 +210,7 @@ def sort_text(value: Sql, item: ast.OrderItem) -> str:
     """
     if value.family in ("clob", "blob"):
         raise ora(932, "-", FAMILY_NAMES[value.family], offset=item.expr.pos)
-    text = in_order(value, value.order)
+    text = in_order(value, value.order.sorting)
     if value.family in ("tz", "ltz"):
         text = f"substr({text}, 1, 11)"
     elif value.family == "ids":

@@ -9,12 +9,14 @@ from oracle_embedded.api import VirtualTable
 from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.compile.plan import (
     FIRST_SLOT,
+    IN_CODE_POINTS,
     Flashback,
     Mask,
     OutputColumn,
     Plan,
     Slot,
     Sql,
+    TextOrder,
 )
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes.types import (
@@ -44,8 +46,8 @@ class Environment:
     routine: Callable[[ast.Name], StoredFunction | None]
     user_type: Callable[[ast.Name], SqlType | None]
     character_sets: CharacterSets
-    orders: Mapping[int, str]
-    """By the form of a character set, the collation that orders its texts, where it is not their code points."""
+    orders: Mapping[int, TextOrder]
+    """By the form of a character set, by what its texts are ordered where it is not their code points."""
     predicates: Callable[[TableDef, str, bool], Sequence[Predicate]]
     redaction: Callable[[TableDef], Redaction | None]
 
@@ -122,8 +124,14 @@ class Compilation:
         """Compile an expression."""
         value = self._rules.value(self, node, scope)
         if self.environment.orders and value.family == "text":
-            value.order = self.environment.orders.get(value.type.form or 1)
+            value.order = self.order_of(value.type)
         return value
+
+    def order_of(self, kind: SqlType) -> TextOrder:
+        """By what values of a type are ordered."""
+        if kind.family != "text":
+            return IN_CODE_POINTS
+        return self.environment.orders.get(kind.form or 1, IN_CODE_POINTS)
 
     def condition(self, node: ast.Expr, scope: Scope) -> str:
         """Compile a condition to a SQLite truth value."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conversions import NUMERIC_RANK, ZONED, convert
-from oracle_embedded.engine.compile.plan import Sql
+from oracle_embedded.engine.compile.plan import IN_CODE_POINTS, Sql
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes.types import FAMILY_NAMES, TEMPORAL
 from oracle_embedded.engine.errors import ora, unsupported
@@ -102,9 +104,13 @@ def compare(op: str, left: Sql, right: Sql, pos: int = 0) -> str:
 
 
 def _like(state: Compilation, node: ast.Like, scope: Scope) -> str:
-    operand = convert(state.value(node.operand, scope), "text", node.pos)
+    value = state.value(node.operand, scope)
+    operand = convert(value, "text", node.pos)
     pattern = convert(state.value(node.pattern, scope), "text", node.pos)
-    text = f"{operand.text} {'NOT ' if node.negated else ''}LIKE {pattern.text}"
+    texts = [operand.text, pattern.text]
+    if value.order.equality is not None:
+        texts = [f"o_folded({text})" for text in texts]
+    text = f"{texts[0]} {'NOT ' if node.negated else ''}LIKE {texts[1]}"
     if node.escape is not None:
         escape = convert(state.value(node.escape, scope), "text", node.pos)
         text += f" ESCAPE o_escape({escape.text})"
@@ -136,7 +142,7 @@ def _in_list(state: Compilation, node: ast.In, scope: Scope) -> str | None:
     if not plain or any(item.family not in (operand.family, "null") for item in items):
         del state.plan.slots[slots:]
         return None
-    return f"({operand.text} IN ({', '.join(item.text for item in items)}))"
+    return f"({as_equal(operand)} IN ({', '.join(item.text for item in items)}))"
 
 
 def _in_query(state: Compilation, node: ast.In, query: ast.Query, scope: Scope) -> str:
@@ -160,8 +166,9 @@ def _in_query(state: Compilation, node: ast.In, query: ast.Query, scope: Scope) 
 def _in_pair(value: Sql, item: Sql, pos: int) -> tuple[str, str]:
     if value.family == item.family == "text":
         if value.type.is_char and item.type.is_char and value.type.length != item.type.length:
-            return f"rtrim({value.text}, ' ')", f"rtrim({item.text}, ' ')"
-        return value.text, item.text
+            cut = replace(value, text=f"rtrim({value.text}, ' ')")
+            return as_equal(cut), f"rtrim({item.text}, ' ')"
+        return as_equal(value), item.text
     target = _comparison_family(value.family, item.family)
     if target is None:
         raise ora(932, FAMILY_NAMES[value.family], FAMILY_NAMES[item.family], offset=pos)
@@ -198,9 +205,15 @@ def in_order(value: Sql, order: str | None) -> str:
     return value.text if order is None else f"({value.text}) COLLATE {order}"
 
 
+def as_equal(value: Sql) -> str:
+    """A value as it is found equal to others."""
+    return in_order(value, value.order.equality)
+
+
 def _compare_text(op: str, left: Sql, right: Sql) -> str:
-    national = next((one.order for one in (left, right) if one.type.form == 2), None)
-    order = None if op in ("=", "<>") else national or left.order or right.order
+    leading = right if right.type.form == 2 or left.order == IN_CODE_POINTS else left
+    is_equality = op in ("=", "<>")
+    order = leading.order.equality if is_equality else leading.order.comparing
     if not (left.type.is_char and right.type.is_char):
         return f"({in_order(left, order)} {op} {right.text})"
     if left.constant and right.column is not None:
@@ -213,8 +226,9 @@ def _compare_text(op: str, left: Sql, right: Sql) -> str:
         and left.type.char_length == right.type.char_length
     ):
         return f"({in_order(left, order)} {op} {right.text})"
-    if op in ("=", "<>"):
-        return f"(rtrim({left.text}, ' ') {op} rtrim({right.text}, ' '))"
+    if is_equality or leading.order.equality is not None:
+        cut = in_order(replace(left, text=f"rtrim({left.text}, ' ')"), order)
+        return f"({cut} {op} rtrim({right.text}, ' '))"
     form = max(left.type.form, right.type.form, 1)
     return f"(o_padded_order({left.text}, {right.text}, {form}) {op} 0)"
 

@@ -107,7 +107,9 @@ def _extreme(node: ast.Call, args: list[Sql], function: str) -> Sql:
     unified = unify(args, node.pos)
     if len(unified) == 1:
         return unified[0]
-    ordered = in_order(unified[0], next((one.order for one in args if one.order), None))
+    ordered = in_order(
+        unified[0], next((one.order.comparing for one in args if one.order.comparing), None)
+    )
     text = f"{function}({', '.join([ordered, *(item.text for item in unified[1:])])})"
     return Sql(text, _varying(unified[0].type), any(item.nullable for item in unified))
 

@@ -29,10 +29,22 @@ REDACT_NONE, REDACT_FULL, REDACT_PARTIAL, REDACT_NULLIFY = 0, 1, 2, 6
 """Kinds of redaction, as DBMS_REDACT numbers them."""
 
 
+@dataclass(frozen=True, slots=True)
+class TextOrder:
+    """Collations of SQLite by which texts are sorted, compared, and equal; None where their code points say it."""
+
+    sorting: str | None = None
+    comparing: str | None = None
+    equality: str | None = None
+
+
+IN_CODE_POINTS = TextOrder()
+
+
 @dataclass(slots=True)
 class Sql:
     """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a plain column; ``mask`` is what shows
-    in place of its value in a result; ``order`` names the collation by which a text is ordered where its code points do not say it."""
+    in place of its value in a result; ``order`` says by what a text is ordered."""
 
     text: str
     type: SqlType
@@ -42,7 +54,7 @@ class Sql:
     column: str | None = None
     constant: bool = False
     mask: Mask | None = None
-    order: str | None = None
+    order: TextOrder = IN_CODE_POINTS
 
     @property
     def family(self) -> str:

@@ -8,7 +8,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.aggregates import sort_text
 from oracle_embedded.engine.compile.calls import stored_call
 from oracle_embedded.engine.compile.compilation import Compilation, Rules
-from oracle_embedded.engine.compile.conditions import compile_condition
+from oracle_embedded.engine.compile.conditions import as_equal, compile_condition
 from oracle_embedded.engine.compile.conversions import common_type, convert
 from oracle_embedded.engine.compile.expressions import compile_cursor, compile_value
 from oracle_embedded.engine.compile.from_items import (
@@ -172,6 +172,9 @@ def _set_operation(
         raise ora(1789, offset=node.pos)
     if any(item.type.row for item in (*left_columns, *right_columns)):
         raise _no_cursor_here(node.pos)
+    texts = [*left_columns, *right_columns] if node.op != "UNION ALL" else []
+    if any(state.order_of(item.type).equality for item in texts):
+        raise unsupported(f"{node.op} with NLS_COMP = LINGUISTIC", node.pos)
     columns, left_casts, right_casts = [], [], []
     for number, (a, b) in enumerate(zip(left_columns, right_columns, strict=True), 1):
         merged, casts = _merge_column(a, b, number, node)
@@ -218,8 +221,7 @@ def _position_key(state: Compilation, item: ast.OrderItem, columns: list[OutputC
         raise ora(1785, offset=item.expr.pos)
     column = columns[position]
     value = Sql(f"c{position + 1}", column.type, column.nullable)
-    if value.family == "text":
-        value.order = state.environment.orders.get(column.type.form or 1)
+    value.order = state.order_of(column.type)
     return sort_text(value, item)
 
 
@@ -261,7 +263,7 @@ def _select(
     group = ""
     if node.group is not None:
         group = (
-            " GROUP BY " + ", ".join(state.value(item, scope).text for item in node.group)
+            " GROUP BY " + ", ".join(as_equal(state.value(item, scope)) for item in node.group)
             if node.group
             else ""
         )
@@ -283,6 +285,10 @@ def _select(
         f"{value.text} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
     )
     distinct = "DISTINCT " if node.distinct else ""
+    if node.distinct:
+        selected = ", ".join(
+            f"{as_equal(value)} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
+        )
     if any(item.type.row for item in columns) and (node.distinct or grouped or for_update):
         raise _no_cursor_here(node.pos)
     if node.distinct and any(item.type.family in ("clob", "blob") for item in columns):
@@ -314,6 +320,8 @@ def compile_where(state: Compilation, conjuncts: list[ast.Expr], scope: Scope) -
 def _push_down(state: Compilation, item: ast.Expr, scope: Scope) -> None:
     """Tell computed views about simple conditions on their columns."""
     if not any(source.virtual for source in scope.sources):
+        return
+    if any(order.equality for order in state.environment.orders.values()):
         return
     if isinstance(item, ast.Between) and not item.negated:
         _push_down(state, ast.Compare(">=", item.operand, item.low), scope)

@@ -107,6 +107,7 @@ SIGNATURES = {
     "DBMS_LOGMNR.COLUMN_PRESENT": Signature("NT", "o_column_present", types.NUMBER),
     "SCN_TO_TIMESTAMP": Signature("N", "o_scn_to_timestamp", types.TIMESTAMP),
     "TIMESTAMP_TO_SCN": Signature("S", "o_timestamp_to_scn", types.NUMBER),
+    "NLSSORT": Signature("T?T", "o_nlssort", types.RAW),
     "NLS_UPPER": Signature("T?T", "o_upper", same_text),
     "NLS_LOWER": Signature("T?T", "o_lower", same_text),
     "TZ_OFFSET": Signature("T", "o_tz_offset", types.varchar(7)),

@@ -9,6 +9,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.formats.dates import print_date
+from oracle_embedded.engine.functions.sorting import is_sort
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.sql.lexer import normalise
@@ -25,8 +26,7 @@ _FIXED = {
     "NLS_CALENDAR": ("GREGORIAN",),
     "NLS_DATE_LANGUAGE": ("AMERICAN", "ENGLISH"),
     "NLS_LANGUAGE": ("AMERICAN", "ENGLISH"),
-    "NLS_SORT": ("BINARY",),
-    "NLS_COMP": ("BINARY", "ANSI"),
+    "NLS_COMP": ("BINARY", "ANSI", "LINGUISTIC"),
 }
 _WITHOUT_EFFECT = frozenset(
     [
@@ -99,6 +99,10 @@ def _set(session: SessionState, name: str, value: str) -> None:
                 12705, "Cannot access NLS data files or invalid environment specified"
             )
         session.nls[name] = value
+    elif name == "NLS_SORT":
+        if not is_sort(value.upper()):
+            raise OracleError(3001, f"unimplemented feature: {name} = {value}")
+        session.nls[name] = value.upper()
     elif name in _FIXED:
         if value.upper() not in _FIXED[name]:
             raise OracleError(3001, f"unimplemented feature: {name} = {value}")

@@ -217,8 +217,8 @@ def _nls_database(view: View) -> Iterator[Row]:
 
 
 @VIEWS.single("NLS_INSTANCE_PARAMETERS", "PARAMETER:v128 VALUE:v64")
-def _nls_instance(_view: View) -> Iterator[Row]:
-    return ({"PARAMETER": name, "VALUE": value} for name, value in NLS_DEFAULTS.items())
+def _nls_instance(view: View) -> Iterator[Row]:
+    return ({"PARAMETER": name, "VALUE": value} for name, value in view.database.nls.items())
 
 
 @VIEWS.single("NLS_SESSION_PARAMETERS", "PARAMETER:v128 VALUE:v64")

@@ -15,6 +15,7 @@ from oracle_embedded.engine.functions import (
     numbers,
     objects,
     redaction,
+    sorting,
     text,
 )
 from oracle_embedded.engine.functions.context import CallContext
@@ -28,7 +29,7 @@ from oracle_embedded.engine.functions.registry import (
     Registered,
 )
 
-DECLARING = (convert, dates, documents, mined, misc, numbers, objects, redaction, text)
+DECLARING = (convert, dates, documents, mined, misc, numbers, objects, redaction, sorting, text)
 """The modules that fill the registry."""
 
 

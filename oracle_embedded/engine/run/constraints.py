@@ -13,6 +13,7 @@ from oracle_embedded.engine.compile.plan import blob, quoted
 from oracle_embedded.engine.compile.scopes import Scope
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import unsupported
+from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.run.query_run import evaluate
@@ -196,7 +197,7 @@ def _narrower(old: SqlType, new: SqlType) -> bool:
 
 
 def _conditions(session: SessionState, table: TableDef, texts: list[str]) -> RowPlan:
-    state = compilation(session, ())
+    state = compilation(session, (), nls=NLS_DEFAULTS)  # the same for every session
     parsed = []
     for text in texts:
         stream = query_stream(text)

@@ -124,6 +124,8 @@ class DatabaseState(Protocol):
     programs: Programs
     system_settings: set[str]
     character_sets: CharacterSets
+    nls: dict[str, str]
+    """NLS parameters of the instance, with which sessions begin."""
     has_extended_strings: bool
     """MAX_STRING_SIZE is EXTENDED."""
     release: str

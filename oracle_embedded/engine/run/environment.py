@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 
 from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.engine.compile.compilation import Compilation, Environment, Rules
+from oracle_embedded.engine.compile.plan import IN_CODE_POINTS, TextOrder
 from oracle_embedded.engine.compile.queries import SQL
 from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.functions.sorting import BINARY
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.policies import predicates, redaction
 from oracle_embedded.engine.run.user_types import usable_type
 from oracle_embedded.engine.sql.queries import parse_query
 
+_LINGUISTIC = "o_linguistic"
+
 
 def compilation(
-    session: SessionState, bind_types: Sequence[SqlType] | None, rules: Rules = SQL
+    session: SessionState,
+    bind_types: Sequence[SqlType] | None,
+    rules: Rules = SQL,
+    *,
+    nls: Mapping[str, str] | None = None,
 ) -> Compilation:
-    """A new compilation with a session's names and rights; ``bind_types`` are None to describe only."""
-    return Compilation(_environment(session), bind_types, rules)
+    """A new compilation with a session's names and rights; ``bind_types`` are None to describe only; ``nls`` are other settings
+    than the session's."""
+    return Compilation(_environment(session, nls or session.nls), bind_types, rules)
 
 
 @lru_cache(maxsize=64)
-def text_orders(sets: CharacterSets) -> dict[int, str]:
-    """Which collations order texts by the bytes of their sets; none for a set that has the order of code points."""
-    orders = {1: (sets.database, "o_bytes"), 2: (sets.national, "o_national_bytes")}
-    return {form: name for form, (own, name) in orders.items() if not own.sorts_by_code_points}
+def text_orders(sets: CharacterSets, sort: str, comparison: str) -> dict[int, TextOrder]:
+    """By what texts of the two sets are ordered where it is not their code points.
+
+    ORDER BY follows NLS_SORT; what compares, only where NLS_COMP says so. Otherwise the bytes of the set decide.
+    Source: Globalization Support Guide 19c, "Linguistic Sorting and Matching", the effects of NLS_SORT and NLS_COMP.
+    """
+    is_linguistic = sort != BINARY
+    compares = is_linguistic and comparison != BINARY
+    orders = {}
+    for form, own, name in ((1, sets.database, "o_bytes"), (2, sets.national, "o_national_bytes")):
+        binary = None if own.sorts_by_code_points else name
+        order = TextOrder(
+            sorting=_LINGUISTIC if is_linguistic else binary,
+            comparing=_LINGUISTIC if compares else binary,
+            equality=_LINGUISTIC if compares else None,
+        )
+        if order != IN_CODE_POINTS:
+            orders[form] = order
+    return orders
 
 
-def _environment(session: SessionState) -> Environment:
+def _environment(session: SessionState, nls: Mapping[str, str]) -> Environment:
     database = session.database
     security = database.security
     user = session.rights
@@ -51,5 +75,7 @@ def _environment(session: SessionState) -> Environment:
         predicates=partial(predicates, session),
         redaction=partial(redaction, session),
         character_sets=database.character_sets,
-        orders=text_orders(database.character_sets),
+        orders=text_orders(
+            database.character_sets, *(nls[name] for name in ("NLS_SORT", "NLS_COMP"))
+        ),
     )

@@ -90,6 +90,7 @@ def compile_plan(
     tells_places = session.transaction is not None
     key = (
         types, database.store.catalog.version, session.schema, session.container, tells_places, session.shows_archived,
+        session.nls["NLS_SORT"], session.nls["NLS_COMP"],
     )  # fmt: skip
     plan = None if database.store.catalog.has_policies else statement.plans.get(key)
     if plan is None:
