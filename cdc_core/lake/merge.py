@@ -46,6 +46,7 @@ def merged(
     covered_scn: int = 0,
     read_scn: int | None = None,
     force: bool = False,
+    inserts: bool = True,
 ) -> list[Any]:
     """Merge a DataFrame into the mirror by :func:`merge_sql`, in one commit; returns MERGE's own counts, none if Delta skipped a
     repeated transaction."""
@@ -58,6 +59,7 @@ def merged(
         covered_scn=covered_scn,
         read_scn=read_scn,
         force=force,
+        inserts=inserts,
     )
     with work.commit(source.sparkSession, doing, metadata, txn):
         return list(source.sparkSession.sql(sql).collect())
@@ -113,6 +115,7 @@ def merge_sql(
     covered_scn: int = 0,
     read_scn: int | None = None,
     force: bool = False,
+    inserts: bool = True,
 ) -> str:
     """MERGE of ``source`` (columns as ``stage.reducing.merge_source`` gives them) into the Delta table at ``mirror``.
 
@@ -127,6 +130,8 @@ def merge_sql(
             that a chunk saw gone: its deletion comes with a later window, and nothing is inserted. A later one is an error, and so is one
             that brought the row from another key: the chunk of the new key may have been read before, and no chunk has the row.
         force: Take the source as the truth whatever the positions say (repair from the whole change log).
+        inserts: False where the mirror is known to have a row of each key that has one in the source. Delta then joins the source to the
+            mirror's files as they are, and shuffles and sorts nothing.
     """
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
     newer = "TRUE" if force else NEWER
@@ -141,11 +146,12 @@ def merge_sql(
     comes = f"s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn}"
     if absent and read_scn is not None:
         comes += f" AND (SIZE(s._cdc_missing) = 0 OR s._cdc_lost OR s.{COMMIT_SCN} > {read_scn})"
+    inserted = f"WHEN NOT MATCHED AND {comes} THEN INSERT ({names}) VALUES ({values})"
     return f"""
 MERGE INTO {delta(mirror)} t USING {source} s ON {on}
 WHEN MATCHED AND {newer} AND s._cdc_kind = 'del' THEN DELETE
 WHEN MATCHED AND {newer} AND s._cdc_kind = 'row' THEN UPDATE SET {updates}
-WHEN NOT MATCHED AND {comes} THEN INSERT ({names}) VALUES ({values})
+{inserted if inserts else ""}
 """
 
 

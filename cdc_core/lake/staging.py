@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -26,9 +27,34 @@ LOCAL_ROWS_MAX = 20_000
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
 
+BROADCAST_BYTES_MAX = 64 * 1024 * 1024
+"""Rows of up to so many bytes may be sent whole to each executor."""
+
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows for a MERGE: ``frame`` is a DataFrame of them, ``rows`` they themselves where they are few enough to be sent to each executor."""
+
+    frame: Any
+    rows: pa.Table | None
+
+    def broadcast(self) -> None:
+        """Let a MERGE that need not shuffle the mirror leave it where it is. Spark guesses sizes; these rows are known to be few."""
+        self.frame.sparkSession.conf.set(_BROADCAST, str(8 * BROADCAST_BYTES_MAX))
+
+
 @contextmanager
 def staged_frame(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> Iterator[Any]:
-    """A DataFrame of the tables' rows, of which there is at least one, for as long as the block lasts.
+    """The DataFrame of :func:`staged_rows`."""
+    with staged_rows(work, session, tables) as staged:
+        yield staged.frame
+
+
+@contextmanager
+def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> Iterator[StagedRows]:
+    """The tables' rows, of which there is at least one, for as long as the block lasts.
 
     A MERGE in the block reads them as they are. Two tables are held at most.
     """
@@ -39,7 +65,7 @@ def staged_frame(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> I
     if second is None and first.num_rows <= LOCAL_ROWS_MAX:
         with translated("handing rows to Spark", **work.facts()):
             frame = session.createDataFrame(first, ddl)
-        yield frame
+        yield StagedRows(frame, first)
         return
     filesystem, folder = filesystem_of(work.staging)
     _clear(filesystem, folder)
@@ -50,10 +76,19 @@ def staged_frame(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> I
         for number, rows in enumerate(chain([first], rest, tables)):
             path = f"{folder}/{number:05d}.parquet"
             with storing("staging rows for Spark", **work.facts()):
-                pq.write_table(rows, path, filesystem=filesystem, compression="lz4")
+                # Read twice and thrown away: looking for what repeats would not pay.
+                pq.write_table(
+                    rows,
+                    path,
+                    filesystem=filesystem,
+                    compression="lz4",
+                    use_dictionary=False,
+                    write_statistics=False,
+                )
         with translated("handing rows to Spark", **work.facts()):
             frame = session.read.schema(ddl).parquet(work.staging)
-        yield frame
+        is_small = second is None and first.nbytes <= BROADCAST_BYTES_MAX
+        yield StagedRows(frame, first if is_small else None)
     finally:
         _clear(filesystem, folder)
 

@@ -3,9 +3,6 @@
 Delta's log says of each file between which values its key columns lie. A window whose keys all lie outside of every file finds nothing to
 update or delete, so MERGE would insert its rows and do nothing else. That is so of tables whose keys come from a sequence, and whose new rows are
 changed soon: one row per key is left of a window, whatever happened to it in between. Whoever cannot be sure merges.
-
-Bounds count for whole numbers alone: those of texts are shortened, those of floating numbers know no NaN. Source: the Delta transaction log
-protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion Vectors" (bounds stay true where rows are deleted).
 """
 
 from __future__ import annotations
@@ -16,10 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import LakeError
 from cdc_core.lake.appending import commit_files, write_file
-from cdc_core.lake.history import MAPPING
-from cdc_core.lake.storage import storing
+from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
@@ -82,45 +77,12 @@ class UnseenKeys:
         return file.rows
 
 
-def unseen_keys(work: TableWork, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:
-    """The mirror, if by its log none of its rows can have a key between these bounds, and delta-rs may write it; else None.
-
-    Raises:
-        LakeError: The mirror's log cannot be read.
-    """
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
-
-    if not bounds:
+def unseen_keys(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:
+    """The mirror, if by its log none of its rows can have a key between these bounds, and delta-rs may write it; else None."""
+    is_known = _KNOWN_FEATURES.issuperset(mirror.features) and not mirror.is_mapped
+    if not bounds or not is_known or not pc.all(mirror.apart(bounds), min_count=0).as_py():
         return None
-    try:
-        with storing("reading a mirror's log", **work.facts()):
-            mirror = DeltaTable(work.mirror)
-            features = mirror.protocol().writer_features or ()
-            properties = mirror.metadata().configuration
-            if not _KNOWN_FEATURES.issuperset(features) or MAPPING in properties:
-                return None
-            files = pa.table(mirror.get_add_actions(flatten=True))
-    except (DeltaError, OSError) as error:
-        raise LakeError(
-            "the mirror's log cannot be read",
-            hint="`redolake table rebuild OWNER.TABLE` writes a lost mirror from its change log.",
-            **work.facts(),
-        ) from error
-    return UnseenKeys(work, schema, mirror.version()) if _lie_apart(files, bounds) else None
-
-
-def _lie_apart(files: pa.Table, bounds: Bounds) -> bool:
-    """Is there for each file a key column of which all values lie outside of the bounds?"""
-    apart = pa.repeat(pa.scalar(False), files.num_rows)
-    for column, (least, most) in bounds.items():
-        names = f"min.{column}", f"max.{column}"
-        if not set(names) <= set(files.column_names):
-            continue
-        low, high = (files[name] for name in names)
-        outside = pc.or_(pc.greater(low, most), pc.less(high, least))
-        apart = pc.or_(apart, pc.fill_null(outside, False))
-    return bool(pc.all(apart, min_count=0).as_py())
+    return UnseenKeys(mirror.work, schema, mirror.version)
 
 
 def _inserted(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdc_core.errors import (
     REPORT_HINT,
@@ -23,12 +24,13 @@ from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, sett
 from cdc_core.lake.history import read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import merge_report, merged
+from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
-from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.lake.unseen import unseen_keys
 from cdc_core.lake.work import TableWork
@@ -233,14 +235,18 @@ class _Merging:
                 counts = merged(work, frame, schema, absent=different.absent, **commit)
             different.sent.check(counts)
             return counts
-        if (inserted := self._append(changes, facts)) is not None:
+        mirror = MirrorFiles.read(work)
+        if (inserted := self._append(mirror, changes, facts)) is not None:
             return [inserted]
         session = work.session_for(facts.changes)
         if not (facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog)))):
             sent = Sent(schema, self.read_scn, where)
             parts = merge_sources(changes, schema, absent, has_gaps=self.has_gaps)
-            with staged_frame(work, session, sent.counting(parts)) as frame:
-                counts = merged(work, frame, schema, absent=absent, **commit)
+            with staged_rows(work, session, sent.counting(parts)) as staged:
+                inserts = not self._are_there(mirror, staged, facts)
+                counts = merged(
+                    work, staged.frame, schema, absent=absent, inserts=inserts, **commit
+                )
             sent.check(counts)
             return counts
         # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key;
@@ -253,10 +259,25 @@ class _Merging:
         sent.check(counts)
         return counts
 
-    def _append(self, changes: LoggedChanges, facts: ChangeFacts) -> dict[str, int] | None:
+    def _are_there(self, mirror: MirrorFiles, staged: StagedRows, facts: ChangeFacts) -> bool:
+        """Has the mirror a row of each key that has one after the window? A MERGE that inserts nothing then does all that is to be done, and leaves
+        the mirror's rows in their files' order: the staged ones are sent to where they are."""
+        if staged.rows is None:
+            return False
+        rows = staged.rows.filter(pc.equal(staged.rows["_cdc_kind"], "row"))
+        if pc.any(rows["_cdc_new"]).as_py():  # an insert, or a wrong mirror: MERGE finds that out
+            return False
+        are_there = mirror.has_all(rows.select(list(self.mirrored.key)), facts.bounds)
+        if are_there:
+            staged.broadcast()
+        return are_there
+
+    def _append(
+        self, mirror: MirrorFiles, changes: LoggedChanges, facts: ChangeFacts
+    ) -> dict[str, int] | None:
         """Append the window to a mirror that has none of its keys; MERGE's counts, None if it may have some or nothing is left."""
         work, schema = self.work, self.mirrored
-        unseen = None if facts.absent else unseen_keys(work, schema, facts.bounds)
+        unseen = None if facts.absent else unseen_keys(mirror, schema, facts.bounds)
         if unseen is None:
             return None
         sent = Sent(schema, self.read_scn, work.facts(window=self.window.key))

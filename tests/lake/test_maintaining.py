@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from cdc_core.config import DeletionVectors, MaintenanceConfig
 from cdc_core.lake.history import DeltaCommit, read_log
 from cdc_core.lake.maintaining import VECTORS_ROWS_MIN, wants_vectors
+from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.work import TableWork, no_fence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +116,11 @@ def test_a_maintained_table_is_the_same_and_goes_on(
     )
     log = (tmp_path / "lake" / "shop" / "mirror" / table.path / "_delta_log").glob("*.json")
     assert '"deletionVector":{' in max(log).read_text(), "MERGE wrote a file anew"
+    files = MirrorFiles.read(
+        TableWork(str(tmp_path / "lake"), "shop", table, 0, no_fence, lambda: None)
+    )
+    keys = [files.has_all(pa.table({"ID": pa.array([at], pa.int64())}), {}) for at in (2, 3, 4, 40)]
+    assert keys == [True, False, False, True], "rows that a deletion vector names are not there"
     assert lake.mirror_version_at(table, one.scn_high) < lake.mirror_version_at(table, two.scn_high)
     assert two.replay(lake).skipped
     again, _ = maintain(deletion_vectors="always", cluster_by_key=True)

@@ -1,0 +1,160 @@
+"""Which files has a mirror, between which values do their keys lie, and which keys do they hold? Asked of its log and of the files' key
+columns, without Spark.
+
+Bounds count for whole numbers alone: those of texts are shortened, those of floating numbers know no NaN. Source: the Delta transaction log
+protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion Vectors" (bounds stay true where rows are deleted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cdc_core.errors import LakeError
+from cdc_core.lake.history import MAPPING, filesystem_of
+from cdc_core.lake.storage import storing
+from cdc_core.lake.work import TableWork
+from cdc_core.stage.changes import Bounds
+
+KEYS_READ_MAX = 20_000_000
+"""So many keys of a mirror are read to find out whether some of them are there; it takes a second or two."""
+
+FILES_READ_MAX = 256
+"""And out of so many files."""
+
+_THREADS = 4
+_NUMBER = "_number"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorFiles:
+    """A version of a mirror. ``features`` are what it asks of its writers, ``files`` delta-rs's table of them."""
+
+    work: TableWork
+    version: int
+    features: frozenset[str]
+    is_mapped: bool
+    files: pa.Table
+    delta: Any
+
+    @classmethod
+    def read(cls, work: TableWork) -> MirrorFiles:
+        """The newest version.
+
+        Raises:
+            LakeError: The mirror's log cannot be read.
+        """
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        try:
+            with storing("reading a mirror's log", **work.facts()):
+                mirror = DeltaTable(work.mirror)
+                return cls(
+                    work,
+                    mirror.version(),
+                    frozenset(mirror.protocol().writer_features or ()),
+                    MAPPING in mirror.metadata().configuration,
+                    pa.table(mirror.get_add_actions(flatten=True)),
+                    mirror,
+                )
+        except (DeltaError, OSError) as error:
+            raise LakeError(
+                "the mirror's log cannot be read",
+                hint="`redolake table rebuild OWNER.TABLE` writes a lost mirror from its change log.",
+                **work.facts(),
+            ) from error
+
+    def apart(self, bounds: Bounds) -> pa.Array:
+        """Of each file: is there a key column of which all values lie outside of the bounds?"""
+        apart = pa.repeat(pa.scalar(False), self.files.num_rows)
+        for column, (least, most) in bounds.items():
+            names = f"min.{column}", f"max.{column}"
+            if not set(names) <= set(self.files.column_names):
+                continue
+            low, high = (self.files[name] for name in names)
+            outside = pc.or_(pc.greater(low, most), pc.less(high, least))
+            apart = pc.or_(apart, pc.fill_null(outside, False))
+        return apart.combine_chunks() if isinstance(apart, pa.ChunkedArray) else apart
+
+    def has_all(self, keys: pa.Table, bounds: Bounds) -> bool:
+        """Has the mirror a row of each of these keys, which differ? False too where finding out would take long, or be unsure.
+
+        Args:
+            keys: The key columns, named as in the mirror.
+            bounds: Between which values they lie; empty where that is not known.
+
+        Raises:
+            StoreUnavailableError, LakeError: A file cannot be read.
+        """
+        if not keys.num_rows:
+            return True
+        if self.is_mapped or any(pa.types.is_floating(kind) for kind in keys.schema.types):
+            return False
+        near = self.files.filter(pc.invert(self.apart(bounds)))
+        names = near["path"].to_pylist()
+        rows = pc.sum(near["num_records"]).as_py() or 0
+        is_much = rows > KEYS_READ_MAX or len(names) > FILES_READ_MAX
+        if near["num_records"].null_count or is_much or rows < keys.num_rows:
+            return False
+        filesystem, root = filesystem_of(self.work.mirror)
+        if any("%" in name or "://" in name or name.startswith("/") for name in names):
+            return False  # somebody else's files
+        numbered = keys.append_column(_NUMBER, pa.array(np.arange(keys.num_rows)))
+        looking = partial(_numbers_in, filesystem, root, numbered, self._kept())
+        is_there = np.zeros(keys.num_rows, dtype=np.bool_)
+        with (
+            storing("reading a mirror's keys", **self.work.facts()),
+            ThreadPoolExecutor(_THREADS, thread_name_prefix="keys") as pool,
+        ):
+            for found in pool.map(looking, names):
+                is_there[found] = True
+        return bool(is_there.all())
+
+    def _kept(self) -> dict[str, pa.Array]:
+        """By file: which of its rows its deletion vector leaves."""
+        if "deletionVectors" not in self.features:
+            return {}
+        read = pa.table(self.delta.deletion_vectors())
+        return {
+            path.rpartition("/")[2]: mask.values
+            for path, mask in zip(
+                read["filepath"].to_pylist(), read["selection_vector"], strict=True
+            )
+        }
+
+
+def _numbers_in(
+    filesystem: pafs.FileSystem,
+    root: str,
+    keys: pa.Table,
+    kept: dict[str, pa.Array],
+    name: str,
+) -> npt.NDArray[np.int64]:
+    """The numbers of the keys that a file has a row of."""
+    columns: Sequence[str] = [one for one in keys.column_names if one != _NUMBER]
+    wanted = pa.schema([keys.schema.field(one) for one in columns])
+    mask = kept.get(name.rpartition("/")[2])
+    found, start = [], 0
+    with pq.ParquetFile(f"{root}/{name}", filesystem=filesystem) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, columns=columns).select(columns).cast(wanted)
+            if mask is not None:
+                # A vector ends with the last row that it deletes.
+                own = mask.slice(start, rows.num_rows)
+                left = pa.repeat(pa.scalar(True), rows.num_rows - len(own))
+                start += rows.num_rows
+                rows = rows.filter(pa.concat_arrays([own, left]))
+            met = rows.join(keys, columns, join_type="right semi", use_threads=False)
+            found.append(met[_NUMBER].to_numpy())
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
