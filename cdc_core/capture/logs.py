@@ -39,6 +39,9 @@ SELECT A.THREAD#, MAX(A.SEQUENCE#), MAX(A.NEXT_CHANGE#)
 _THREADS = """
 SELECT THREAD#, STATUS, ENABLED, ENABLE_CHANGE#, DISABLE_CHANGE#, CHECKPOINT_CHANGE#, LAST_REDO_CHANGE# FROM V$THREAD"""
 
+_FIRST_SEQUENCE = 1
+"""Of each thread, in each incarnation."""
+
 LogState = Literal["current", "online", "archived", "gone", "before"]
 
 _RANK: dict[str, int] = {"archived": 0, "online": 1, "current": 2, "gone": 3, "before": 4}
@@ -300,6 +303,11 @@ def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLo
         raise _not_ready(thread, logs[-1].sequence + 1, first)
     if not logs:
         raise _not_ready(thread, 0, first)
+    if logs[0].sequence == _FIRST_SEQUENCE:
+        # A thread that was enabled, and not opened yet: before its first log there was no redo.
+        if logs[0].state == "gone":
+            raise _gone(logs[0])
+        return logs[0]
     raise RedoUnavailableError(
         "no redo log covers the start of the window",
         hint=_NEW_SNAPSHOT,

@@ -223,6 +223,18 @@ TWO = [t(1), t(2)]
             id="a-thread-enabled-within-the-range",
         ),
         pytest.param(
+            [cur(1, 100), cur(1, 180, 2)], [t(), t(2, enable=170)], 150, 200, ["1.1", "2.1"],
+            id="a-thread-opened-later-than-it-was-enabled",
+        ),
+        pytest.param(
+            [cur(1, 100), gone(1, 180, 190, 2), cur(2, 190, 2)], [t(), t(2, enable=170)], 150, 200, STOP,
+            id="the-first-log-of-a-new-thread-is-gone",
+        ),
+        pytest.param(
+            [cur(1, 100), cur(2, 180, 2)], [t(), t(2, enable=170)], 150, 200, STOP,
+            id="the-first-log-of-a-new-thread-is-not-even-known",
+        ),
+        pytest.param(
             [cur(1, 100)], [t(), t(2, enable=300)], 150, 200, ["1.1"],
             id="a-thread-enabled-after-the-range",
         ),

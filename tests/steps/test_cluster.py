@@ -148,6 +148,18 @@ def test_an_instance_that_goes_and_comes_back_is_followed(oracle: Oracle, source
     source.check_current("T")
 
 
+def test_an_instance_that_is_added_is_captured(oracle: Oracle, source: Source) -> None:
+    """Between the statement that enables its thread and its start it has no redo."""
+    source.run()
+    oracle.run("ALTER DATABASE ENABLE PUBLIC THREAD 4", user=ADMIN)
+    commit_on(oracle, 1, "INSERT INTO T VALUES (5, 'before')")
+    oracle.run(fault("OPEN_THREAD(4)"), user=ADMIN)
+    commit_on(oracle, 4, "INSERT INTO T VALUES (6, 'added')")
+    archive(oracle)
+    source.windows()
+    source.check_current("T")
+
+
 @pytest.mark.parametrize("thread", [2, 3])
 def test_logs_of_one_instance_that_are_missing_stop_the_window(
     oracle: Oracle, source: Source, thread: int

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from cdc_core.capture import early as early_rows
 from cdc_core.capture.later_ddl import is_altered_soon_after
 from cdc_core.capture.standby import miner_of
 from cdc_core.config import LogMinerConfig
@@ -178,6 +179,57 @@ def test_a_log_that_was_deleted_on_the_standby_is_gone(
     standby.site.deleted.add((1, sequence))
     with pytest.raises(RedoUnavailableError, match="deleted"):
         source.windows()
+
+
+def test_the_logs_of_each_thread_are_proved_on_the_standby(
+    oracle: Oracle, standby: StandbyOracle, source: Source
+) -> None:
+    """Which threads there are says the primary; each must have come."""
+    fault = "BEGIN DBMS_REDOLAKE_FAULTS.{}(2); END;"
+    oracle.run(
+        "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
+        "ALTER DATABASE ENABLE PUBLIC THREAD 2",
+        fault.format("OPEN_THREAD"),
+        user=ADMIN,
+    )
+    story: list[Step] = [
+        ("b", fault.format("USE_THREAD")),
+        ("b", "INSERT INTO T VALUES (5, 'two')"),
+        ("b", "COMMIT"),
+    ]
+    play(oracle, {}, story)
+    play(oracle, {}, ["INSERT INTO T VALUES (6, 'one')", WINDOW])
+    standby.site.missing.add((2, 2))
+    with pytest.raises(LogsNotReadyError, match="thread=2, sequence=2"):
+        source.windows()
+    standby.site.missing.clear()
+    source.windows()
+    source.check_current("T")
+
+
+def test_windows_are_read_early_on_the_standby_too(
+    oracle: Oracle, standby: StandbyOracle, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each session that reads ahead has one of its own there; the primary's logs are gone."""
+    source.close()
+    source.more["capture"] = capture_on(standby, window_redo_bytes_max=1, sessions=2)
+    read = []
+    early = early_rows.read_early
+
+    def noted(*arguments: Any, **more: Any) -> Any:
+        found = early(*arguments, **more)
+        read.append(found is not None)
+        return found
+
+    monkeypatch.setattr(early_rows, "read_early", noted)
+    for key in range(5, 9):
+        oracle.run(f"INSERT INTO T VALUES ({key}, 'new')")
+        oracle.run(SWITCH, user=ADMIN)
+    for sequence in range(1, 5):
+        oracle.database.redo.delete_archived_log(sequence)
+    assert len(source.windows()) >= 3
+    source.check_current("T")
+    assert True in read
 
 
 def newest_log(oracle: Oracle) -> int:
