@@ -152,6 +152,13 @@ STAYS: dict[str, tuple[str, ...]] = {
         "two-rows-at-the-end",
     ),
     "tests/stage/test_reducing.py::test_a_window_leaves_what_the_table_holds": ("0", "50"),
+    f"{_STEPS}truncates.py::test_a_truncate_empties_the_mirror_where_it_stands": (
+        "inside-a-window",
+        "twice",
+    ),
+    f"{_STEPS}truncates.py::test_a_process_that_ends_around_a_truncate_is_gone_on_with": (
+        "truncate",
+    ),
 }
 """Families by the id of their test, and the cases that stay in the normal form. The first entry that fits decides."""
 

@@ -9,7 +9,7 @@ place of a table's (EXCHANGE PARTITION … WITH TABLE, TRUNCATE CLUSTER), and on
 by their ROWIDs, which begin with that number, no DDL explains another one, and the partitions' numbers are looked at as well: DDL of
 a parent's partitions does to those of a table that is partitioned by reference what it does to its own.
 
-A table's own MOVE explains
+A table's own MOVE, or its TRUNCATE, explains
 another number, and hides an exchange beside it: if partitions of any table were altered in that time too, the table leaves.
 
 LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack: the times that are asked for end
@@ -61,7 +61,7 @@ SELECT COUNT(*)
   FROM {objects}
  WHERE OBJECT_TYPE IN ('TABLE PARTITION', 'TABLE SUBPARTITION')
    AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400"""
-_HIDDEN = "it was moved, and partitions of a table were altered in that time: its rows may have been exchanged for theirs"
+_HIDDEN = "it was moved or truncated, and partitions of a table were altered in that time: its rows may have been exchanged for theirs"
 _LOOSE_KEYS = """
 SELECT OWNER, TABLE_NAME
   FROM ALL_CONSTRAINTS
@@ -103,6 +103,7 @@ def read_altered(
     *,
     data_objects: Mapping[TableId, frozenset[int]],
     moved: Set[TableId],
+    emptied: Set[TableId] = frozenset(),
 ) -> Altered:
     """Tables that leave with a window, at its lower end: what came up to there was read while nothing was found.
 
@@ -113,13 +114,15 @@ def read_altered(
         configs: Their configuration.
         data_objects: What the window before knew of the tables' data objects.
         moved: Tables of which the window has DDL rows that move rows, and so give the table another data object.
+        emptied: Tables of which it has a TRUNCATE that is followed, which does so too.
     """
     known = {table: history.latest(table) for table in history.tables}
     by_row_id = {table for table, schema in known.items() if schema.is_by_row_id}
     settled = _with_parts(session, _settled(session, window, list(known)), by_row_id)
-    kept, replaced = judged_data_objects(list(known), data_objects, settled, moved - by_row_id)
+    explained = (moved - by_row_id) | emptied
+    kept, replaced = judged_data_objects(list(known), data_objects, settled, explained)
     reasons = dict.fromkeys(replaced, "its rows were put in another place, or others in theirs")
-    doubtful = {table for table in moved - by_row_id if data_objects.get(table)}
+    doubtful = {table for table in explained if data_objects.get(table)}
     if doubtful and _may_be_exchanged(session, window):
         reasons |= dict.fromkeys(doubtful, _HIDDEN)
     altered = [one for one in configs if one.table in settled and settled[one.table].is_altered]

@@ -6,7 +6,7 @@ that dictionary no more, the DDL's text and the present definition say it, or no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from cdc_core.config import TableConfig
@@ -18,7 +18,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.ddl_reading import moves_rows, removes_rows, removes_table
+from cdc_core.schema.ddl_reading import empties_table, moves_rows, removes_rows, removes_table
 from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
 from cdc_core.schema.evolution import judge, knowing_rename
@@ -46,6 +46,7 @@ def follow_ddl(
     history: SchemaHistory,
     configs: Sequence[TableConfig],
     altered_after: AlteredAfter,
+    follows_truncate: Set[TableId] = frozenset(),
 ) -> tuple[list[SchemaChange], list[StreamEnd]]:
     """Add the new versions to ``history``; return them in the order of the redo, and the tables that a DDL ends the stream of.
 
@@ -54,12 +55,18 @@ def follow_ddl(
 
     Args:
         altered_after: Asked where neither the dictionary nor its times tell whether another DDL came right after one.
+        follows_truncate: Tables whose TRUNCATE is followed. It locks the table: whoever changed a row has committed before, and whoever
+            changes one later commits behind it (SQL Language Reference 19c, TRUNCATE TABLE). One whose commit lies behind the window ends
+            the stream all the same: what a chunk saw in between, nothing tells.
     """
     changes: list[SchemaChange] = []
     ends: dict[TableId, StreamEnd] = {}
     for at, row in enumerate(rows):
         old = history.latest(row.table)
         if row.table in ends or (row.scn is not None and row.scn <= old.scn_from):
+            continue
+        if row.table in follows_truncate and row.scn is not None and empties_table(row.text):
+            changes.append(SchemaChange(row.scn, row.ordinal, row.text, old, empties=True))
             continue
         is_last = all(other.table != row.table for other in rows[at + 1 :])
         new = _followed(session, row, old, configs, altered_after if is_last else _always)

@@ -77,6 +77,7 @@ def capture_window(
     rows: int,
     how: LogMinerConfig | None = None,
     unlogged_ignored: Set[TableId] = frozenset(),
+    follows_truncate: Set[TableId] = frozenset(),
     masks: Mapping[TableId, Masks] | None = None,
     early: EarlyRows | None = None,
     miner: OracleSession | None = None,
@@ -94,6 +95,7 @@ def capture_window(
         rows: Rows per batch.
         how: Which logs LogMiner reads, and by which dictionary it names rows; all logs and the online catalog by default.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
+        follows_truncate: Tables whose TRUNCATE does not end their stream.
         masks: What lands in place of values, by table.
         early: The window's rows, if they were read before its turn: they are taken if they answer what the window asks.
         miner: Where LogMiner runs, if that is a standby; ``session`` itself by default.
@@ -130,6 +132,7 @@ def capture_window(
                 asked=asked,
                 living=living,
                 unlogged_ignored=unlogged_ignored,
+                follows_truncate=follows_truncate,
                 segments=segments,
                 early=answer,
             )
@@ -149,11 +152,12 @@ class _Window:
         asked: Question,
         living: Living | None,
         unlogged_ignored: Set[TableId],
+        follows_truncate: Set[TableId],
         segments: KnownSegments,
         early: EarlyRows | None,
     ) -> None:
         self._living, self._how, self._unlogged_ignored = living, asked.how, unlogged_ignored
-        self._asked, self._early = asked, early
+        self._asked, self._early, self._follows_truncate = asked, early, follows_truncate
         self._before = {one.xid: one.state for one in work.ledger}
         self._ledger_after: list[OpenTransaction] = []
         source, record, tables, opened = work.source, work.record, list(asked.tables), work.ledger
@@ -242,11 +246,17 @@ class _Window:
         history = SchemaHistory(self._tables)
         altered_after = partial(is_altered_soon_after, session, how=self._how, miner=miner)
         changes, ends = follow_ddl(
-            session, self._rows.ddl_rows(), history, self._configs, altered_after
+            session,
+            self._rows.ddl_rows(),
+            history,
+            self._configs,
+            altered_after,
+            self._follows_truncate,
         )
         self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
-        altered = self._altered(session, history)
+        emptied = {change.schema.table for change in changes if change.empties}
+        altered = self._altered(session, history, emptied)
         self._ends += altered.ends
         check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, changes, altered, current, started)
@@ -316,7 +326,9 @@ class _Window:
             _LOG.warning("policy on_unlogged says ignore table=%s: %s", one.table, one.reason)
         return [one for one in ends if one not in ignored]
 
-    def _altered(self, session: OracleSession, history: SchemaHistory) -> Altered:
+    def _altered(
+        self, session: OracleSession, history: SchemaHistory, emptied: Set[TableId]
+    ) -> Altered:
         """What a DDL row of this window has ended is said by that row."""
         altered = read_altered(
             session,
@@ -325,6 +337,7 @@ class _Window:
             self._configs,
             data_objects=self._data_objects,
             moved={table for table, text in self._rows.ddl_texts if moves_rows(text)},
+            emptied=emptied,
         )
         ended = {end.table for end in self._ends}
         ends = [end for end in altered.ends if end.table not in ended]

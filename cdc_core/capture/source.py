@@ -101,6 +101,7 @@ class LogMinerSource:
                     configs=self._config.tables,
                     masks=masks_by_table(self._config),
                     unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
+                    follows_truncate=self._config.with_policy("truncate", "follow"),
                     landing=landing,
                     early=early,
                     rows=self._config.oracle.fetch_rows,

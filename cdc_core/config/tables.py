@@ -36,7 +36,7 @@ Mask = Annotated[
     str,
     Field(pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)|hash\((sha256|sha384|sha512)\))$"),
 ]
-Policy = Literal["stop", "resnapshot", "remove", "ignore", "quarantine"]
+Policy = Literal["stop", "resnapshot", "remove", "ignore", "quarantine", "follow"]
 
 
 class PolicyConfig(ConfigModel):
@@ -45,8 +45,10 @@ class PolicyConfig(ConfigModel):
     table without an error, and keeps its Delta tables. ``ignore`` continues with the table. Other tables always continue. Each table
     can have its own policies."""
 
-    on_truncate: Literal["stop", "resnapshot"] = "stop"
-    """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged."""
+    on_truncate: Literal["stop", "resnapshot", "follow"] = "stop"
+    """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged. ``follow`` empties the mirror where the
+    table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Nothing says which rows went with
+    a partition, so ``follow`` stops the table there."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
     """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created
@@ -125,7 +127,7 @@ class TableConfig(ConfigModel):
     """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the
     windows that it has missed. ``redolake table pause`` and ``resume`` do the same without the file."""
 
-    on_truncate: Literal["stop", "resnapshot"] | None = None
+    on_truncate: Literal["stop", "resnapshot", "follow"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] | None = None

@@ -176,7 +176,7 @@ def count_events(changelog: str, scn_low: int, scn_high: int) -> pa.Table:
         return kinds.empty_table()
     from deltalake import DeltaTable, QueryBuilder
 
-    wanted = f"_cdc_window > {scn_low} AND _cdc_window <= {scn_high} AND _cdc_snapshot IS NULL"
+    wanted = f"_cdc_window > {scn_low} AND _cdc_window <= {scn_high} AND _cdc_snapshot IS NULL AND _cdc_op <> 't'"
     if (
         "_cdc_skipped" in log.columns
     ):  # not in one that an older release began and no window reached since

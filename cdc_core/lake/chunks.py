@@ -54,6 +54,7 @@ from cdc_core.lake.tables import (
     spark_type,
     string_literal,
 )
+from cdc_core.lake.truncating import truncated_scn
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.model.reports import TableApplied
@@ -144,7 +145,13 @@ def apply_chunk(
     with translated("reducing a chunk", **work.facts()):
         # MERGE looks at its source several times, and the rows are counted before; it shall be computed once.
         replacing = session.sql(
-            _replacing_sql(work.changelog, name, manifest.scn, mirrored)
+            _replacing_sql(
+                work.changelog,
+                name,
+                manifest.scn,
+                mirrored,
+                is_emptied=truncated_scn(work, read_log(work.changelog)) > manifest.scn,
+            )
         ).localCheckpoint()
     counts = replaced(
         work,
@@ -263,6 +270,8 @@ def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
 def _holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
     """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by its own log from the
     first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'."""
+    if truncated_scn(work, read_log(work.changelog)) > scn:
+        return False
     commits = read_commits(work.mirror)
     if not commits or commits[0].version != 0:
         return False
@@ -374,8 +383,11 @@ def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
     )
 
 
-def _replacing_sql(changelog: str, name: str, scn: int, schema: TableSchema) -> str:
-    """What :func:`cdc_core.lake.merge.replace_sql` needs: each key that the chunk decides once as ``del``, and its row."""
+def _replacing_sql(
+    changelog: str, name: str, scn: int, schema: TableSchema, *, is_emptied: bool
+) -> str:
+    """What :func:`cdc_core.lake.merge.replace_sql` needs: each key that the chunk decides once as ``del``, and its row. Where a later TRUNCATE
+    emptied the table, its rows decide nothing."""
     columns = _listed(schema.column_names, "r")
     nothing = ", ".join(
         f"r.{quote_name(column)}"
@@ -390,13 +402,14 @@ def _replacing_sql(changelog: str, name: str, scn: int, schema: TableSchema) -> 
         for column, kind in columns_of(schema)
     )
     rows = rows_sql(changelog, schema)
+    is_void = "WHERE FALSE" if is_emptied else ""
     landed = _of_chunk(rows, name, "r", schema.column_names)
     gone = _of_chunk(rows, name, "d", schema.key)
     place = f"{scn}L AS {COMMIT_SCN}, {CHUNK_ORDINAL}L AS {ORDINAL}"
     return f"""
         WITH decided AS (
           SELECT r.* FROM {landed} r
-          LEFT ANTI JOIN ({_later_sql(changelog, scn, schema)}) l ON {_same(schema, "r", "l")}
+          LEFT ANTI JOIN ({_later_sql(changelog, scn, schema)}) l ON {_same(schema, "r", "l")} {is_void}
         )
         SELECT {columns}, {place}, 'row' AS _cdc_kind FROM decided r
         UNION ALL SELECT {nothing}, {place}, 'del' AS _cdc_kind FROM decided r

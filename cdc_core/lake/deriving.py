@@ -15,6 +15,7 @@ from cdc_core.lake.history import read_log
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.truncating import truncated_scn
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
@@ -75,9 +76,12 @@ def _carries(work: TableWork, session: Any, schema: TableSchema, position: int) 
 
 
 def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
-    """The change log up to the mirror's position; rows written before a column was added have its default."""
-    added = added_columns(read_log(work.changelog))
-    source = f"{rows_sql(work.changelog, schema)} WHERE _cdc_snapshot IS NOT NULL OR _cdc_window <= {position}"
+    """The change log up to the mirror's position, since its last TRUNCATE; rows written before a column was added have its default."""
+    log = read_log(work.changelog)
+    added, counts_from = added_columns(log), truncated_scn(work, log)
+    source = f"{rows_sql(work.changelog, schema)} WHERE (_cdc_snapshot IS NOT NULL OR _cdc_window <= {position})"
+    if counts_from:
+        source += f" AND _cdc_op <> 't' AND {COMMIT_SCN} >= {counts_from}"
     if not added:
         return f"SELECT * FROM {source}"
     images = []

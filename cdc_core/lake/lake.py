@@ -28,6 +28,7 @@ from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
 from cdc_core.lake.spark import SparkSource, start_session
 from cdc_core.lake.taken import Taken, read_taken
+from cdc_core.lake.truncating import Truncation, truncate
 from cdc_core.lake.windows import apply_window
 from cdc_core.lake.work import DeltaPosition, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
@@ -155,6 +156,24 @@ class Lake:
             is_inexact=is_inexact,
             skipping=skipping,
         )
+
+    def truncate(
+        self,
+        table: TableId,
+        truncation: Truncation,
+        transactions_paths: Sequence[str],
+        generation: int = 0,
+        *,
+        fence: Fence = no_fence,
+    ) -> TableApplied:
+        """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror, each once. The part of its window before it must
+        be applied.
+
+        Raises:
+            SchemaMismatchError: A transaction of the table committed at the same SCN.
+            LakeError, CommitConflictError: As for :meth:`apply_window`.
+        """
+        return truncate(self._work(table, generation, fence), truncation, transactions_paths)
 
     def restore_quarantine(
         self,

@@ -24,9 +24,10 @@ from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.truncating import truncated_scn
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import LightChanges, LoggedChanges, of_window, up_to
+from cdc_core.stage.changes import LightChanges, LoggedChanges, of_window, since, up_to
 from cdc_core.stage.differing import different_rows, rows_of_keys, touching
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.reducing import merge_source, reduce_changes
@@ -106,7 +107,9 @@ def _in_hand(
     path, own = work.changelog, of_window(scn_high)
     with logged_changes(path, schema, own, files_of(path, scn_high)) as changes:
         window = changes.light()
-    with logged_changes(path, schema, up_to(position), files_of(path)) as history:
+    counts_from = truncated_scn(work, read_log(path))
+    known = since(counts_from, up_to(position)) if counts_from else up_to(position)
+    with logged_changes(path, schema, known, files_of(path)) as history:
         light = history.light()
         near = touching(light, window)
         absent, moved_absent = (light if is_late else near).kinds(schema.column_names)

@@ -20,6 +20,7 @@ from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import quote_name
+from cdc_core.lake.truncating import settle_truncation, truncated_scn
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
@@ -49,6 +50,7 @@ def replay_window(
             **work.facts(window=manifest.window.key, mirror_scn=position),
         )
     schema, scn_high = settle_schema(work, schema), manifest.window.scn_high
+    settle_truncation(work)
     names = files_of(work.changelog, scn_high)
     with logged_changes(work.changelog, schema, of_window(scn_high), names) as changes:
         count = changes.facts().changes
@@ -96,9 +98,8 @@ def restore_quarantine(
         decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), schema.excluded)
         rows = decodable_rows(committed, work.table, window, redo_paths, decoder)
         known = ordinals_of(work.changelog, window.scn_high)
-        quarantine.put(
-            left_out_rows(rows, known, decoder, covered_scn=covered_scn), window.scn_high
-        )
+        covered = max(covered_scn, truncated_scn(work, read_log(work.changelog)))
+        quarantine.put(left_out_rows(rows, known, decoder, covered_scn=covered), window.scn_high)
     return quarantine.count_unresolved()
 
 
@@ -145,7 +146,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
             **work.facts(rows=counts["missing"]),
         )
     said = (commit.metadata.get("scn_high", 0) for commit in read_commits(work.changelog))
-    scn = position or max(said, default=0)
+    scn = max(position or max(said, default=0), truncated_scn(work, log))
     work.fence()
     with translated("rewriting the mirror", **work.facts()):
         writer = rows.write.format("delta").mode("overwrite")
@@ -156,4 +157,5 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
             writer = writer.option("txnAppId", work.window_app)
             writer = writer.option("txnVersion", done.changelog_scn)
         writer.save(work.mirror)
+    settle_truncation(work)
     return int(counts["n"])

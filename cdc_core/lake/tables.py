@@ -22,6 +22,9 @@ ADDED_PROPERTY = "redolake.added"
 GONE_PROPERTY = "redolake.gone"
 """Change log property: JSON list of the dropped columns that the mirror does not have any more, or is losing."""
 
+TRUNCATED_PROPERTY = "redolake.truncated"
+"""Mirror property: the SCN of the last TRUNCATE that emptied it."""
+
 GENERATION_PROPERTY = "redolake.generation"
 """Which generation of the table this is: an older one is moved aside when a newer one begins."""
 

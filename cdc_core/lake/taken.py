@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.history import DeltaCommit, DeltaLog, read_commits, read_log
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.truncating import emptied_scn, truncated_scn
 from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import TableApplied
 
@@ -17,12 +18,14 @@ class Taken:
 
     ``window_scn`` is the upper end of the last window that brought it changes; ``schema_scn`` the SCN of its newest
     definition. ``chunks`` maps (snapshot id, number) to the chunk's SCN, None where its commit has gone from the log.
+    ``truncated_scn`` is the SCN of the last TRUNCATE that emptied it, 0 without one.
     ``windows`` maps upper ends to what these windows brought, as far as the log still reaches. ``lacks_mirror``: only the
     change log is there, of which all this is said then.
     """
 
     window_scn: int | None = None
     schema_scn: int | None = None
+    truncated_scn: int = 0
     chunks: dict[tuple[str, int], int | None] = field(default_factory=dict)
     windows: dict[int, TableApplied] = field(default_factory=dict)
     lacks_mirror: bool = False
@@ -51,6 +54,7 @@ def read_taken(work: TableWork) -> Taken:
     return Taken(
         window_scn=transactions.get(work.window_app),
         schema_scn=known.scn_from if known else None,
+        truncated_scn=emptied_scn(mirror) if mirror else truncated_scn(work, changelog),
         chunks=_chunks(work, transactions, commits),
         windows=windows,
         lacks_mirror=mirror is None and bool(transactions),

@@ -87,6 +87,11 @@ class TableWork:
         """The transaction identifier of windows; its version is scn_high."""
         return f"redolake/{self.source}/{self.table.path}/{self.generation}"
 
+    @property
+    def truncation_app(self) -> str:
+        """The transaction identifier of TRUNCATEs in the change log; its version is their SCN."""
+        return f"{self.window_app}/truncated"
+
     def chunk_app(self, snapshot_id: str, number: int | str) -> str:
         """The transaction identifier of one chunk, or of what its finished snapshot deletes; its version is 1."""
         return f"{self.window_app}/chunk/{snapshot_id}/{number}"

@@ -55,12 +55,14 @@ class LogUsed:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on."""
+    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that ``empties`` the table leaves the
+    definition as it was."""
 
     scn: int
     ordinal: int
     ddl: str
     schema: TableSchema
+    empties: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,7 @@ def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = No
             "ordinal": change.ordinal,
             "ddl": change.ddl,
             "schema": change.schema.as_json(),
+            **({"empties": True} if change.empties else {}),
         }
         for change in manifest.schema_changes
     ]

@@ -136,6 +136,11 @@ def removes_rows(ddl: str) -> bool:
     return "rows removed" in read_ddl(ddl).effects
 
 
+def empties_table(ddl: str) -> bool:
+    """Does the statement remove all rows of the table that it names: TRUNCATE TABLE?"""
+    return read_ddl(ddl).statement == "TRUNCATE TABLE"
+
+
 def moves_rows(ddl: str) -> bool:
     """May the statement give rows other ROWIDs: MOVE, SHRINK SPACE, FLASHBACK TABLE, or other partitions for rows that are there?
 

@@ -45,6 +45,15 @@ def of_window(scn_high: int) -> OwnRows:
     return own
 
 
+def since(scn: int, own: OwnRows) -> OwnRows:
+    """Those of other rows that committed, or were read, at or above an SCN."""
+
+    def later(rows: pa.Table) -> pa.Array:
+        return pc.and_(own(rows), pc.greater_equal(rows[COMMIT_SCN], scn))
+
+    return later
+
+
 def up_to(scn: int) -> OwnRows:
     """The rows of all windows up to an SCN, and of all chunks."""
 

@@ -152,7 +152,8 @@ class WindowProgressQueries:
                 _mark_inexact(connection, record, manifest, manifest.late_scn)
             replace_ledger(connection, source, ledger)
             for change in manifest.schema_changes:
-                put_schema(connection, source, change.schema, change.ddl)
+                if not change.empties:
+                    put_schema(connection, source, change.schema, change.ddl)
             for schema in manifest.schemas:
                 keep_segments(connection, source, schema)
             for end in manifest.left:

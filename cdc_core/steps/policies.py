@@ -38,6 +38,7 @@ def answer_to(record: TableRecord, policy: Policy, *, life: timedelta) -> Answer
     if policy in {
         "ignore",
         "quarantine",
+        "follow",
     }:  # stopped under another policy, or by what is not about one row
         return "stop"
     if policy == "stop" or policy == "remove":

@@ -61,7 +61,7 @@ TRANSACTION: Mapping[str, str] = {
     "windows": "The windows in which its captured rows landed, as runs of ordinals (first, last, first, last …): apply reads these. At most 64 runs, so a window may be named that has none. NULL where a version that did not note them saw the transaction first.",
 }
 CHANGE: Mapping[str, str] = {
-    "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk.",
+    "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk, `t` TRUNCATE of the table (with `on_truncate: follow`), without images.",
     "_cdc_commit_scn": "SCN of the transaction's COMMIT; for `r` the SCN as of which the chunk was read.",
     "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value there is, so that a chunk's row comes after all changes of its SCN.",
     "_cdc_scn": "SCN of the redo row.",

@@ -63,6 +63,10 @@ class KeptLake(MemoryLake):
         with self._commit(table, manifest.window.scn_high):
             return super().apply_window(manifest, table, *args, **options)
 
+    def truncate(self, table: TableId, truncation: Any, *args: Any, **options: Any) -> Any:
+        with self._commit(table, truncation.scn):
+            return super().truncate(table, truncation, *args, **options)
+
     def replay_window(self, manifest: Any, table: TableId, *args: Any, **options: Any) -> Any:
         with self._commit(table, None):
             return super().replay_window(manifest, table, *args, **options)

@@ -22,12 +22,13 @@ from cdc_core.errors import CdcError, LakeError, NotYetError, SchemaMismatchErro
 from cdc_core.lake.beside import BesideName
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.taken import Taken
+from cdc_core.lake.truncating import Truncation
 from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.reports import TableApplied, TableMaintained
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.addresses import with_addresses
@@ -65,6 +66,7 @@ class MemoryTable:
     schema: TableSchema | None = None
     generation: int = 1
     read_scn: int = 0
+    truncated_scn: int = 0
 
     @property
     def in_quarantine(self) -> pa.Table:
@@ -227,6 +229,34 @@ class MemoryLake:
         for change in changes:
             _take(found, schema, change, covered_scn, read_scn)
 
+    def truncate(
+        self,
+        table: TableId,
+        truncation: Truncation,
+        transactions_paths: Sequence[str],
+        generation: int = 0,
+        *,
+        fence: Fence | None = None,
+    ) -> TableApplied:
+        found, scn = self._begun(table, generation), truncation.scn
+        window = ScnWindow(Scn(scn - 1), Scn(scn))
+        assert not read_committed(transactions_paths, table, window).count
+        if found.truncated_scn >= scn:
+            return TableApplied(table=table, skipped=True)
+        self._enter("truncate", table, str(scn), fence)
+        row = {
+            "_cdc_op": "t", "_cdc_commit_scn": scn, "_cdc_ordinal": truncation.ordinal, "_cdc_window": scn, "_cdc_xid": truncation.xid,
+            "_cdc_absent": [], "_cdc_before_absent": [], "_cdc_skipped": None, "before": None, "after": None,
+        }  # fmt: skip
+        found.changes.append(row)
+        found.history.append(row)
+        found.truncated_scn = scn
+        gone = [key for key, (_, read, _) in found.rows.items() if read < scn]
+        for key in gone:
+            del found.rows[key]
+        self.resolve_quarantine(table, scn)
+        return TableApplied(table=table, changes=1, rows_deleted=len(gone))
+
     def restore_quarantine(
         self,
         manifest: WindowManifest,
@@ -290,7 +320,7 @@ class MemoryLake:
         """The window's keys by the whole change log; an undamaged mirror stays as it is."""
         self._enter("replay_window", table, manifest.window.key, fence)
         found, window = self.tables[table], manifest.window
-        derived = MemoryTable(history=found.history)
+        derived = MemoryTable(history=found.history, truncated_scn=found.truncated_scn)
         _derive(derived, schema, [], read_scn=found.read_scn)
         changes = [
             one
@@ -334,7 +364,7 @@ class MemoryLake:
             key = _key(manifest.schema, row)
             keys.add(key)
             found.history.append(_read_row(row, manifest.scn))
-            if found.touched.get(key, -1) <= manifest.scn:
+            if max(found.touched.get(key, -1), found.truncated_scn) <= manifest.scn:
                 found.rows[key] = (row, manifest.scn, CHUNK_ORDINAL)
         found.read[f"{generation}/{manifest.snapshot_id}"] |= keys
         found.transactions[app] = 1
@@ -408,7 +438,9 @@ class MemoryLake:
         found = Counter(
             (one["_cdc_xid"], one["_cdc_commit_scn"])
             for one in self.tables[table].changes
-            if window.scn_low < one["_cdc_window"] <= window.scn_high and not one["_cdc_skipped"]
+            if window.scn_low < one["_cdc_window"] <= window.scn_high
+            and not one["_cdc_skipped"]
+            and one["_cdc_op"] != "t"
         )
         rows = [{"xid": xid, "commit_scn": scn, "events": n} for (xid, scn), n in found.items()]
         kinds = pa.schema(
@@ -433,6 +465,7 @@ class MemoryLake:
         return Taken(
             window_scn=found.transactions.get(f"{generation}"),
             schema_scn=found.schema.scn_from if found.schema else None,
+            truncated_scn=found.truncated_scn,
             chunks={(snapshot_id, int(number)): None for snapshot_id, number in chunks},
             windows=dict(found.brought),
         )
@@ -656,7 +689,11 @@ def _derive(
     """The mirror by the whole change log and what comes now."""
     found.rows.clear()
     found.touched.clear()
-    history = [*found.history, *changes]
+    history = [
+        one
+        for one in (*found.history, *changes)
+        if one["_cdc_op"] != "t" and one["_cdc_commit_scn"] >= found.truncated_scn
+    ]
     for change in sorted(history, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"])):
         _take(found, schema, change, -1, read_scn)
 

@@ -58,6 +58,7 @@ def _waits(record: TableRecord, taken: Taken, manifest: WindowManifest, end: int
     if str(record.table) in manifest.tables_committed:
         return True
     changes = [one for one in manifest.schema_changes if one.schema.table == record.table]
-    return (taken.schema_scn or 0) < max(
+    emptied = max((one.scn for one in changes if one.empties and one.scn <= end), default=0)
+    return taken.truncated_scn < emptied or (taken.schema_scn or 0) < max(
         (one.schema.scn_from for one in changes if one.scn <= end), default=0
     )

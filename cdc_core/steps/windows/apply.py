@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow.compute as pc
@@ -14,12 +14,13 @@ from cdc_core.errors import (
     CdcError,
     LakeError,
     NotYetError,
+    SchemaMismatchError,
     SparkMemoryError,
     SparkUnavailableError,
 )
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
-from cdc_core.landing.manifest import WindowManifest
+from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
@@ -32,8 +33,9 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
-from cdc_core.steps.windows.parts import is_behind, part_of, tables_in
+from cdc_core.steps.windows.parts import is_behind, part_of, stretches, tables_in
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
+from cdc_core.steps.windows.truncating import truncation_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -137,42 +139,17 @@ def _apply_table(
         state = ctx.table_record(table)
         try:
             state, low = _behind_the_lake(ctx, state, part)
-            own = replace(manifest, window=ScnWindow(low, part.scn_high))
             for change in manifest.schema_changes:
-                if change.schema.table == table and change.scn <= part.scn_high:
+                is_new = change.schema.table == table and not change.empties
+                if is_new and change.scn <= part.scn_high:
                     ctx.lake.prepare_schema(
                         ctx.visible(change.schema),
                         generation=state.generation,
                         drops_columns=ctx.config.drops_columns(table),
                         fence=lease.check,
                     )
-            result = TableApplied(table=table)
-            if str(table) in manifest.tables_committed:
-                covered = ctx.store.covered_scn(ctx.source, table)
-                late_above = late_commits_above(manifest, state, covered)
-                paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
-                result = ctx.lake.apply_window(
-                    own,
-                    table,
-                    ctx.visible(_schema(ctx, own, table)),
-                    paths,
-                    transactions,
-                    generation=state.generation,
-                    position=state.mirror_scn,
-                    covered_scn=covered,
-                    read_scn=state.consistent_scn,
-                    earlier=[
-                        ctx.visible(version.schema)
-                        for version in ctx.store.schema_versions(ctx.source, table)
-                        if version.schema.scn_from <= part.scn_high
-                    ],
-                    late_above=late_above,
-                    quarantine_max=_quarantine_max(ctx, table),
-                    is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
-                    skipping=_skipping(ctx, table),
-                    drops_columns=ctx.config.drops_columns(table),
-                    fence=lease.check,
-                )
+            whole = ScnWindow(low, part.scn_high)
+            result = _take_part(ctx, record, manifest, state, whole, fence=lease.check)
         except (*TABLE_ERRORS, SparkUnavailableError) as error:
             return error
         if record.state == "applied":  # the table takes the window later than the others
@@ -181,6 +158,88 @@ def _apply_table(
         note_quarantine(ctx, table, manifest.window, result)
         ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
         return result
+
+
+def _take_part(
+    ctx: Context,
+    record: WindowRecord,
+    manifest: WindowManifest,
+    state: TableRecord,
+    part: ScnWindow,
+    *,
+    fence: Callable[[], None],
+) -> TableApplied:
+    """Take a table's part of a window: in one piece, or piece by piece where a TRUNCATE is followed."""
+    table, position = state.table, state.mirror_scn
+    pieces = stretches(part, manifest, table)
+    if str(table) not in manifest.tables_committed:
+        pieces = [one for one in pieces if isinstance(one, SchemaChange)]
+    if not pieces:
+        return TableApplied(table=table)
+    covered = ctx.store.covered_scn(ctx.source, table)
+    late_above = late_commits_above(manifest, state, covered)
+    if late_above is not None and any(isinstance(one, SchemaChange) for one in pieces):
+        raise SchemaMismatchError(
+            "commits of earlier windows came to light in the window of a TRUNCATE",
+            hint=f"`redolake table resnapshot {table.argument}` adds the table back with a new snapshot.",
+            table=table,
+            window=manifest.window.key,
+        )
+    paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
+    done = []
+    for piece in pieces:
+        if isinstance(piece, SchemaChange):
+            truncation = truncation_of(piece, manifest, _files_of(ctx, manifest, table))
+            done.append(
+                ctx.lake.truncate(
+                    table, truncation, transactions, generation=state.generation, fence=fence
+                )
+            )
+            position = Scn(piece.scn)
+            continue
+        own = replace(manifest, window=piece)
+        done.append(
+            ctx.lake.apply_window(
+                own,
+                table,
+                ctx.visible(_schema(ctx, own, table)),
+                paths,
+                transactions,
+                generation=state.generation,
+                position=position,
+                covered_scn=covered,
+                read_scn=state.consistent_scn,
+                earlier=[
+                    ctx.visible(version.schema)
+                    for version in ctx.store.schema_versions(ctx.source, table)
+                    if version.schema.scn_from <= part.scn_high
+                ],
+                late_above=late_above,
+                quarantine_max=_quarantine_max(ctx, table),
+                is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
+                skipping=_skipping(ctx, table),
+                drops_columns=ctx.config.drops_columns(table),
+                fence=fence,
+            )
+        )
+        position = piece.scn_high
+    return done[0] if len(done) == 1 else _summed(table, done)
+
+
+def _summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
+    """What several pieces of a window brought, as one."""
+    return TableApplied(
+        table=table,
+        skipped=all(one.skipped for one in done),
+        rows_inserted=sum(one.rows_inserted for one in done),
+        rows_updated=sum(one.rows_updated for one in done),
+        rows_deleted=sum(one.rows_deleted for one in done),
+        changes=sum(one.changes for one in done),
+        quarantined=sum(one.quarantined for one in done),
+        in_quarantine=next(
+            (one.in_quarantine for one in reversed(done) if one.in_quarantine is not None), None
+        ),
+    )
 
 
 def _again_alone(

@@ -6,7 +6,7 @@ all of the window, or what follows its snapshot, or what precedes the end of its
 
 from __future__ import annotations
 
-from cdc_core.landing.manifest import WindowManifest
+from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn, ScnWindow
@@ -23,6 +23,24 @@ def part_of(table: TableRecord, manifest: WindowManifest) -> ScnWindow | None:
     if table.mirror_scn is None or table.mirror_scn >= end:
         return None
     return ScnWindow(Scn(max(table.mirror_scn, manifest.window.scn_low)), end)
+
+
+def stretches(
+    part: ScnWindow, manifest: WindowManifest, table: TableId
+) -> list[ScnWindow | SchemaChange]:
+    """A table's part in the order in which it is taken: what committed before a TRUNCATE that is followed, the TRUNCATE, and what committed
+    behind it. All of the part where there is none."""
+    found: list[ScnWindow | SchemaChange] = []
+    low, high = int(part.scn_low), int(part.scn_high)
+    own = (one for one in manifest.schema_changes if one.empties and one.schema.table == table)
+    for change in sorted(own, key=lambda one: one.scn):
+        if not low < change.scn <= high:
+            continue
+        if low < change.scn - 1:
+            found.append(ScnWindow(Scn(low), Scn(change.scn - 1)))
+        found.append(change)
+        low = change.scn
+    return [*found, ScnWindow(Scn(low), Scn(high))] if low < high else found
 
 
 def stream_end(table: TableRecord, manifest: WindowManifest) -> Scn | None:

@@ -6,14 +6,14 @@ import time
 from dataclasses import replace
 
 from cdc_core.errors import NotYetError
-from cdc_core.landing.manifest import WindowManifest
+from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.windows.apply import late_commits_above, redo_inputs
-from cdc_core.steps.windows.parts import stream_end, tables_in
+from cdc_core.steps.windows.parts import stream_end, stretches, tables_in
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 
 
@@ -53,9 +53,13 @@ def replay_window(
 def _replay_table(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, end: Scn
 ) -> TableApplied:
-    """Where rows of the table are in quarantine, those of the window are put there again if they are lost."""
+    """Where rows of the table are in quarantine, those of the window are put there again if they are lost. What a TRUNCATE that was followed
+    has removed counts no more, so of such a window the last piece is replayed."""
     started = time.monotonic()
-    own = replace(manifest, window=ScnWindow(manifest.window.scn_low, end))
+    pieces = stretches(ScnWindow(manifest.window.scn_low, end), manifest, table)
+    if isinstance(pieces[-1], SchemaChange):
+        return TableApplied(table=table, skipped=True)
+    own = replace(manifest, window=pieces[-1])
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
         versions = [ctx.visible(one.schema) for one in ctx.store.schema_versions(ctx.source, table)]

@@ -1,0 +1,149 @@
+"""How does a TRUNCATE empty a table: one row of the change log, and everything older out of the mirror?
+
+The apply rule holds for it as for any change: what was read or committed below its SCN goes, what a chunk read at or above it, and what
+committed behind it, stays. TRUNCATE locks the table, so that no transaction with changes of it reaches over that SCN; windows are
+taken in two parts, before and behind it (``steps.windows.parts``).
+
+The row of the change log comes first (``_cdc_op`` ``t``, without images), under a transaction identifier of its own. From then on nothing that is
+older counts: neither for what is derived from the whole change log, nor for chunks that were read before. Then the mirror is emptied, and notes so
+in a property; whoever comes upon a mirror that lags behind empties it first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
+from cdc_core.lake.evolution import known_schema
+from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.ledger import with_widths
+from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.tables import CHANGELOG_INDEXED, TRUNCATED_PROPERTY, delta, properties_sql
+from cdc_core.lake.work import TableWork
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.committed import read_committed
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """A TRUNCATE of a captured table: where it committed, and its redo row's place and facts, as far as they are known."""
+
+    scn: int
+    ordinal: int
+    row_scn: int | None = None
+    xid: str | None = None
+    timestamp: datetime | None = None
+    rs_id: str | None = None
+    thread: int | None = None
+    landed: datetime | None = None
+
+
+def truncate(
+    work: TableWork, truncation: Truncation, transactions_paths: Sequence[str]
+) -> TableApplied:
+    """Take a TRUNCATE into change log and mirror, each once; the window's transactions before it were taken. Repeatable.
+
+    Raises:
+        SchemaMismatchError: A transaction committed at its SCN, so nothing says which came first.
+        LakeError: A Delta table is missing, or Delta refused.
+    """
+    work.require_tables()
+    changelog = read_log(work.changelog)
+    schema = known_schema(changelog)
+    assert schema is not None
+    scn = truncation.scn
+    is_new = truncated_scn(work, changelog) < scn
+    if is_new:
+        _refuse_equal(work, scn, transactions_paths)
+        metadata = work.metadata("truncate", scn)
+        work.append_rows(
+            work.changelog,
+            change_schema(schema),
+            iter([_row(truncation, schema, work)]),
+            "appending a TRUNCATE to the change log",
+            lambda: with_widths(metadata, work.changelog, schema, {}),
+            (work.truncation_app, scn),
+            indexed=CHANGELOG_INDEXED,
+            rows=1,
+        )
+    gone = settle_truncation(work)
+    quarantine = QuarantineTable(work)
+    quarantine.resolve(scn)
+    return TableApplied(
+        table=work.table,
+        changes=int(is_new),
+        rows_deleted=gone,
+        in_quarantine=quarantine.count_unresolved(),
+        skipped=not is_new and not gone,
+    )
+
+
+def truncated_scn(work: TableWork, changelog: DeltaLog | None) -> int:
+    """The SCN of the last TRUNCATE in the change log, 0 without one: what is older does not count any more."""
+    return changelog.transactions.get(work.truncation_app, 0) if changelog else 0
+
+
+def emptied_scn(mirror: DeltaLog) -> int:
+    """The SCN of the last TRUNCATE that emptied the mirror, 0 without one."""
+    return int(mirror.properties.get(TRUNCATED_PROPERTY, 0))
+
+
+def settle_truncation(work: TableWork) -> int:
+    """Empty the mirror where it lags behind its change log; return how many rows went. A second time finds nothing to do.
+
+    Raises:
+        LakeError: There is no mirror, or Delta refused.
+    """
+    scn = truncated_scn(work, read_log(work.changelog))
+    if emptied_scn(work.require_mirror()) >= scn:
+        return 0
+    session = work.session_for()
+    with work.commit(session, "emptying the mirror", work.metadata("truncate", scn)):
+        [counts] = session.sql(
+            f"DELETE FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn}"
+        ).collect()
+    done = properties_sql({TRUNCATED_PROPERTY: str(scn)})
+    metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "schema"})
+    with work.commit(session, "altering a Delta table", metadata):
+        session.sql(f"ALTER TABLE {delta(work.mirror)} SET TBLPROPERTIES {done}")
+    return max(0, int(counts[0]))
+
+
+def _refuse_equal(work: TableWork, scn: int, transactions_paths: Sequence[str]) -> None:
+    window = ScnWindow(Scn(scn - 1), Scn(scn))
+    if read_committed(transactions_paths, work.table, window).count:
+        raise SchemaMismatchError(
+            "a transaction of the table and its TRUNCATE have one commit SCN, and nothing says which came first",
+            hint=RESNAPSHOT_HINT,
+            **work.facts(scn=scn),
+        )
+
+
+def _row(truncation: Truncation, schema: TableSchema, work: TableWork) -> pa.RecordBatch:
+    values = {
+        "_cdc_op": "t",
+        COMMIT_SCN: truncation.scn,
+        ORDINAL: truncation.ordinal,
+        "_cdc_scn": truncation.row_scn,
+        "_cdc_xid": truncation.xid,
+        "_cdc_window": truncation.scn,
+        "_cdc_timestamp": truncation.timestamp,
+        "_cdc_commit_timestamp": truncation.timestamp,
+        "_cdc_rs_id": truncation.rs_id,
+        "_cdc_thread": truncation.thread,
+        "_cdc_absent": [],
+        "_cdc_before_absent": [],
+        "_cdc_columns": len(schema.columns),
+        "_cdc_landed": truncation.landed if "landed" in work.optional else None,
+    }
+    fields = change_schema(schema)
+    columns = [pa.array([values.get(field.name)], field.type) for field in fields]
+    return pa.RecordBatch.from_arrays(columns, schema=fields)
