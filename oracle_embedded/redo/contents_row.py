@@ -217,6 +217,7 @@ def ddl_facts(owner: str, table: str | None, object_id: int) -> ObjectFacts:
     )
 
 
+OP_UNSUPPORTED = 255
 OPERATIONS = {
     0: b"INTERNAL",
     1: b"INSERT",
@@ -236,6 +237,7 @@ OPERATIONS = {
     91: b"32K_BEGIN",
     92: b"32K_WRITE",
     93: b"32K_END",
+    OP_UNSUPPORTED: b"UNSUPPORTED",
 }
 
 _PARAMETERS = (

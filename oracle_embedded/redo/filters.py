@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from oracle_embedded import values
-from oracle_embedded.api import Value
-from oracle_embedded.redo.contents_row import OPERATIONS, ObjectFacts
+from oracle_embedded.api import RowOp, Value
+from oracle_embedded.redo.contents_row import OP_UNSUPPORTED, OPERATIONS, ObjectFacts
 from oracle_embedded.redo.sink import OP_ROLLBACK, OP_SAVEPOINT_UNDONE
 
 SCN_MAX = 2**63 - 1
@@ -22,6 +22,7 @@ _STORED_FOR = {
     9: {1, 3},
     10: {1, 3},
     11: {1, 3},
+    OP_UNSUPPORTED: {int(op) for op in RowOp},
     OP_ROLLBACK: {OP_ROLLBACK, OP_SAVEPOINT_UNDONE},
 }
 _COMPARISONS: dict[str, Callable[[Decimal, Decimal], bool]] = {

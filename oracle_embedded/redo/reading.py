@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from oracle_embedded.api import (
     EngineSession,
+    TableVersion,
     Value,
 )
 from oracle_embedded.faults import FaultKind
@@ -54,6 +55,8 @@ _MARKERS = {
 _LOB_WRITES = frozenset({lob.OP_LOB_WRITE, lob.OP_LOB_TRIM})
 _XML_WRITES = frozenset({lob.OP_XML_BEGIN, lob.OP_XML_WRITE})
 _NO_SUPPLEMENTAL = b"no supplemental log data found"
+_UNSUPPORTED, _NOT_SUPPORTED = b"Unsupported", b"Object or Data type Unsupported"
+_NAME_BYTES_MAX = 30
 _USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
 
 
@@ -66,6 +69,7 @@ class _Object:
     facts: layout.ObjectFacts
     nameless: layout.ObjectFacts
     has_address: bool
+    is_supported: bool
     status: int
     info: bytes | None
 
@@ -237,7 +241,7 @@ class Reading:
         if number is None:
             return None
         thing = self._objects.get((number, flags)) or self._object(number, flags)
-        if thing.lobs is not None:
+        if thing.lobs is not None or not thing.is_supported:
             return None
         rollback = flags & s.FLAG_ROLLBACK
         redo = thing.statements.redo(
@@ -291,6 +295,13 @@ class Reading:
         rollback = flags & s.FLAG_ROLLBACK
         if rollback and self._partial_xids:
             transaction = self._shown(record.tx, transaction, log)
+        if not thing.is_supported:
+            part = record._replace(op=layout.OP_UNSUPPORTED)
+            yield self._make(
+                part, log, transaction, thing.facts, _UNSUPPORTED, rollback=rollback, row_id=record.row_id,
+                info=_NOT_SUPPORTED, status=STATUS_INVALID, commit_scn=commit.scn, commit_time=commit.time, ordinal=ordinal,
+            )  # fmt: skip
+            return
         for row in self._statements(thing, record, rollback):
             written = row.op in _XML_WRITES or (
                 row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
@@ -448,10 +459,17 @@ class Reading:
         lobs = self._contents.lob_statements(statements) if statements.lobs else None
         nameless = replace(facts, owner=None, name=None, segment=None)
         has_address = not resolved.table.is_index_organized
+        hides = Wart.UNSUPPORTED_ROWS in self._contents.warts
+        is_supported = not (hides and _has_long_name(store.unpack_table(packed)))
         found = self._objects[number, flags] = _Object(
-            statements, lobs, facts, nameless, has_address, status, info
+            statements, lobs, facts, nameless, has_address, is_supported, status, info
         )
         return found
+
+
+def _has_long_name(table: TableVersion) -> bool:
+    names = (table.owner, table.name, *(column.name for column in table.columns))
+    return any(len(name.encode()) > _NAME_BYTES_MAX for name in names)
 
 
 def _holds(redo: bytes | None, texts: frozenset[bytes]) -> bool:

@@ -36,6 +36,10 @@ class Wart(StrEnum):
     values that fit into the row, or an INTERNAL row, has the real one; one undo row stands for a whole statement.
     Measured on 23ai."""
 
+    UNSUPPORTED_ROWS = "UNSUPPORTED_ROWS"
+    """Changes of a table that has a name longer than 30 bytes, its own, its owner's or a column's, come with code 255 and without a
+    statement. Met on 23ai; Oracle Database Utilities 19c, "LogMiner Requirements", on names."""
+
     REUSED_LOGS = "REUSED_LOGS"
     """START_LOGMNR raises ORA-01368 for an online log that was written over since it was added; otherwise ORA-00310, as while
     rows are fetched. Both were met on real databases."""
@@ -69,6 +73,7 @@ DEFAULTS: Mapping[Wart, bool] = {
     Wart.EMPTY_TRANSACTIONS: True,
     Wart.UNNAMED_COLUMNS: True,
     Wart.LOB_STATEMENTS: True,
+    Wart.UNSUPPORTED_ROWS: True,
     Wart.REUSED_LOGS: False,
 }
 """Which oddities a database shows unless its settings say otherwise."""

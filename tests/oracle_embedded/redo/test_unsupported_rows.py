@@ -1,0 +1,49 @@
+"""Tables with names that LogMiner does not take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle_embedded.redo import Wart
+from tests.oracle_embedded.redo.driver import live, run
+
+LONG = "a_name_that_is_31_bytes_long_xx"
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        pytest.param(f"create table {LONG} (id number)", id="table"),
+        pytest.param(f"create table t (id number, {LONG} number)", id="column"),
+        pytest.param("create table t (id number, \"ÄÄÄÄÄÄÄÄÄÄÄÄÄÄÄÄ\" number)", id="in-bytes"),
+    ],
+)  # fmt: skip
+def test_changes_of_a_table_with_a_long_name_have_no_statement(tmp_path: Path, create: str) -> None:
+    name = create.split()[2]
+    with live(tmp_path, Wart.UNSUPPORTED_ROWS) as running:
+        owner = running.connect()
+        run(owner, create, "create table short (id number)")
+        run(owner, f"insert into {name} (id) values (1)", f"update {name} set id = 2")
+        run(owner, "insert into short values (1)")
+        owner.commit()
+        rows = running.miner().mine(where=f"table_name = '{name.upper()}' and operation_code < 256")
+        changes = [row for row in rows if row["OPERATION"] != "DDL"]
+        assert [(row["OPERATION_CODE"], row["OPERATION"]) for row in changes] == [
+            (255, "UNSUPPORTED"), (255, "UNSUPPORTED")
+        ]  # fmt: skip
+        assert {(row["SQL_REDO"], row["STATUS"]) for row in changes} == {("Unsupported", 2)}
+        found = running.miner().mine(where="operation_code = 255")
+        assert len(found) == 2
+        [other] = running.miner().mine(where="operation_code = 1 and table_name = 'SHORT'")
+        assert other["STATUS"] == 0
+
+
+def test_names_of_30_bytes_are_taken(tmp_path: Path) -> None:
+    with live(tmp_path, Wart.UNSUPPORTED_ROWS) as running:
+        owner = running.connect()
+        run(owner, f"create table t ({LONG[:30]} number)", "insert into t values (1)")
+        owner.commit()
+        [row] = running.miner().mine(where="operation_code = 1 and table_name = 'T'")
+        assert row["STATUS"] == 0

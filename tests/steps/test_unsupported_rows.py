@@ -1,0 +1,28 @@
+"""A captured table gets a name that LogMiner does not take: its rows come without a statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oracle_embedded.redo import DEFAULT_WARTS
+from tests.oracle.embedded import running_oracle
+from tests.steps.harness import source_of, table_id
+
+
+def test_the_table_stops_with_its_first_change_and_the_others_go_on(tmp_path: Path) -> None:
+    with running_oracle(warts=DEFAULT_WARTS) as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)"
+        )
+        with source_of(oracle, tmp_path, "T", "U") as source:
+            source.run()
+            oracle.run("INSERT INTO T VALUES (1)")
+            source.windows()
+            oracle.run("ALTER TABLE T ADD (A_NAME_THAT_IS_31_BYTES_LONG_XX NUMBER(9))")
+            oracle.run("INSERT INTO T VALUES (2, 2)", "INSERT INTO U VALUES (2)")
+            source.windows()
+            stopped = source.record("T")
+            assert stopped.state == "failed"
+            assert "UNSUPPORTED" in (stopped.reason or "")
+            assert list(source.lake.tables[table_id("T")].rows) == [(1,)]
+            source.check_current("U")
