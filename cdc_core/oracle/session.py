@@ -89,7 +89,7 @@ def connect(
         raise type(ours)(ours.message, hint=ours.hint, **facts) from error
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            "oracle.dsn is not a connect string", hint="Write host:port/service."
+            "this is not a connect string", hint="Write host:port/service.", dsn=config.dsn
         ) from error
     session = OracleSession(connection, user=config.user, on_statement=on_statement)
     try:
