@@ -14,10 +14,17 @@ from cdc_core.capture import early as early_rows
 from cdc_core.capture.later_ddl import is_altered_soon_after
 from cdc_core.capture.standby import miner_of
 from cdc_core.config import LogMinerConfig
-from cdc_core.errors import ConfigError, LogsNotReadyError, PreflightError, RedoUnavailableError
+from cdc_core.errors import (
+    ConfigError,
+    LogsNotReadyError,
+    OracleUnavailableError,
+    PreflightError,
+    RedoUnavailableError,
+)
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn
 from cdc_core.steps.examining import oracle_findings
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, StandbyOracle, running_oracle, standby_of
 from tests.steps.harness import Source, source_of, table_id
@@ -292,6 +299,39 @@ def test_a_ddl_waits_for_the_seconds_behind_it(
         oracle.run("INSERT INTO T (ID) VALUES (5)")
         oracle.run(SWITCH, user=ADMIN)
         assert ask()
+
+
+def test_a_standby_that_is_lost_while_it_is_read_loses_nothing(
+    oracle: Oracle, standby: StandbyOracle, source: Source
+) -> None:
+    """The window is read from its beginning; while nobody can connect to the standby, it waits."""
+    oracle.run(*(f"INSERT INTO T VALUES ({key}, 'new')" for key in range(5, 9)))
+    oracle.run(SWITCH, user=ADMIN)
+    lost = Fault(FaultKind.LOST_CONNECTION, FaultEvent.FETCH, "V$LOGMNR_CONTENTS", nth=1)
+    standby.server.faults.arm(lost)
+    source.windows()
+    assert lost.seen > 1, "the window was read again from its beginning"
+    source.check_current("T")
+    standby.server.stop()
+    with pytest.raises(OracleUnavailableError):
+        source.windows()
+
+
+def test_a_table_that_is_younger_than_the_dictionary_file_is_captured(
+    oracle: Oracle, standby: StandbyOracle, source: Source
+) -> None:
+    """LogMiner shows its rows by number; its definition is the primary's."""
+    oracle.run("CREATE TABLE N (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), D DATE)")
+    source.configure("T", "N")
+    source.run()
+    oracle.run(
+        "INSERT INTO N VALUES (1, 'new', DATE '2026-01-01')", "INSERT INTO T VALUES (5, 'x')"
+    )
+    oracle.run("UPDATE N SET V = 'changed'")
+    oracle.run(SWITCH, user=ADMIN)
+    source.windows()
+    source.check_current("T", "N")
+    assert [change["_cdc_op"] for change in changes(source, "N")] == ["c", "u"]
 
 
 def test_doctor_looks_at_both_databases(
