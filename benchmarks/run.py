@@ -40,6 +40,7 @@ BENCHMARKS: Mapping[str, int] = {
     "by_hand": 180,
     "capture": 180,
     "decode": 180,
+    "lobs": 60,
     "sessions": 180,
     "reconcile": 180,
     "flights_year": 600,
