@@ -27,6 +27,7 @@ Row = tuple[Typed, ...]
 
 _NUMBERS = (oracledb.DB_TYPE_NUMBER,)
 _FLOATS = (oracledb.DB_TYPE_BINARY_DOUBLE, oracledb.DB_TYPE_BINARY_FLOAT)
+_BYTES = (oracledb.DB_TYPE_RAW, oracledb.DB_TYPE_LONG_RAW, oracledb.DB_TYPE_BLOB)
 _MOMENTS = (oracledb.DB_TYPE_DATE, oracledb.DB_TYPE_TIMESTAMP)
 
 
@@ -191,4 +192,4 @@ def _kind(code: Any) -> str:
         return "float"
     if code in _MOMENTS:
         return "moment"
-    return "bytes" if code in (oracledb.DB_TYPE_RAW, oracledb.DB_TYPE_BLOB) else "text"
+    return "bytes" if code in _BYTES else "text"
