@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from oracle_embedded.api import (
     EngineSession,
+    OraType,
     TableVersion,
     Value,
 )
@@ -460,14 +461,17 @@ class Reading:
         nameless = replace(facts, owner=None, name=None, segment=None)
         has_address = not resolved.table.is_index_organized
         hides = Wart.UNSUPPORTED_ROWS in self._contents.warts
-        is_supported = not (hides and _has_long_name(store.unpack_table(packed)))
+        is_supported = not (hides and _is_untranslated(store.unpack_table(packed)))
         found = self._objects[number, flags] = _Object(
             statements, lobs, facts, nameless, has_address, is_supported, status, info
         )
         return found
 
 
-def _has_long_name(table: TableVersion) -> bool:
+def _is_untranslated(table: TableVersion) -> bool:
+    """Has a table a name, or a type, that LogMiner does not take?"""
+    if any(column.type is OraType.BOOLEAN for column in table.columns):
+        return True
     names = (table.owner, table.name, *(column.name for column in table.columns))
     return any(len(name.encode()) > _NAME_BYTES_MAX for name in names)
 

@@ -26,3 +26,19 @@ def test_the_table_stops_with_its_first_change_and_the_others_go_on(tmp_path: Pa
             assert "UNSUPPORTED" in (stopped.reason or "")
             assert list(source.lake.tables[table_id("T")].rows) == [(1,)]
             source.check_current("U")
+
+
+def test_a_table_with_a_boolean_stops_also_where_the_column_is_left_out(tmp_path: Path) -> None:
+    """Its snapshot has the other columns; no row of the redo has any."""
+    with running_oracle(warts=DEFAULT_WARTS, release="23ai") as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, B BOOLEAN)", "INSERT INTO T VALUES (1, TRUE)"
+        )
+        with source_of(oracle, tmp_path) as source:
+            source.configure({"name": "T", "columns_exclude": ["B"]})
+            source.run()
+            assert list(source.lake.tables[table_id("T")].rows) == [(1,)]
+            oracle.run("INSERT INTO T VALUES (2, FALSE)")
+            source.windows()
+            assert source.record("T").state == "failed"
+            assert "UNSUPPORTED" in (source.record("T").reason or "")

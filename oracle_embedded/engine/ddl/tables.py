@@ -179,7 +179,9 @@ def stored_type(run: DdlRun, kind: SqlType) -> SqlType:
 
 
 def check_string_size(run: DdlRun, kind: SqlType) -> None:
-    """ORA-00910 for a text or RAW that is longer than MAX_STRING_SIZE allows."""
+    """ORA-00910 for a text or RAW that is longer than MAX_STRING_SIZE allows, ORA-00902 for BOOLEAN before 23ai."""
+    if kind.family == "bool" and run.session.database.release != "23ai":
+        raise OracleError(902, "invalid datatype")
     most = RAW_MAX if kind.ora is OraType.RAW else TEXT_MAX
     is_string = kind.ora in (OraType.VARCHAR, OraType.RAW)
     if is_string and kind.length > most and not run.session.database.has_extended_strings:

@@ -92,7 +92,7 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
                 stream.integer()
                 stream.need_op(")")
             return SqlType(OraType.UROWID, length=4000)
-        case "BOOLEAN" if stream.plsql:
+        case "BOOLEAN" if stream.plsql or of_column:
             return SqlType(OraType.BOOLEAN)
     stream.at = first
     if of_column and stream.token.kind in ("word", "quoted") and stream.token.text not in _MISSING:

@@ -80,6 +80,8 @@ def data_length(kind: SqlType) -> int:
             return 7 if kind.scale == 0 else 11
         case "rowid":
             return kind.length
+        case "bool":
+            return 1
     if kind.user is not None:
         return _OBJECT_LENGTH if kind.user.element is None else _COLLECTION_LENGTH
     return {"number": 22, "float": 4, "double": 8, "date": 7, "tz": 13, "ids": 11, "iym": 5}.get(

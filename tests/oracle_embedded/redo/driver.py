@@ -96,6 +96,7 @@ def live(
     *warts: Wart,
     extended_strings: bool = False,
     character_set: str = "",
+    release: str = "19c",
     **settings: Any,
 ) -> Iterator[Live]:
     """A database with these oddities alone and full supplemental logging, for the block."""
@@ -106,6 +107,7 @@ def live(
         redo_settings=chosen,
         extended_strings=extended_strings,
         character_set=character_set,
+        release=release,
     )
     try:
         with EmbeddedServer(opened.engine, faults=opened.faults) as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import oracledb
 import pytest
 
 from oracle_embedded.redo import Wart
@@ -47,3 +48,25 @@ def test_names_of_30_bytes_are_taken(tmp_path: Path) -> None:
         owner.commit()
         [row] = running.miner().mine(where="operation_code = 1 and table_name = 'T'")
         assert row["STATUS"] == 0
+
+
+def test_changes_of_a_table_with_a_boolean_have_no_statement(tmp_path: Path) -> None:
+    """Also those that do not touch it; before 23ai there is no such column."""
+    with live(tmp_path / "new", Wart.UNSUPPORTED_ROWS, release="23ai") as running:
+        owner = running.connect()
+        run(owner, "create table t (id number, b boolean)", "insert into t values (1, true)")
+        run(
+            owner, "insert into t (id) values (2)", "update t set id = 3 where id = 2 and b is null"
+        )
+        owner.commit()
+        cursor = owner.cursor()
+        cursor.execute("select id, b from t where b = true or id = 3 order by id")
+        assert cursor.fetchall() == [(1, True), (3, None)]
+        rows = running.miner().mine(where="operation_code = 255 and table_name = 'T'")
+        assert [row["SQL_REDO"] for row in rows] == ["Unsupported"] * 3
+    with live(tmp_path / "old") as running:
+        owner = running.connect()
+        with pytest.raises(oracledb.DatabaseError, match="ORA-00902"):
+            run(owner, "create table t (id number, b boolean)")
+        with pytest.raises(oracledb.DatabaseError, match="ORA-00904"):
+            run(owner, "select true from dual")
