@@ -4,6 +4,8 @@ after a window."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -350,3 +352,43 @@ def test_a_chunk_that_is_read_behind_a_rename_is_known_by_the_window_that_was_ca
     source.check_current("T")
     assert kept(source, "B2")[1] == "last"
     assert source.record("T").generation == 1
+
+
+def test_columns_that_get_wider_are_followed_where_delta_holds_them_already(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """A NUMBER of which more digits are to come is held wider from the beginning (``columns_as``); one that is not stops its table."""
+    oracle.run(
+        "CREATE TABLE W (ID NUMBER(5) PRIMARY KEY, N NUMBER(5), A VARCHAR2(5), S TIMESTAMP(3), D NUMBER(10,2), E NUMBER(10,2))",
+        "INSERT INTO W VALUES (1, 11111, 'short', TIMESTAMP '2026-01-01 00:00:00.123', 1.25, 1)",
+    )
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "W", "columns_as": {"D": "decimal(38,6)"}})
+        source.run()
+        oracle.run("UPDATE W SET D = 2.50 WHERE ID = 1")
+        for column in (
+            "ID NUMBER(10)", "N NUMBER(18)", "A VARCHAR2(40)", "S TIMESTAMP(6)", "D NUMBER(30,6)",
+        ):  # fmt: skip
+            oracle.run(f"ALTER TABLE W MODIFY {column}")
+        oracle.run(
+            "INSERT INTO W VALUES (1234567890, 123456789012345678, 'longer than it was', TIMESTAMP '2026-01-01 00:00:00.123456',"
+            " 123456789012345678901234.123456, 2)"
+        )
+        source.windows()
+        assert source.record("W").state == "ready", source.record("W").reason
+        assert source.lake.image(table_id("W")) == [
+            (1, 11111, "short", datetime(2026, 1, 1, microsecond=123000), Decimal("2.5"), 1),
+            (
+                1234567890,
+                123456789012345678,
+                "longer than it was",
+                datetime(2026, 1, 1, microsecond=123456),
+                Decimal("123456789012345678901234.123456"),
+                2,
+            ),
+        ]
+        oracle.run("ALTER TABLE W MODIFY E NUMBER(12,2)")
+        source.windows()
+        record = source.record("W")
+        assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
+        assert "changed their type: E" in (record.reason or "")
