@@ -1,7 +1,8 @@
 """Which redo must not land, since it holds values of columns that are left out or masked?
 
 The values of excluded columns become NULL in the redo text, those of masked ones their mask (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
-than its value: they are dropped where its column is left out. A row that does not name the column goes on with the one that its
+than its value: they are dropped where its column is left out, but for the one that begins it, which lands without its text. It shows that
+the statement was there: a transaction may take it back, and no other. A row that does not name the column goes on with the one that its
 transaction's row before it named. What cannot be told apart is not landed, and ends the
 table's stream: also rows from behind a DDL that may have given the columns other places or names, if they have no names (``COL n``) or
 names that the definition does not have.
@@ -38,6 +39,12 @@ _NAMES_LOB = re.compile(
     r"""|[^"']*\bStmt\s*:=\s*'update "[^"]+"\."[^"]+"(?: \w+)? set (?:\w+\.)?"([^"]+)" = :DATA"""
 )
 """The locator of a row that writes a LOB, what begins a document, or the statement to which an extended string is bound."""
+_BEGINNINGS = (
+    Operation.SELECT_LOB_LOCATOR,
+    Operation.EXTENDED_BEGIN,
+    Operation.XML_DOC_BEGIN,
+)
+"""Rows with which the writing of a LOB begins."""
 _NAMELESS = (
     Operation.EXTENDED_WRITE,
     Operation.EXTENDED_END,
@@ -100,9 +107,14 @@ class ExcludedValues:
                 "a long text is written in pieces, and it may be one that is masked",
             )
         lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & bool(table.excluded)
+        untold = np.zeros(len(lobs), dtype=np.bool_)
         if lobs.any() and any(column.is_lob for column in table.columns):
-            lobs = self._of_excluded_lobs(batch, lobs, table)
-        writes = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & ~lobs
+            lobs, untold = self._of_excluded_lobs(batch, lobs, table)
+        begins = lobs & ~untold & np.isin(batch.operations, _BEGINNINGS)
+        if begins.any():
+            nothing = pa.nulls(int(begins.sum()), batch.rows.column("sql_redo").type)
+            batch, lobs = _with_texts(batch, begins, nothing), lobs & ~begins
+        writes = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & ~lobs & ~begins
         batch, unread = _with_redacted_places(batch, writes, table, masks)
         statements = own & np.isin(batch.operations, _STATEMENTS)
         batch, refused = _redacted(batch, statements, table, masks)
@@ -116,8 +128,9 @@ class ExcludedValues:
 
     def _of_excluded_lobs(
         self, batch: MinedBatch, lobs: npt.NDArray[np.bool_], table: TableSchema
-    ) -> npt.NDArray[np.bool_]:
-        """Which of the rows write a LOB that is left out. Nobody can tell of one whose LOB no row has named: the table's stream ends."""
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which of the rows write a LOB that is left out, and of which nobody can tell, since no row has named their LOB: the table's
+        stream ends with these."""
         found = np.zeros(len(lobs), dtype=np.bool_)
         captured, untold = set(table.column_names), np.zeros(len(lobs), dtype=np.bool_)
         columns = batch.rows.select(["xid", "operation_code", "sql_redo"]).filter(pa.array(lobs))
@@ -135,7 +148,7 @@ class ExcludedValues:
                 found[at] = column not in captured
         if untold.any():
             self._end(batch, untold, table, "a LOB is written, and it may be one that is left out")
-        return found | untold
+        return found | untold, untold
 
     def _end(
         self, batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, reason: str

@@ -142,6 +142,11 @@ class ChangeDecoder:
         """Must ROWIDs that identify rows be found, in some version of the table?"""
         return any(version.has_placeholders for version in self._versions())
 
+    @property
+    def leaves_out(self) -> bool:
+        """Has a version of the table columns that are left out?"""
+        return any(version.excluded for version in self._versions())
+
     def version_at(self, scn: int) -> TableSchema:
         """The version of the table in which a row with that SCN was written."""
         versions = self._versions()

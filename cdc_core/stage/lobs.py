@@ -93,6 +93,14 @@ def lob_transactions(batches: Iterable[pa.Table]) -> set[str]:
     return found
 
 
+def without_beginnings(rows: pa.Table) -> pa.Table:
+    """The redo rows but for those that only say that a LOB is written: locators of releases whose writes name their LOB, and what is
+    left of the rows of a column that is left out."""
+    is_piece = pc.is_in(rows["operation_code"], value_set=pa.array(list(PIECES), pa.int32()))
+    says_nothing = pc.and_(is_piece, pc.is_null(rows["sql_redo"]))
+    return rows.filter(pc.invert(says_nothing)) if pc.any(says_nothing).as_py() else rows
+
+
 def with_whole_lobs(
     pieces: Iterable[pa.Table],
     ends: Mapping[Transaction, int],

@@ -21,8 +21,8 @@ ROW_ID (measured on 23ai, SecureFile and BasicFile alike). So where a transactio
 undo row takes back the table's newest surviving row, which must be its inverse. Each forward row has one undo row.
 
 **By closed statements.** Where the ROWID identifies the rows of a table with LOBs, what closes a statement is read too, so its rows have one
-address (:mod:`cdc_core.stage.statements`). The rule is the one by address, of statements instead of rows. A statement that nothing closes
-failed in its middle: it can only be taken back next. One of which nothing but its close is there (what it wrote is left out) is not
+address (:mod:`cdc_core.stage.statements`). The rule is the one by address, of statements instead of rows. An INSERT that nothing closes
+failed in its middle: it can only be taken back next. Of anything else that nothing closes, nobody knows whether it is one call. One of which nothing but its close is there (what it wrote is left out) is not
 understood where it is the newest of its address.
 
 What is not understood gets a problem, and whoever decodes it stops the table: an undo row without its forward row (the
@@ -314,11 +314,14 @@ def _taken_back(
             alive.pop()
         try:
             found = _newest(alive, of_address, int(row_id[place]))
-            _refuse_other_statement(int(operation[cut.place[found]]), int(operation[place]))
+            first = cut.place[found]
+            if cut.address[first] < 0 and operation[first] != Operation.INSERT:
+                raise NotUnderstoodError("what an undo row takes back may be more than one call")
+            _refuse_other_statement(int(operation[first]), int(operation[place]))
         except NotUnderstoodError as error:
             error.place = place
             raise
-        of_address[int(cut.address[cut.place[found]])].pop()
+        of_address[int(cut.address[first])].pop()
         gone |= {found, number}
     return sorted(gone)
 

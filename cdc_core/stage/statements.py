@@ -7,7 +7,8 @@ In a table with LOBs most rows of a statement have a placeholder; the row that c
 2. the rows that write each LOB outside of the row, with placeholders too. INSERT, UPDATE and what begins to write a LOB share one RS_ID;
 3. what closes it, with the ROWID: an UPDATE of the LOBs that lie in the row or are NULL, or else an INTERNAL row with SEQUENCE# > 1.
 
-A call of DBMS_LOB begins with a locator that has the ROWID; what it writes may have a placeholder, and an INTERNAL row may end it.
+A call of DBMS_LOB begins with a locator that has the ROWID; what it writes may have a placeholder, and an INTERNAL row may end it. (Others
+saw an INTERNAL row there; what then comes without a locator has no address.)
 Every other row has its ROWID and is a statement of its own.
 
 So rows of one transaction and table are cut into statements, in LogMiner's order. A statement whose rows have one ROWID is about that
@@ -82,8 +83,13 @@ def statements_of(
     goes_on |= is_known & np.isin(operation, _CLOSING) & was_open
     goes_on |= is_known & (operation == Operation.INTERNAL) & was_piece
     starts = ~(follows & goes_on)
-    # An UPDATE never closes what began with a ROWID: it is a statement behind a call of DBMS_LOB.
+    has_head = is_known | np.isin(operation, (*_ROW_PIECES, *_BEGINNINGS))
+    # What a call writes without a row that begins it is not closed, nor is it a part of the statement behind it.
     first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
+    starts |= ~has_head[first] & np.isin(operation, _BEGINNINGS)
+    first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
+    starts |= ~has_head[first] & is_known & np.isin(operation, _CLOSING)
+    # An UPDATE never closes what began with a ROWID: it is a statement behind a call of DBMS_LOB.
     starts |= (operation == Operation.UPDATE) & is_known & is_known[first]
     number = np.cumsum(starts) - 1
     place = np.flatnonzero(starts)

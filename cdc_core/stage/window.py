@@ -17,7 +17,7 @@ from cdc_core.stage import rollback
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.committed import CommittedRows, CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
+from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
 from cdc_core.stage.missing_lobs import LandedLobs, Transaction
 from cdc_core.stage.quarantine import Sieve
 
@@ -99,12 +99,13 @@ def decodable_rows(
     has_placeholders = decoder.has_placeholders
     rows = surviving_rows(committed, table, window, redo_paths, has_placeholders=has_placeholders)
     has_lobs = any(column.is_lob for column in decoder.schema.columns)
-    if not (has_placeholders or has_lobs):
+    if not (has_placeholders or has_lobs or decoder.leaves_out):
         return rows
     if has_placeholders:
         rows = with_addresses(rows, _ends(committed), decoder.version_at)
+    rows = map(without_beginnings, rows)
     if not has_lobs:
-        return rows
+        return filter(len, rows)
     ends = lob_ends(committed, table, window, redo_paths)
     landed = LandedLobs(table, redo_paths)
     return with_whole_lobs(rows, ends, decoder.version_at, landed) if ends else rows

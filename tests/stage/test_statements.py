@@ -81,6 +81,9 @@ def addressed(rows: pa.Table, *, cut: int | None = None, ends: int = 1000) -> li
         pytest.param([(LOCATE, "R"), (WRITE, "?"), (UPD, "S")], "0R 1R 2S", id="an-update-behind-a-call"),
         pytest.param([(INS, "R"), (UPD, "R"), (CLOSE, "S"), (DEL, "S")], "0R 1R 3S", id="rowids-that-are-shown"),
         pytest.param([(INS, "?")], "0?", id="the-last-one"),
+        pytest.param([(WRITE, "?"), (UPD, "S")], "0? 1S", id="a-call-without-its-beginning"),
+        pytest.param([(WRITE, "?"), (CLOSE, "S"), (DEL, "T")], "0? 2T", id="a-call-and-the-close-of-what-is-left-out"),
+        pytest.param([(WRITE, "?"), (LOCATE, "?"), (WRITE, "?"), (CLOSE, "R")], "0? 1R 2R", id="a-call-before-a-statement"),
     ],
 )  # fmt: skip
 def test_a_row_has_the_rowid_of_what_closes_its_statement(rows: list[Spec], expected: str) -> None:
@@ -169,6 +172,9 @@ def test_an_undo_row_takes_back_the_newest_statement_of_its_row(
             [(UPD, "R"), (INS, "?"), (DEL, "S"), (UPD, "-R")], id="over-one-that-nothing-closes"
         ),
         pytest.param([(UPD, "R"), (UPD, "-?")], id="without-a-rowid"),
+        pytest.param(
+            [(WRITE, "?"), (WRITE, "?"), (UPD, "-R")], id="calls-of-which-nobody-knows-how-many"
+        ),
     ],
 )
 def test_what_cannot_be_told_is_a_problem_of_the_undo_row(rows: list[Spec]) -> None:

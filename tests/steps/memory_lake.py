@@ -36,10 +36,10 @@ from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import OPTIONAL
-from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
+from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
 from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
-from cdc_core.stage.rollback import RedoRow, find_undone_statements, surviving
+from cdc_core.stage.rollback import NotUnderstoodError, RedoRow, find_undone_statements, surviving
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from cdc_core.stage.transactions import TRANSACTIONS
@@ -584,8 +584,17 @@ def _surviving(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> list[dict[
     groups = defaultdict(list)
     for row in rows:
         groups[row["xid"]].append(row)
-    kept = {id(group[place]) for group in groups.values() for place in surviving(_facts(group))}
+    kept = {id(row) for group in groups.values() for row in _left_of(group)}
     return [row for row in rows if id(row) in kept]
+
+
+def _left_of(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What remains of a transaction's rows; all of them where that cannot be said, which the undo row's problem tells the decoder."""
+    try:
+        return [group[place] for place in surviving(_facts(group))]
+    except NotUnderstoodError as error:
+        group[error.place]["problem"] = error.problem
+        return group
 
 
 def _facts(group: list[dict[str, Any]]) -> list[RedoRow]:
@@ -612,6 +621,8 @@ def _decoded(
     if not rows:
         return [], QUARANTINE_SCHEMA.empty_table()
     whole = _with_whole_lobs(rows, decoder, landed)
+    if whole.num_rows == 0:
+        return [], QUARANTINE_SCHEMA.empty_table()
     if quarantine_max is None:
         return _in_order(decoder(whole).to_pylist()), QUARANTINE_SCHEMA.empty_table()
     before = found.in_quarantine
@@ -637,6 +648,7 @@ def _with_whole_lobs(
     if decoder.has_placeholders:
         every = {(row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows}
         redo = pa.concat_tables(with_addresses([redo], every, decoder.version_at))
+    redo = without_beginnings(redo)
     xids = lob_transactions([redo.select(["xid", "operation_code"])])
     ends = {
         (row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows if row["xid"] in xids
