@@ -89,6 +89,11 @@ SMALL_WORK = {
 }
 
 
+_GENERATED_CLASSES_MAX = 1_000
+"""So many classes that Spark generates for its plans are kept. A MERGE has some twenty for each shape of table; with Spark's default of 100,
+the tables of a source push each other's out, and each window compiles them anew."""
+
+
 SparkSource = Callable[[LakeConfig], Any]
 """Gives the session of which a lake's sessions are children."""
 
@@ -280,6 +285,7 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         "spark.driver.extraJavaOptions": " ".join(options).strip(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.codegen.cache.maxEntries": str(_GENERATED_CLASSES_MAX),
         "spark.sql.warehouse.dir": f"{config.path.rstrip('/')}/.warehouse",
         **_reached_by_executors(config, jars),
         **(_S3_SETTINGS if config.is_on_s3 else {}),
