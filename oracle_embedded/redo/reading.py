@@ -206,12 +206,17 @@ class Reading:
         return self._make(missing, log, layout.NO_TRANSACTION, layout.NO_OBJECT, None)
 
     def _rows(self) -> Iterator[layout.Row]:
-        """The rows of the range, record by record."""
+        """The rows of the range, record by record. What is done for each is in one place: calls would cost as much as the work."""
+        want_undo, short_row = self._want_undo, self._short_row
+        log_id, unchecked, log = 0, _CHECK_ROWS, None
         for record in self._records.in_order():
-            log = self._log_of(record[_LOG_ID])
+            if record[_LOG_ID] != log_id or unchecked >= _CHECK_ROWS:
+                log_id, unchecked = record[_LOG_ID], 0
+                log = self._log(log_id)
+            unchecked += 1
             if log is None:
                 continue
-            row = None if self._want_undo else self._short_row(record, log)
+            row = None if want_undo else short_row(record, log)
             if row is not None:
                 yield row
             else:
@@ -252,11 +257,14 @@ class Reading:
             None if new is None else store.unpack_image(new),
             row_id,
         )
-        if len(redo) > SQL_BYTES_MAX or _holds(redo, self._untranslated):
+        if len(redo) > SQL_BYTES_MAX or (self._untranslated and _holds(redo, self._untranslated)):
             return None
         transaction = self._transactions.get(tx) or self._transaction(tx)
         if rollback and self._partial_xids:
             transaction = self._shown(tx, transaction, log)
+        shown = row_id if thing.has_address else None
+        if not rollback and not thing.status:
+            return self._make(record, log, transaction, thing.facts, redo, row_id=shown)
         return self._make(
             record,
             log,
@@ -264,7 +272,7 @@ class Reading:
             thing.facts,
             redo,
             rollback=rollback,
-            row_id=row_id if thing.has_address else None,
+            row_id=shown,
             info=thing.info,
             status=thing.status,
         )
