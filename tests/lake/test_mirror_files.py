@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,32 @@ def test_what_would_take_long_or_be_unsure_is_not_looked_for(
             patched.setattr(mirror_files, limit, 1)
             assert not _has(mirror, schema, {"ID": [1]})
             assert _has(mirror, schema, {"ID": [1]}, {"ID": (1, 1)})
+
+
+class _Vectors:
+    """A Delta table of which one file has a deletion vector, as delta-rs shows it (``test_maintaining`` has Spark's own)."""
+
+    def __init__(self, file: str, kept: list[bool]) -> None:
+        self._read = pa.table({"filepath": [f"file:///lake/{file}"], "selection_vector": [kept]})
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        return self._read.to_reader()
+
+
+def test_rows_that_a_deletion_vector_names_are_not_there(tmp_path: Path) -> None:
+    """It ends with the last row that it deletes."""
+    schema = _schema(ID)
+    mirror = _mirror(tmp_path, schema, [{"ID": at, "NAME": "n"} for at in range(4)])
+    [file] = mirror.files["path"].to_pylist()
+    vectors = _Vectors(file, [True, False])
+    mirror = replace(mirror, features=frozenset({"deletionVectors"}), delta=vectors)
+    assert [_has(mirror, schema, {"ID": [at]}) for at in range(5)] == [
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.spark
