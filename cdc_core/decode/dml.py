@@ -135,4 +135,4 @@ def _no_names(count: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), _NO_NAMES)
 
 
-_NO_NAMES = pa.array([], pa.string())
+_NO_NAMES = pa.nulls(0, pa.string())  # a list would bring pandas while this is imported
