@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_core.config import TableConfig
+from cdc_core.decode.character_sets import KNOWN
 from cdc_core.errors import ConfigError, PreflightError, UnsupportedTypeError
 from cdc_core.explain.files import DamagedRow, Values, open_rows
 from cdc_core.explain.outcomes import Finding
@@ -27,7 +28,7 @@ _COLUMNS = (
     "HIDDEN_COLUMN", "USER_GENERATED", "VIRTUAL_COLUMN", "KEY_POSITION",
 )  # fmt: skip
 _BY_ROW_ID = ("ROWID",)
-_CHARACTER_SETS = {"NLS_CHARACTERSET": "AL32UTF8", "NLS_NCHAR_CHARACTERSET": "AL16UTF16"}
+_NATIONAL_SET = "AL16UTF16"
 
 
 def read_tables(
@@ -35,6 +36,7 @@ def read_tables(
     *,
     owner: str | None = None,
     keys: Mapping[TableId, Sequence[str]] | None = None,
+    character_set: str = "AL32UTF8",
     report: Callable[[Finding], None],
 ) -> list[TableSchema]:
     """The definitions of the described tables.
@@ -43,11 +45,18 @@ def read_tables(
         path: ``.csv``, ``.json``, ``.jsonl`` or ``.parquet`` for rows of the dictionary, anything else is a script.
         owner: The schema of tables whose owner nothing names.
         keys: The columns that identify a row, of tables whose description does not say so; ``ROWID`` alone for its ROWID.
+        character_set: The database's, in which rows from before a DDL hold the bytes of a text.
         report: Takes the columns that are left out since their types are not captured.
 
     Raises:
-        ConfigError: The file cannot be read, describes no table, or a table has no key.
+        ConfigError: The file cannot be read, describes no table, or a table has no key; or the character set is not known.
     """
+    if character_set.upper() not in KNOWN:
+        raise ConfigError(
+            "the character set is not known",
+            hint="Write it as NLS_DATABASE_PARAMETERS names NLS_CHARACTERSET, such as WE8MSWIN1252.",
+            character_set=character_set,
+        )
     if not path.is_file():
         raise ConfigError("there is no such file", hint="Give the path of a file.", file=path.name)
     described = _from_rows(path) if path.suffix.lower() in _ROWS else _from_script(path)
@@ -58,7 +67,8 @@ def read_tables(
             file=path.name,
         )
     keys = dict(keys or {})
-    found = [_schema(one, one.id(owner), keys, report) for one in described]
+    sets = {"NLS_CHARACTERSET": character_set.upper(), "NLS_NCHAR_CHARACTERSET": _NATIONAL_SET}
+    found = [_schema(one, one.id(owner), keys, sets, report) for one in described]
     unknown = sorted(str(table) for table in keys if table not in {one.table for one in found})
     if unknown:
         raise ConfigError(
@@ -163,6 +173,7 @@ def _schema(
     described: DescribedTable,
     table: TableId,
     keys: Mapping[TableId, Sequence[str]],
+    sets: Mapping[str, str],
     report: Callable[[Finding], None],
 ) -> TableSchema:
     by_row_id = tuple(keys.get(table, ())) == _BY_ROW_ID
@@ -181,7 +192,6 @@ def _schema(
         columns_exclude=_not_captured(described, table, report),
         identity="rowid" if by_row_id else "key",
     )
-    sets = _CHARACTER_SETS
     try:
         schema = schema_from_rows(
             config, rows, key, described.unique, object_id=0, scn=Scn(0), character_sets=sets

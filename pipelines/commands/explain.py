@@ -56,6 +56,14 @@ def explain(
             help="The columns that identify a row, for a table whose description names no key, or ROWID; may be given several times.",
         ),
     ] = None,
+    character_set: Annotated[
+        str,
+        typer.Option(
+            "--character-set",
+            metavar="NAME",
+            help="The database's character set; columns that LogMiner calls COL n hold its bytes.",
+        ),
+    ] = "AL32UTF8",
     transaction: Annotated[
         str | None,
         typer.Option(
@@ -90,7 +98,13 @@ def explain(
             hint="Write 16 hexadecimal digits, or usn.slot.sqn.",
         ) from None
     left_out: list[Finding] = []
-    schemas = read_tables(tables, owner=owner, keys=_keys(key or []), report=left_out.append)
+    schemas = read_tables(
+        tables,
+        owner=owner,
+        keys=_keys(key or []),
+        character_set=character_set,
+        report=left_out.append,
+    )
     console = out(wraps=True)
     with explained(file, schemas) as outcomes:
         if to is not None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from cdc_core.errors import ConfigError
+from cdc_core.decode import decode_dml
+from cdc_core.errors import ConfigError, DecodeError
 from cdc_core.explain.outcomes import Finding
 from cdc_core.explain.tables import read_tables
 from cdc_core.model.identifiers import TableId
@@ -138,3 +140,16 @@ def test_a_damaged_row_of_the_dictionary_is_refused(line: str, fact: str, tmp_pa
     path.write_text("TABLE_NAME,DATA_TYPE\nT,NUMBER\n")
     with pytest.raises(ConfigError, match="columns=COLUMN_NAME"):
         read_tables(path, owner="S", report=print)
+
+
+def test_bytes_of_a_text_are_in_the_character_set_that_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "script.sql"
+    path.write_text("CREATE TABLE S.T (A NUMBER(9) PRIMARY KEY, B VARCHAR2(3))")
+    sql = """insert into "S"."T"("COL 1","COL 2") values (HEXTORAW('c102'),HEXTORAW('e980'));"""
+    [schema] = read_tables(path, character_set="we8mswin1252", report=print)
+    assert decode_dml(pa.array([sql]), schema).after.to_pylist() == [{"A": 1, "B": "é\u20ac"}]
+    [schema] = read_tables(path, report=print)
+    with pytest.raises(DecodeError, match="character set"):
+        decode_dml(pa.array([sql]), schema)
+    with pytest.raises(ConfigError, match="character set is not known"):
+        read_tables(path, character_set="KLINGON", report=print)
