@@ -264,6 +264,8 @@ _S3_LOG_STORE = "S3SingleDriverLogStore"
 _S3_DYNAMODB = "S3DynamoDBLogStore"
 
 
+ExecutorsFrom = Annotated[int, Field(ge=1)] | Literal["auto", "never"]
+
 ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
 
 
@@ -276,7 +278,7 @@ class LakeConfig(ConfigModel):
 
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as ``spark://host:7077``. A cluster's
-    executors get Delta's jars from the driver and run no Python; landing and lake must be where every executor sees them under the
+    executors get Delta's jars from the driver; landing and lake must be where every executor sees them under the
     same path. Where they cannot call the driver under the address that Spark finds, name it as ``spark.driver.host`` under
     ``spark_config``. Spark Connect (``sc://``) is refused."""
 
@@ -288,6 +290,13 @@ class LakeConfig(ConfigModel):
 
     tables_at_once: Annotated[int, Field(ge=1, le=16)] = 2
     """Tables that are merged side by side."""
+
+    stage_on_executors_from_rows: ExecutorsFrom = "auto"
+    """From how many redo rows of one table and window on Spark's executors stage the window: they decode the rows, write the change log's
+    files and reduce the changes to one row per key. Threads of Redolake's process stage smaller windows. ``auto``: 1,000,000 rows, and only
+    on a cluster. A number holds for ``local[N]`` too. ``never``: executors run no Python. Executors that stage need Redolake, in the same
+    version, in their Python (``spark.pyspark.python`` under ``spark_config``; by default the path of the driver's Python). With landing on S3
+    threads stage all windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",
@@ -502,6 +511,17 @@ class SourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _executors_see_landing(self) -> SourceConfig:
+        if isinstance(self.lake.stage_on_executors_from_rows, int) and isinstance(
+            self.landing, S3LandingConfig
+        ):
+            raise ValueError(
+                "lake.stage_on_executors_from_rows: executors read landing from a folder, and this landing is on S3: "
+                "use auto or never, or landing.type local in a folder that all machines share"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _hashes_have_a_salt(self) -> SourceConfig:
         hashed = [
             one.name
@@ -513,6 +533,13 @@ class SourceConfig(ConfigModel):
                 f"columns_mask hashes columns of {', '.join(hashed)}: name the environment variable with the salt under masks.salt_env"
             )
         return self
+
+    @property
+    def lake_beside_landing(self) -> LakeConfig:
+        """The lake's configuration; executors stage nothing where they do not see landing."""
+        if isinstance(self.landing, S3LandingConfig):
+            return self.lake.model_copy(update={"stage_on_executors_from_rows": "never"})
+        return self.lake
 
     @property
     def has_patterns(self) -> bool:

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +52,10 @@ class NewFile:
     bytes: int
     statistics: str
     is_mapped: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields, for the constructor."""
+        return asdict(self)
 
 
 class _Statistics:

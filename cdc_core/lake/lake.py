@@ -428,8 +428,17 @@ class Lake:
     ) -> TableWork:
         optional = frozenset(self._config.change_log_columns)
         session = cache(self._open_session)
+        executors_from = self._config.stage_on_executors_from_rows
         return TableWork(
-            self._root, self._source, table, generation, fence, session, optional, drops_columns
+            self._root,
+            self._source,
+            table,
+            generation,
+            fence,
+            session,
+            optional,
+            drops_columns,
+            executors_from,
         )
 
     def _open_session(self) -> Any:

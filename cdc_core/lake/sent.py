@@ -109,6 +109,17 @@ class Sent:
                 self.surely += pc.sum(pc.and_(is_row, is_newer)).as_py() or 0
             yield part
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was counted so far, for :meth:`add`."""
+        return {"rows": self.rows, "gone": self.gone, "surely": self.surely}
+
+    def add(self, rows: int, gone: int, surely: int) -> None:
+        """Learn what another process has counted of other keys."""
+        self.rows += rows
+        self.gone += gone
+        self.surely += surely
+
     def check(self, counts: Sequence[Any]) -> None:
         """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated transaction.
 

@@ -232,7 +232,8 @@ def _start(config: LakeConfig, runtime: Path) -> Any:
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _environment({"JAVA_HOME": str(java.path), "PYSPARK_PYTHON": sys.executable}):
+    python = config.spark_config.get("spark.pyspark.python", sys.executable)
+    with _environment({"JAVA_HOME": str(java.path), "PYSPARK_PYTHON": python}):
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -297,7 +298,7 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
 
 def _reached_by_executors(config: LakeConfig, jars: Sequence[str]) -> dict[str, str]:
     """How executors find the driver and Delta's classes. In the driver's process they are there, and nobody else shall call it; those of
-    a cluster call it under its own address, which Spark finds, and get the jars from it. They run no Python."""
+    a cluster call it under its own address, which Spark finds, and get the jars from it."""
     if config.is_local:
         return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return {"spark.jars": ",".join(jars)}

@@ -5,7 +5,7 @@ Either can be read again and gives the same rows, so that Delta need not materia
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -60,7 +60,7 @@ def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> It
     """
     first = next(tables)
     second = next(tables, None)
-    ddl = ", ".join(f"{quote_name(field.name)} {spark_type(field.type)}" for field in first.schema)
+    ddl = _ddl_of(first.schema)
     session.conf.set(_MATERIALIZE, "none")
     if second is None and first.num_rows <= LOCAL_ROWS_MAX:
         with translated("handing rows to Spark", **work.facts()):
@@ -76,21 +76,46 @@ def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> It
         for number, rows in enumerate(chain([first], rest, tables)):
             path = f"{folder}/{number:05d}.parquet"
             with storing("staging rows for Spark", **work.facts()):
-                # Read twice and thrown away: looking for what repeats would not pay.
-                pq.write_table(
-                    rows,
-                    path,
-                    filesystem=filesystem,
-                    compression="lz4",
-                    use_dictionary=False,
-                    write_statistics=False,
-                )
+                write_staged(path, filesystem, rows)
         with translated("handing rows to Spark", **work.facts()):
             frame = session.read.schema(ddl).parquet(work.staging)
         is_small = second is None and first.nbytes <= BROADCAST_BYTES_MAX
         yield StagedRows(frame, first if is_small else None)
     finally:
         _clear(filesystem, folder)
+
+
+def write_staged(path: str, filesystem: pafs.FileSystem, rows: pa.Table) -> None:
+    """Write a file of staged rows. It is read twice and thrown away: looking for what repeats would not pay."""
+    pq.write_table(
+        rows,
+        path,
+        filesystem=filesystem,
+        compression="lz4",
+        use_dictionary=False,
+        write_statistics=False,
+    )
+
+
+@contextmanager
+def staged_by_executors(
+    work: TableWork, session: Any, schema: pa.Schema, write: Callable[[], Sequence[str]]
+) -> Iterator[StagedRows]:
+    """The same of the files that ``write`` lets executors stage, whose paths it returns. Others may be there: of tasks that ran twice."""
+    filesystem, folder = filesystem_of(work.staging)
+    _clear(filesystem, folder)
+    session.conf.set(_MATERIALIZE, "none")
+    try:
+        paths = write()
+        with translated("handing rows to Spark", **work.facts()):
+            frame = session.read.schema(_ddl_of(schema)).parquet(*paths)
+        yield StagedRows(frame, None)
+    finally:
+        _clear(filesystem, folder)
+
+
+def _ddl_of(schema: pa.Schema) -> str:
+    return ", ".join(f"{quote_name(field.name)} {spark_type(field.type)}" for field in schema)
 
 
 def _clear(filesystem: pafs.FileSystem, folder: str) -> None:

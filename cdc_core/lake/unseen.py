@@ -7,13 +7,13 @@ changed soon: one row per key is left of a window, whatever happened to it in be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.lake.appending import commit_files, write_file
+from cdc_core.lake.appending import NewFile, commit_files, write_file
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.lake.work import TableWork
@@ -35,46 +35,54 @@ class UnseenKeys:
 
     def append(
         self,
-        parts: Iterator[pa.Table],
+        files: Sequence[NewFile],
         *,
         metadata: Callable[[int], str],
         txn: tuple[str, int],
-        covered_scn: int,
         doing: str,
     ) -> int | None:
         """Append the rows that MERGE would insert, in one commit; their number, None if there are none and nothing was committed.
 
         Args:
-            parts: The source of the MERGE, in the columns of ``stage.reducing.merge_source``.
+            files: Those that :func:`write_inserted` wrote.
             metadata: The commit's user metadata, by the number of rows.
             txn: The commit's transaction identifier.
-            covered_scn: As for ``merge.merge_sql``.
             doing: What the commit is called in errors.
 
         Raises:
             CommitConflictError: Another writer committed since the keys were looked for.
         """
-        columns = mirror_schema(self.schema)
-        file = write_file(
-            self.work.mirror,
-            columns,
-            _inserted(parts, columns, covered_scn),
-            columns.names[:MIRROR_INDEXED],
-        )
-        if file is None:
+        rows = sum(file.rows for file in files)
+        if rows == 0:
             return None
         commit_files(
             self.work.mirror,
-            columns,
-            [file],
-            metadata=metadata(file.rows),
+            mirror_schema(self.schema),
+            files,
+            metadata=metadata(rows),
             txn=txn,
             fence=self.work.fence,
             doing=doing,
             facts=self.work.facts(),
             version=self.version,
         )
-        return file.rows
+        return rows
+
+
+def write_inserted(
+    mirror: str, schema: TableSchema, parts: Iterator[pa.Table], covered_scn: int
+) -> NewFile | None:
+    """Write the rows that MERGE would insert into a file of the mirror's folder; None if there are none.
+
+    Args:
+        mirror: The folder.
+        schema: The table.
+        parts: The source of the MERGE, in the columns of ``stage.reducing.merge_source``.
+        covered_scn: As for ``merge.merge_sql``.
+    """
+    columns = mirror_schema(schema)
+    rows = _inserted(parts, columns, covered_scn)
+    return write_file(mirror, columns, rows, columns.names[:MIRROR_INDEXED])
 
 
 def unseen_keys(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:

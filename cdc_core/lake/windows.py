@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import (
     REPORT_HINT,
+    DecodeError,
     LakeError,
     NotYetError,
     RowCountError,
     WindowConflictError,
 )
-from cdc_core.lake.appending import NewFile, commit_files, write_file
+from cdc_core.lake.appending import commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
 from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, settle_schema
+from cdc_core.lake.executors import (
+    Reduction,
+    StagedWindow,
+    WindowStaging,
+    names_of,
+)
 from cdc_core.lake.history import read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import merge_report, merged
@@ -30,20 +37,20 @@ from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
-from cdc_core.lake.staging import StagedRows, staged_rows
+from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
 from cdc_core.lake.tables import CHANGELOG_INDEXED
-from cdc_core.lake.unseen import unseen_keys
+from cdc_core.lake.unseen import unseen_keys, write_inserted
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
-from cdc_core.stage.committed import read_committed
+from cdc_core.stage.committed import CommittedTransactions, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
-from cdc_core.stage.reducing import merge_sources
+from cdc_core.stage.reducing import merge_sources, source_schema
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.widths import WidthCounter
 from cdc_core.stage.window import staged_changes
@@ -116,10 +123,20 @@ def apply_window(
         if quarantine_max is not None:
             room = quarantine_max - quarantine.count_unresolved()
             sieve = Sieve(decoder, quarantine.suspects(), covered_scn=covered_scn, room=room)
-        changes = staged_changes(committed, work.table, window, redo_paths, decoder, sieve)
-        file = _append_changes(work, window, decoder.schema, changes, quarantine, sieve)
-        if file is not None:
-            files, appended = [file.name], file.rows
+        staging = WindowStaging(
+            work.table,
+            window,
+            tuple(redo_paths),
+            tuple(transactions_paths),
+            late_above,
+            decoder,
+            work.changelog,
+            work.task_rows,
+        )
+        staged = _staged(work, staging, committed, sieve)
+        _append_changes(work, window, decoder.schema, staged, quarantine, sieve)
+        if staged.files:
+            files, appended = names_of(staged.files), sum(file.rows for file in staged.files)
     put = quarantine.counts()
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
     if files:  # not everything was taken back, or went into quarantine
@@ -139,35 +156,57 @@ def apply_window(
     return replace(found, quarantined=quarantined, in_quarantine=in_quarantine)
 
 
+def _staged(
+    work: TableWork,
+    staging: WindowStaging,
+    committed: CommittedTransactions,
+    sieve: Sieve | None,
+) -> StagedWindow:
+    """Write the window's changes into files of the change log's folder, by executors or in this process."""
+    session = work.executors_for(committed.rows)
+    if session is not None and (sieve is None or not sieve.suspects):
+        try:
+            return staging.run(session, committed, work.facts(window=staging.window.key))
+        except DecodeError:
+            if sieve is None:
+                raise
+            # Which rows follow those that cannot be decoded is seen in the order of the redo alone.
+    schema = staging.decoder.schema
+    counter = WidthCounter(schema)
+    changes = staged_changes(
+        committed, work.table, staging.window, staging.redo_paths, staging.decoder, sieve
+    )
+    file = write_file(
+        work.changelog, change_schema(schema), counter.passing(changes), CHANGELOG_INDEXED
+    )
+    return StagedWindow(() if file is None else (file,), counter.seen)
+
+
 def _append_changes(
     work: TableWork,
     window: ScnWindow,
     schema: TableSchema,
-    changes: Iterable[pa.RecordBatch],
+    staged: StagedWindow,
     quarantine: QuarantineTable,
     sieve: Sieve | None,
-) -> NewFile | None:
-    """Append the window to the change log, after what cannot be decoded of it is in quarantine; returns its file, None if it has
-    no changes."""
-    columns = change_schema(schema)
-    counter = WidthCounter(schema)
-    file = write_file(work.changelog, columns, counter.passing(changes), CHANGELOG_INDEXED)
+) -> None:
+    """Append the window's files to the change log in one commit, after what cannot be decoded of it is in quarantine; no commit if there
+    are none."""
     quarantine.put(
         QUARANTINE_SCHEMA.empty_table() if sieve is None else sieve.rows, window.scn_high
     )
-    if file is None:
-        return None
+    if not staged.files:
+        return
     commit_files(
         work.changelog,
-        columns,
-        [file],
-        metadata=with_widths(_metadata(work, window), work.changelog, schema, counter.seen),
+        change_schema(schema),
+        staged.files,
+        metadata=with_widths(_metadata(work, window), work.changelog, schema, staged.widths),
         txn=(work.window_app, window.scn_high),
         fence=work.fence,
         doing="appending a window to the change log",
         facts=work.facts(),
     )
-    return file
 
 
 def _check_appended(where: Mapping[str, object], changes: int, appended: int | None) -> None:
@@ -211,10 +250,26 @@ class _Merging:
             facts = changes.facts()
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
-            counts = self._merge(changes, facts)
+            counts = self._merge(changes, facts, self._reduction(files, facts))
         return merge_report(self.work.table, counts, facts.changes, started)
 
-    def _merge(self, changes: LoggedChanges, facts: ChangeFacts) -> list[Any]:
+    def _reduction(self, files: Sequence[str], facts: ChangeFacts) -> Reduction:
+        """How executors reduce the window."""
+        work = self.work
+        return Reduction(
+            work.changelog,
+            tuple(files),
+            self.mirrored,
+            self.window.scn_high,
+            facts.absent,
+            self.has_gaps,
+            self.read_scn,
+            max(1, facts.changes // (2 * work.task_rows)),  # what is reduced is smaller than redo
+            work.staging,
+            work.facts(window=self.window.key),
+        )
+
+    def _merge(self, changes: LoggedChanges, facts: ChangeFacts, reduction: Reduction) -> list[Any]:
         """MERGE's counts."""
         work, schema, scn_high = self.work, self.mirrored, self.window.scn_high
         absent, where = facts.absent, work.facts(window=self.window.key)
@@ -236,13 +291,12 @@ class _Merging:
             different.sent.check(counts)
             return counts
         mirror = MirrorFiles.read(work)
-        if (inserted := self._append(mirror, changes, facts)) is not None:
+        if (inserted := self._append(mirror, changes, facts, reduction)) is not None:
             return [inserted]
         session = work.session_for(facts.changes)
         if not (facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog)))):
             sent = Sent(schema, self.read_scn, where)
-            parts = merge_sources(changes, schema, absent, has_gaps=self.has_gaps)
-            with staged_rows(work, session, sent.counting(parts)) as staged:
+            with self._source(changes, facts, reduction, session, sent) as staged:
                 inserts = not self._are_there(mirror, staged, facts)
                 counts = merged(
                     work, staged.frame, schema, absent=absent, inserts=inserts, **commit
@@ -272,8 +326,30 @@ class _Merging:
             staged.broadcast()
         return are_there
 
+    def _source(
+        self,
+        changes: LoggedChanges,
+        facts: ChangeFacts,
+        reduction: Reduction,
+        session: Any,
+        sent: Sent,
+    ) -> AbstractContextManager[StagedRows]:
+        """One row per key, which ``sent`` counts."""
+        executors = self.work.executors_for(facts.changes)
+        if executors is None:
+            parts = merge_sources(changes, self.mirrored, facts.absent, has_gaps=self.has_gaps)
+            return staged_rows(self.work, session, sent.counting(parts))
+        columns = source_schema(self.mirrored)
+        return staged_by_executors(
+            self.work, session, columns, lambda: reduction.merge_source(executors, sent)
+        )
+
     def _append(
-        self, mirror: MirrorFiles, changes: LoggedChanges, facts: ChangeFacts
+        self,
+        mirror: MirrorFiles,
+        changes: LoggedChanges,
+        facts: ChangeFacts,
+        reduction: Reduction,
     ) -> dict[str, int] | None:
         """Append the window to a mirror that has none of its keys; MERGE's counts, None if it may have some or nothing is left."""
         work, schema = self.work, self.mirrored
@@ -281,13 +357,19 @@ class _Merging:
         if unseen is None:
             return None
         sent = Sent(schema, self.read_scn, work.facts(window=self.window.key))
+        executors = work.executors_for(facts.changes)
+        if executors is None:
+            parts = merge_sources(changes, schema, (), has_gaps=self.has_gaps)
+            one = write_inserted(work.mirror, schema, sent.counting(parts), self.covered_scn)
+            files = [] if one is None else [one]
+        else:
+            files = reduction.inserted(executors, sent, work.mirror, self.covered_scn)
         rows = unseen.append(
-            sent.counting(merge_sources(changes, schema, (), has_gaps=self.has_gaps)),
+            files,
             metadata=lambda rows: _metadata(
                 work, self.window, changes=facts.changes, inserted=rows
             ),
             txn=(work.window_app, self.window.scn_high),
-            covered_scn=self.covered_scn,
             doing="appending a window to the mirror",
         )
         if rows is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.config import ExecutorsFrom
 from cdc_core.errors import LakeError
 from cdc_core.lake.appending import NewFile, commit_files, create_table, write_file
 from cdc_core.lake.counting import count_rows
@@ -37,6 +38,11 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 SMALL_ROWS_MAX = 50_000
 """Up to so many rows Spark interprets its plans: compiling them would take longer than the work."""
 
+EXECUTOR_ROWS_MIN = 1_000_000
+"""From so many rows on a cluster's executors stage a window, where the configuration says ``auto``."""
+_TASKS_MIN = 4
+"""A window that has just enough rows for executors is so many tasks."""
+
 Fence = Callable[[], None]
 """Called right before each commit; raises FencedError if this process lost its lease."""
 
@@ -56,7 +62,8 @@ class DeltaPosition:
 @dataclass(frozen=True, slots=True)
 class TableWork:
     """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work;
-    ``optional`` are the optional columns that its change log holds; ``drops_columns``: its mirror is to lose what Oracle dropped."""
+    ``optional`` are the optional columns that its change log holds; ``drops_columns``: its mirror is to lose what Oracle dropped;
+    ``executors_from`` is the configuration's ``stage_on_executors_from_rows``."""
 
     root: str
     source: str
@@ -66,6 +73,7 @@ class TableWork:
     open_session: Callable[[], Any]
     optional: frozenset[str] = OPTIONAL
     drops_columns: bool = False
+    executors_from: ExecutorsFrom = "never"
 
     @property
     def mirror(self) -> str:
@@ -103,6 +111,27 @@ class TableWork:
         if None not in counts and rows + sum(count or 0 for count in counts) <= SMALL_ROWS_MAX:
             expect_small_work(session)
         return session
+
+    def executors_for(self, rows: int) -> Any | None:
+        """A session whose executors are to stage so many rows; None where this process does it by itself."""
+        border = self._executor_rows
+        if border is None or rows < border:
+            return None
+        session = self.open_session()
+        is_local = session.sparkContext.master.partition("[")[0] == "local"
+        return session if self.executors_from != "auto" or not is_local else None
+
+    @property
+    def task_rows(self) -> int:
+        """About so many rows are staged by one task of an executor."""
+        border = min(self._executor_rows or EXECUTOR_ROWS_MIN, EXECUTOR_ROWS_MIN)
+        return max(1, border // _TASKS_MIN)
+
+    @property
+    def _executor_rows(self) -> int | None:
+        if self.executors_from == "never":
+            return None
+        return EXECUTOR_ROWS_MIN if self.executors_from == "auto" else self.executors_from
 
     def facts(self, **facts: object) -> dict[str, object]:
         """Source and table, for errors."""

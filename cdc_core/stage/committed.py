@@ -7,7 +7,7 @@ not. A transaction appears whole in the window of its commit: its earlier rows a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,11 @@ class CommittedTransactions:
     def count(self) -> int:
         """Number of transactions."""
         return int(self.ledger.num_rows)
+
+    @property
+    def rows(self) -> int:
+        """Number of their redo rows of the table; those of transactions whose rows nobody counted are left out."""
+        return int(pc.sum(self.ledger["table_rows"]).as_py() or 0)
 
     @property
     def has_rollback(self) -> bool:
@@ -135,6 +140,21 @@ def _touching(ledger: pa.Table, table: TableId) -> pa.Table:
     return touching.set_column(at, "table_rows", pc.list_flatten(counts).filter(mine))
 
 
+@dataclass(slots=True)
+class Share:
+    """Which row groups of the files are read: each ``of``-th, from the ``number``-th on. ``rows`` says afterwards how many rows each
+    transaction has in them, in the order of :func:`in_order`."""
+
+    number: int = 0
+    of: int = 1
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+def in_order(ledger: pa.Table) -> pa.Table:
+    """A ledger's transactions by XID; those of one XID, which is used again, by their beginning."""
+    return ledger.sort_by([("xid", "ascending"), ("first_ordinal", "ascending")]).combine_chunks()
+
+
 class CommittedRows:
     """A table's redo rows of a window's transactions, file by file.
 
@@ -149,12 +169,13 @@ class CommittedRows:
         table: TableId,
         window: ScnWindow,
         paths: Sequence[str],
+        share: Share | None = None,
     ) -> None:
-        ledger = committed.ledger.sort_by([("xid", "ascending"), ("first_ordinal", "ascending")])
-        self._ledger = ledger.combine_chunks()
+        self._ledger = ledger = in_order(committed.ledger)
         self._table = table
         self._window = window
         self._paths = paths
+        self._share = Share() if share is None else share
         self._firsts = ledger["first_ordinal"].to_numpy()
         self._commits = ledger["commit_ordinal"].to_numpy()
         self._rows = np.zeros(self._ledger.num_rows, dtype=np.int64)
@@ -165,7 +186,7 @@ class CommittedRows:
         self._ends = np.append(self._starts[1:], len(at))
 
     def batches(self, columns: Sequence[str] = _READ) -> Iterator[pa.Table]:
-        """The rows, with ``columns`` of ``REDO_SCHEMA`` and of their transactions ``commit_scn, commit_timestamp, username, has_rollback, start_scn,
+        """The rows in the share's row groups, with ``columns`` of ``REDO_SCHEMA`` and of their transactions ``commit_scn, commit_timestamp, username, has_rollback, start_scn,
         start_timestamp, client_id``.
 
         One table per row group that has some, in the order of the paths.
@@ -173,35 +194,35 @@ class CommittedRows:
         Raises:
             LandingDamagedError: A file is missing or not Parquet.
             RowCountError: At the end: a transaction has more or fewer rows of the table here than the ledger counted when they
-                were read from redo.
+                were read from redo. Whoever reads shares of the row groups checks their sum by :func:`check_counts`.
         """
         self._rows[:] = 0
+        number = 0
         try:
             for path in self._paths:
                 with pq.ParquetFile(path) as file:
                     for group in groups_of(file, self._table):
-                        found = self._of_group(file, group, columns)
-                        if found is not None:
-                            yield found
+                        if self._is_read(file, group, number):
+                            found = self._of_group(file, group, columns)
+                            if found is not None:
+                                yield found
+                        number += 1
         except (OSError, ValueError) as error:
             raise _damaged("a redo file", self._window) from error
-        self._check_counts()
+        self._share.rows = self._rows
+        if self._share.of == 1:
+            check_counts(self._ledger, self._rows, self._table, self._window)
 
-    def _check_counts(self) -> None:
-        counted = pc.fill_null(self._ledger["table_rows"], -1).to_numpy()
-        differing = np.flatnonzero((counted >= 0) & (counted != self._rows))
-        if len(differing):
-            first = int(differing[0])
-            raise RowCountError(
-                "a transaction's rows in landing are not as many as were read from redo; nothing of the window was applied",
-                hint=REPORT_HINT,
-                table=self._table,
-                window=self._window.key,
-                transactions=len(differing),
-                xid=self._ledger["xid"][first].as_py(),
-                found=int(self._rows[first]),
-                counted=int(counted[first]),
-            )
+    def _is_read(self, file: pq.ParquetFile, group: int, number: int) -> bool:
+        """Is the row group, the ``number``-th of all that may have rows of the table, in the share, and has it rows from between the
+        transactions' first row and last COMMIT?"""
+        if number % self._share.of != self._share.number or len(self._firsts) == 0:
+            return False
+        place = file.schema.names.index("ordinal")
+        found = file.metadata.row_group(group).column(place).statistics
+        if found is None or not found.has_min_max:
+            return True
+        return bool(found.min < self._commits.max() and found.max >= self._firsts.min())
 
     def _of_group(
         self, file: pq.ParquetFile, group: int, columns: Sequence[str]
@@ -250,6 +271,30 @@ class CommittedRows:
         inside = (self._firsts[at] <= ordinals) & (ordinals < self._commits[at])
         places[rows] = np.where(inside, at, -1)
         return places
+
+
+def check_counts(
+    ledger: pa.Table, rows: npt.NDArray[np.int64], table: TableId, window: ScnWindow
+) -> None:
+    """Hold the rows that each transaction of a ledger, :func:`in_order`, has in landing against what was counted at capture.
+
+    Raises:
+        RowCountError: A transaction has more or fewer.
+    """
+    counted = pc.fill_null(ledger["table_rows"], -1).to_numpy()
+    differing = np.flatnonzero((counted >= 0) & (counted != rows))
+    if len(differing):
+        first = int(differing[0])
+        raise RowCountError(
+            "a transaction's rows in landing are not as many as were read from redo; nothing of the window was applied",
+            hint=REPORT_HINT,
+            table=table,
+            window=window.key,
+            transactions=len(differing),
+            xid=ledger["xid"][first].as_py(),
+            found=int(rows[first]),
+            counted=int(counted[first]),
+        )
 
 
 def groups_of(file: pq.ParquetFile, table: TableId) -> Iterator[int]:

@@ -118,6 +118,11 @@ class Sieve:
         self._open = 0
 
     @property
+    def suspects(self) -> bool:
+        """Is there a row whose former state is not certain?"""
+        return bool(self._suspects)
+
+    @property
     def rows(self) -> pa.Table:
         """The rows for the quarantine, in :data:`QUARANTINE_SCHEMA`."""
         return pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *self._kept])

@@ -322,10 +322,25 @@ def merge_sources(
         DecodeError: It cannot be said which row a key has.
     """
     for part in range(changes.parts):
-        light = changes.light(part, changes.parts)
-        yield merge_source(
-            changes, reduce_changes(light, schema, absent, has_gaps=has_gaps), schema
-        )
+        yield merge_part(changes, schema, absent, part, changes.parts, has_gaps=has_gaps)
+
+
+def merge_part(
+    changes: LoggedChanges,
+    schema: TableSchema,
+    absent: Sequence[str],
+    part: int,
+    parts: int,
+    *,
+    has_gaps: bool = False,
+) -> pa.Table:
+    """What is merged of one of so many parts of the keys: a table of :func:`merge_source`.
+
+    Raises:
+        DecodeError: It cannot be said which row a key has.
+    """
+    light = changes.light(part, parts)
+    return merge_source(changes, reduce_changes(light, schema, absent, has_gaps=has_gaps), schema)
 
 
 def merge_source(changes: LoggedChanges, reduced: Reduced, schema: TableSchema) -> pa.Table:
@@ -348,8 +363,20 @@ def merge_source(changes: LoggedChanges, reduced: Reduced, schema: TableSchema) 
         "_cdc_lost": pa.array(reduced.is_lost),
         "_cdc_new": pa.array(reduced.is_new),
     }
-    fields = [*arrow_schema(schema), *(pa.field(name, found.type) for name, found in added.items())]
-    return pa.Table.from_arrays([*columns, *added.values()], schema=pa.schema(fields))
+    return pa.Table.from_arrays([*columns, *added.values()], schema=source_schema(schema))
+
+
+def source_schema(schema: TableSchema) -> pa.Schema:
+    """The Arrow schema of :func:`merge_source`."""
+    added = {
+        COMMIT_SCN: pa.int64(),
+        ORDINAL: pa.int64(),
+        "_cdc_kind": pa.string(),
+        "_cdc_missing": pa.list_(pa.string()),
+        "_cdc_lost": pa.bool_(),
+        "_cdc_new": pa.bool_(),
+    }
+    return pa.schema([*arrow_schema(schema), *(pa.field(*one) for one in added.items())])
 
 
 def _stop(schema: TableSchema, message: str) -> DecodeError:

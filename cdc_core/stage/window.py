@@ -15,7 +15,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage import rollback
 from cdc_core.stage.addresses import with_addresses
-from cdc_core.stage.committed import CommittedRows, CommittedTransactions
+from cdc_core.stage.committed import CommittedRows, CommittedTransactions, Share
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
 from cdc_core.stage.missing_lobs import LandedLobs, Transaction
@@ -37,9 +37,11 @@ def staged_changes(
     redo_paths: Sequence[str],
     decoder: ChangeDecoder,
     sieve: Sieve | None = None,
+    *,
+    share: Share | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The changes in the columns of the change log, batch by batch, in the order of the files. With a ``sieve``, what cannot be
-    decoded goes into it.
+    decoded goes into it. With a ``share``, those in its row groups: of transactions that took nothing back, and wrote no LOB.
 
     Holds some batches and, where transactions took rows back, the addresses of these transactions' rows.
 
@@ -52,7 +54,7 @@ def staged_changes(
 
     def counted() -> Iterator[pa.Table]:
         nonlocal rows
-        for piece in decodable_rows(committed, table, window, redo_paths, decoder):
+        for piece in decodable_rows(committed, table, window, redo_paths, decoder, share=share):
             rows += piece.num_rows
             yield piece
 
@@ -89,6 +91,8 @@ def decodable_rows(
     window: ScnWindow,
     redo_paths: Sequence[str],
     decoder: ChangeDecoder,
+    *,
+    share: Share | None = None,
 ) -> Iterator[pa.Table]:
     """The rows that become changes: those that the transactions did not take back, LOBs in one piece.
 
@@ -97,7 +101,9 @@ def decodable_rows(
         RowCountError: As :func:`surviving_rows`.
     """
     has_placeholders = decoder.has_placeholders
-    rows = surviving_rows(committed, table, window, redo_paths, has_placeholders=has_placeholders)
+    rows = surviving_rows(
+        committed, table, window, redo_paths, has_placeholders=has_placeholders, share=share
+    )
     has_lobs = any(column.is_lob for column in decoder.schema.columns)
     if not (has_placeholders or has_lobs or decoder.leaves_out):
         return rows
@@ -139,6 +145,7 @@ def surviving_rows(
     redo_paths: Sequence[str],
     *,
     has_placeholders: bool = False,
+    share: Share | None = None,
 ) -> Iterator[pa.Table]:
     """The redo rows that the transactions did not take back, piece by piece, in the order of the files. ``has_placeholders``: ROWIDs
     identify the rows of a table with LOBs, so what closes statements is among them.
@@ -156,7 +163,7 @@ def surviving_rows(
         found = list(CommittedRows(those, table, window, redo_paths).batches(read))
         undone = find(pa.concat_tables(found)) if found else undone
     landed = left = 0
-    for rows in CommittedRows(committed, table, window, redo_paths).batches():
+    for rows in CommittedRows(committed, table, window, redo_paths, share).batches():
         surviving = undone.left_of(rows)
         landed += rows.num_rows
         left += surviving.num_rows

@@ -146,7 +146,7 @@ class Context:
         """The lake; starts Spark at its first use."""
         with self._lock:
             if self._lake is None:
-                self._lake = self._open_lake(self._written.lake, self.source)
+                self._lake = self._open_lake(self._written.lake_beside_landing, self.source)
             return self._lake
 
     def close(self) -> None:

@@ -97,6 +97,7 @@ class Life:
         scns_compared: int = 8,
         services: dict[str, Any] | None = None,
         spark: str | None = None,
+        on_executors: bool = False,
         sabotage: str | None = None,
         say: Console | None = None,
     ) -> None:
@@ -119,6 +120,7 @@ class Life:
         self._counted: set[Path] = set()
         self._services = services or {}
         self._spark = spark
+        self._stage: dict[str, Any] = {"stage_on_executors_from_rows": 1} if on_executors else {}
         self._signals = 0
         self.copies = 0
         self._is_cluster = seed % 4 != 0
@@ -859,6 +861,7 @@ class Life:
                 "path": str(lake), "driver_memory": "1g",
                 "spark_config": {"spark.driver.extraJavaOptions": SHORT_LIVED, **(ON_A_CLUSTER if self._spark else {})},
                 **({"spark_master": self._spark} if self._spark else {}),
+                **self._stage,
             },
             "state": {"url": self._url, "lease_seconds": LEASE_SECONDS},
         }  # fmt: skip

@@ -2,10 +2,10 @@
 
     python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--lives N] [--sabotage NAME]
         [--result FILE]
-    python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--cluster] [--lives N] [--sabotage NAME]
+    python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--cluster] [--stage threads|executors] [--lives N] [--sabotage NAME]
 
 With the lake in memory (kept in files) processes are killed and started within a moment, so a minute holds hundreds of events; with
-Delta Lake through Spark there are fewer; ``--cluster`` gives that Spark a master and two workers of its own. Exits 0 if nothing was lost or doubled, 1 with what differs otherwise, and with the shortest
+Delta Lake through Spark there are fewer; ``--cluster`` gives that Spark a master and two workers of its own, ``--stage executors`` lets its executors stage every window. Exits 0 if nothing was lost or doubled, 1 with what differs otherwise, and with the shortest
 list of events that still shows it.
 """
 
@@ -48,6 +48,7 @@ def prove(
     say: Console | None = None,
     with_services: bool = False,
     with_cluster: bool = False,
+    on_executors: bool = False,
     **options: Any,
 ) -> Proof:
     """Run the prover once in a temporary folder.
@@ -60,6 +61,7 @@ def prove(
         say: Where to print progress.
         with_services: PostgreSQL as metadata store and S3 as landing.
         with_cluster: Spark as a master and two workers, processes of their own.
+        on_executors: Spark's executors stage every window.
         options: See :class:`~tests.invariants.life.Life`.
     """
     with (
@@ -78,6 +80,7 @@ def prove(
             lake=lake,
             sabotage=sabotage,
             say=say,
+            on_executors=on_executors,
             **{"scns_compared": SCNS[lake]} | options,
         ).run()
 
@@ -117,13 +120,16 @@ def main() -> None:
     parser.add_argument(
         "--cluster", action="store_true", help="Spark as a master and two workers (--lake delta)"
     )
+    parser.add_argument(
+        "--stage", choices=("threads", "executors"), default="threads", help="(--lake delta)"
+    )
     parser.add_argument("--sabotage", choices=sorted(SABOTAGES))
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--result", type=Path, help="where the last life's result goes, as JSON")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("the prover was told to end"))
-    if given.cluster and given.lake != "delta":
-        parser.error("--cluster needs --lake delta")
+    if (given.cluster or given.stage == "executors") and given.lake != "delta":
+        parser.error("--cluster and --stage executors need --lake delta")
     console = Console(highlight=False)
     lives: list[LifeResult] = []
     for seed in _seeds(given.seed, given.lives, given.minutes):
@@ -134,7 +140,7 @@ def main() -> None:
         def run(chosen: Sequence[Event], seed: int = seed) -> Proof:
             return prove(
                 seed, events=chosen, lake=given.lake, sabotage=given.sabotage,
-                with_services=given.services, with_cluster=given.cluster, say=console if given.lives == 1 else None,
+                with_services=given.services, with_cluster=given.cluster, on_executors=given.stage == "executors", say=console if given.lives == 1 else None,
             )  # fmt: skip
 
         proof = run(events)

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
+
 from cdc_core.lake.spark import stop_spark
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
@@ -13,7 +15,7 @@ from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import table_id
 
 MANY = 30_000
-"""More than go to Spark as they are: the executors read them from files that the driver staged."""
+"""More than go to Spark as they are, and more than the driver stages: the executors do."""
 
 
 def main() -> None:
@@ -24,7 +26,12 @@ def main() -> None:
             "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
             "INSERT INTO ONE SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 1000",
         )
-        lake = {"path": str(folder / "lake"), "spark_master": master, "driver_memory": "1g"}
+        lake = {
+            "path": str(folder / "lake"),
+            "spark_master": master,
+            "driver_memory": "1g",
+            "stage_on_executors_from_rows": MANY // 2,
+        }
         memory = {"spark.executor.memory": "768m", "spark.eventLog.enabled": "false"}
         config = oracle.config(folder, "ONE", lake={**lake, "spark_config": memory})
         with Pipeline(config) as pipeline:
@@ -39,6 +46,9 @@ def main() -> None:
             )
             list(pipeline.run_once())
             check(oracle, pipeline, folder)
+            table = DeltaTable(str(folder / "lake" / "src" / "changelog" / "demo.one"))
+            rows = table.get_add_actions(flatten=True)["num_records"].to_pylist()
+            assert sum(MANY > count > 1000 for count in rows) > 3, "tasks staged the window"
             first = pipeline.records.windows(newest_first=True, limit=1)[0].window
             oracle.run("UPDATE ONE SET V = 'later' WHERE ID IN (6, 2000)")
             list(pipeline.run_once())

@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cdc_core.lake.appending import write_file
 from cdc_core.lake.chunks import apply_chunk
+from cdc_core.lake.executors import StagedWindow
 from cdc_core.lake.ledger import widths_in
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.lake.windows import _append_changes
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import ChunkManifest
@@ -22,8 +25,9 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.layout import change_schema
 from cdc_core.stage.snapshot import ChunkRows
-from cdc_core.stage.widths import Width, room_of, width_of
+from cdc_core.stage.widths import Width, WidthCounter, room_of, width_of
 
 T = TableId("SHOP", "T")
 
@@ -80,7 +84,12 @@ def test_chunks_and_windows_add_to_one_ledger(work: TableWork, tmp_path: Path) -
     _, paths = landed(tmp_path, 3, (123456789, "longest", None, "0.125"))
     changes = ChunkRows(paths, SCHEMA, SCHEMA).as_changes("s/3", 200)
     window = ScnWindow(Scn(100), Scn(200))
-    _append_changes(work, window, SCHEMA, changes, QuarantineTable(work), None)
+    counter = WidthCounter(SCHEMA)
+    batches = counter.passing(changes)
+    file = write_file(work.changelog, change_schema(SCHEMA), batches, CHANGELOG_INDEXED)
+    assert file is not None
+    staged = StagedWindow((file,), counter.seen)
+    _append_changes(work, window, SCHEMA, staged, QuarantineTable(work), None)
     found = widths_in(work.changelog)
     assert (found["ID"], found["NAME"]) == (Width(whole=9), Width(length=7))
     assert found["ANY"] == Width(whole=40, fraction=3)

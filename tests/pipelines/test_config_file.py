@@ -76,6 +76,19 @@ def test_paths_and_addresses_that_are_whole_stay(file: Path) -> None:
     assert config.landing.cache == str(file.parent / "cache")
 
 
+def test_executors_stage_nothing_where_they_do_not_see_landing(file: Path) -> None:
+    """A number asks for it, and is refused; the default leaves it to threads."""
+    on_s3 = RIGHT.replace("type: local, path: landing", "type: s3, bucket: b, cache: cache")
+    [found] = problems_of(
+        file, on_s3.replace("{path: lake}", "{path: lake, stage_on_executors_from_rows: 9}")
+    )
+    assert "executors read landing from a folder" in found
+    for text, wanted in ((on_s3, "never"), (RIGHT, "auto")):
+        file.write_text(text)
+        lake = load_config(file, environ=ENVIRON).lake_beside_landing
+        assert lake.stage_on_executors_from_rows == wanted
+
+
 def test_the_store_takes_its_password_or_its_whole_url_from_the_environment(file: Path) -> None:
     url = "postgresql+psycopg2://cdc@db/x"
     environ = ENVIRON | {"STORE": url.replace("cdc", "cdc:p%40ss"), "STORE_PASSWORD": "p@ss"}

@@ -54,6 +54,7 @@ def test_a_set_goes_with_the_last_window_that_names_it(source: Source) -> None:
         change(source, "INSERT INTO T VALUES (4, 4)")
         [second] = sets(source) - {first}
         retire(source)
+        list(source.pipeline.maintain())
         assert sets(source) == {first, second}, "rows of the open transaction are there"
         other.commit()
     change(source, "INSERT INTO T VALUES (5, 5)")
