@@ -52,6 +52,9 @@ def cursor() -> Iterator[oracledb.Cursor]:
     ("statement", "error"),
     [
         ("alter session set nls_sort = thai_m", "ORA-03001"),
+        ("create table c (v varchar2(9) collate binary_ci)", "ORA-03001"),
+        ("create table c (j json)", "ORA-00902"),
+        ("create table c (b boolean)", "ORA-00902"),
         ("create private temporary table ora$ptt_t (n number)", "ORA-03001"),
         ("create table b (n number) cluster c (n)", "ORA-03001"),
         ("create dimension d level l is (t.n)", "ORA-00901"),
