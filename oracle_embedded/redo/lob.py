@@ -144,12 +144,13 @@ def write_blocks(
 
 def call_rows(
     place: Place, value: bytes, offset: int, length: int, *, is_block: bool
-) -> Iterator[tuple[int, bytes]]:
+) -> Iterator[tuple[int, bytes | None]]:
     """Operation and SQL_REDO of the rows of one call that a client made: ``length`` written from ``offset`` (0-based) on into what is
     ``value`` now, or cut to ``length`` where the offset is negative."""
     locator, buffer = _variables(place.column)
     head, end = b"", b"END;"
     if is_block:
+        yield OP_SELECT_LOB_LOCATOR, None
         head, end = (
             _DECLARE + b" e_len NUMBER; \nBEGIN\n" + _select(place, locator) + b"\n",
             b"END;\n\n",

@@ -157,11 +157,10 @@ class LobStatements:
             yield LobRow(op=OP_INTERNAL, part=part + 1, closing=True)
 
     def _called(self, old: Image, new: Image, call: bytes) -> Iterator[LobRow]:
-        """What a client wrote through a locator: an INTERNAL row with the ROWID, then that call and no other.
+        """What a client wrote through a locator: the locator's row with the ROWID, then that call and no other.
 
         Source: measured on 23ai, for WRITE, WRITEAPPEND, ERASE and TRIM alike.
         """
-        yield LobRow(op=OP_INTERNAL, part=0)
         [(at, value)] = new.items()
         assert value is not None
         offset, length = map(int, call.split())
@@ -169,8 +168,8 @@ class LobStatements:
         where = self._statements.locator_where({**old, **new}, PLACEHOLDER_ROWID)
         place = lob.Place(column, self._statements.target, where)
         rows = lob.call_rows(place, value, offset, length, is_block=self.is_block)
-        for part, (code, text) in enumerate(rows, 1):
-            yield LobRow(op=code, redo=text, part=part, real=False)
+        for part, (code, text) in enumerate(rows):
+            yield LobRow(op=code, redo=text, part=part, real=code in _LOCATING)
 
     def _piece(
         self, op: int, old: Image, new: Image, large: list[StoredColumn], want_undo: bool
