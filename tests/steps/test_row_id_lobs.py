@@ -249,3 +249,29 @@ def test_a_lob_that_is_written_through_its_locator_is_nobody_elses(tmp_path: Pat
         record = source.record("NOTES")
         assert (record.state, "a part of a LOB" in (record.reason or "")) == ("failed", True)
         assert images(source) == Counter(rows_of(oracle, record.mirror_scn or 0))
+
+
+def test_a_lob_that_is_written_through_its_locator_is_its_rows(tmp_path: Path) -> None:
+    """Of equal rows, in the transaction that inserted them; one call is taken back."""
+    with (
+        running_oracle(warts=DEFAULT_WARTS, release="23ai") as oracle,
+        source_of(oracle, tmp_path) as source,
+    ):
+        oracle.run(TABLE)
+        source.configure(NOTES)
+        source.run()
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            for _ in range(3):
+                cursor.execute("INSERT INTO NOTES VALUES (1, EMPTY_CLOB(), NULL)")
+            locators = cursor.execute("SELECT C FROM NOTES FOR UPDATE").fetchall()
+            for number, (locator,) in enumerate(locators):
+                locator.write("é" * 5000 + str(number), 1)
+                locator.write("over", 3)
+            cursor.execute("SAVEPOINT here")
+            locators[2][0].write("taken back", 1)
+            cursor.execute("ROLLBACK TO SAVEPOINT here")
+            connection.commit()
+        source.windows()
+        check(oracle, source)
+        assert len({row[2] for row in images(source)}) == 3
