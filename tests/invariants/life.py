@@ -126,6 +126,8 @@ class Life:
         self._is_cluster = seed % 4 != 0
         self.completes = seed % 3 == 1
         """Windows end with switched logs, as they do by default; else where redo was written last."""
+        self.follows = seed % 4 < 2
+        """The lake follows a TRUNCATE and loses columns that Oracle drops."""
         self.reading = "committed" if self.completes and seed % 2 == 0 else "uncommitted"
         """Who assembles the transactions: LogMiner, or Redolake's ledger."""
         self._now, self._since = "start", time.monotonic()
@@ -800,6 +802,7 @@ class Life:
                 self.streams[table],
                 positions[table],
                 self.load.dropped.get(table, ()),
+                loses_columns=self.follows,
             )
 
     def _count_late(self) -> None:
@@ -844,6 +847,10 @@ class Life:
                 table["key"] = list(KEYS["LOOSE"])
             if table["name"].endswith(".BARE"):
                 table["identity"] = "rowid"
+            if table["name"].endswith(".PASSING") and self.follows:
+                table["on_truncate"] = "follow"
+            if table["name"].endswith(".GROWING") and self.follows:
+                table["dropped_columns"] = "drop"
         config = {
             "name": "proof",
             "oracle": {
