@@ -10,6 +10,9 @@ row's. Its value is then what the insert, or a later change of that key, carries
 leaves the key, in the insert's own transaction, one MERGE may have moved it away and inserted another: then the row is the insert's only
 if nobody can have had the key before, by the mirror and by all changes of the window.
 
+Changes that write LOBs may have no ROW_ID either. Where the first key has met nothing but such changes in place, in the window and before
+the row is seen, the row that they changed is the row: none left the key or came to it. What they carry last counts, else the mirror.
+
 What cannot be proved is left missing, and the MERGE refuses it: a row without a known ROW_ID, changes of one ROW_ID that do
 not join key to key, a first key that an earlier transaction of the window had touched otherwise, and that MERGE. (Other rows may touch the key in the same transaction, since Oracle checks unique keys at
 the end of a statement.)
@@ -139,8 +142,13 @@ def _filled(schema: TableSchema, absent: Sequence[str], *, has_gaps: bool) -> st
         )
         before = f"({before} OR {is_first})"
     is_of_insert = f"{before} AND COALESCE({inserted} > {other}, {inserted} IS NOT NULL)"
+    elsewhere = " OR h.xid = f.first_xid" if schema.key_is_deferred else ""
+    is_in_place = f"COUNT_IF(h.kind <> 'set' OR h.rid IS NOT NULL{elsewhere}) = 0"
+    if has_gaps:
+        is_in_place = "COUNT(h.at) = 0"
     return ", ".join(
-        f"COALESCE(FIRST(f.c{i}), CASE WHEN COUNT(h.at) = 0 THEN MAX_BY(g.o{i}, g.origin_scn) "
+        f"COALESCE(FIRST(f.c{i}), CASE WHEN {is_in_place} THEN "
+        f"COALESCE(MAX_BY(h.v{i}, h.at) FILTER (WHERE h.v{i} IS NOT NULL), MAX_BY(g.o{i}, g.origin_scn)) "
         f"WHEN {is_of_insert} THEN MAX_BY(h.v{i}, h.at) FILTER (WHERE h.v{i} IS NOT NULL) END) AS f{i}"
         for i in range(len(absent))
     )
