@@ -50,6 +50,12 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
             reports = [one for one in pipeline.run_windows() if one.kind == "window-applied"]
             [applied] = reports[-1].tables
             assert (applied.rows_inserted, applied.rows_deleted) == (4, 7)
+            for record in pipeline._ctx.store.windows("src", states=("applied",)):
+                assert not sum(
+                    one.changes
+                    for one in pipeline.replay_window(record.window).tables
+                    if not one.skipped
+                )
             pipeline.apply_chunk(early)
             check(oracle, pipeline, tmp_path, "T", ["ID", "A"])
             assert pipeline.reconcile([T]).differences == 0
