@@ -296,7 +296,7 @@ class LakeConfig(ConfigModel):
     files and reduce the changes to one row per key. Threads of Redolake's process stage smaller windows. ``auto``: 1,000,000 rows, and only
     on a cluster. A number holds for ``local[N]`` too. ``never``: executors run no Python. Executors that stage need Redolake, in the same
     version, in their Python (``spark.pyspark.python`` under ``spark_config``; by default the path of the driver's Python). With landing on S3
-    threads stage all windows."""
+    threads stage all windows; under ``auto`` also where the executors turn out to lack Redolake."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",

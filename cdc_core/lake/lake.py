@@ -30,7 +30,7 @@ from cdc_core.lake.spark import SparkSource, start_session
 from cdc_core.lake.taken import Taken, read_taken
 from cdc_core.lake.truncating import Truncation, truncate
 from cdc_core.lake.windows import apply_window
-from cdc_core.lake.work import DeltaPosition, Fence, TableWork, no_fence
+from cdc_core.lake.work import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied, TableMaintained
@@ -58,6 +58,7 @@ class Lake:
         self._runtime = runtime
         self._decode = decode
         self._spark = spark
+        self._executor_python = ExecutorPython()
 
     @classmethod
     def open(
@@ -439,6 +440,7 @@ class Lake:
             optional,
             drops_columns,
             executors_from,
+            self._executor_python,
         )
 
     def _open_session(self) -> Any:

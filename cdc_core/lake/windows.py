@@ -15,6 +15,7 @@ from cdc_core.errors import (
     DecodeError,
     LakeError,
     NotYetError,
+    PreflightError,
     RowCountError,
     WindowConflictError,
 )
@@ -171,6 +172,8 @@ def _staged(
             if sieve is None:
                 raise
             # Which rows follow those that cannot be decoded is seen in the order of the redo alone.
+        except PreflightError as error:
+            work.go_on_without_executors(error)
     schema = staging.decoder.schema
     counter = WidthCounter(schema)
     changes = staged_changes(

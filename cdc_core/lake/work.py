@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from cdc_core.config import ExecutorsFrom
-from cdc_core.errors import LakeError
+from cdc_core.errors import LakeError, PreflightError
 from cdc_core.lake.appending import NewFile, commit_files, create_table, write_file
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaLog, folder_exists, move_aside, read_log
@@ -30,6 +31,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import OPTIONAL, change_schema
+
+_LOG = logging.getLogger(__name__)
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
@@ -59,6 +62,13 @@ class DeltaPosition:
     mirror_scn: int | None
 
 
+@dataclass(slots=True)
+class ExecutorPython:
+    """What a lake has found out about the Python of its executors: whether it lacks Redolake."""
+
+    lacks_redolake: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class TableWork:
     """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work;
@@ -74,6 +84,7 @@ class TableWork:
     optional: frozenset[str] = OPTIONAL
     drops_columns: bool = False
     executors_from: ExecutorsFrom = "never"
+    executor_python: ExecutorPython = field(default_factory=ExecutorPython)
 
     @property
     def mirror(self) -> str:
@@ -115,11 +126,24 @@ class TableWork:
     def executors_for(self, rows: int) -> Any | None:
         """A session whose executors are to stage so many rows; None where this process does it by itself."""
         border = self._executor_rows
-        if border is None or rows < border:
+        if border is None or rows < border or self.executor_python.lacks_redolake:
             return None
         session = self.open_session()
         is_local = session.sparkContext.master.partition("[")[0] == "local"
         return session if self.executors_from != "auto" or not is_local else None
+
+    def go_on_without_executors(self, error: PreflightError) -> None:
+        """Let this process stage from now on, where nobody asked for executors.
+
+        Raises:
+            PreflightError: Somebody did; the given error.
+        """
+        if self.executors_from != "auto":
+            raise error
+        self.executor_python.lacks_redolake = True
+        _LOG.warning(
+            "this process stages all windows, since %s: %s", error.what_happened, error.hint
+        )
 
     @property
     def task_rows(self) -> int:

@@ -345,6 +345,42 @@ def test_what_cannot_be_decoded_goes_into_quarantine_by_threads(
     assert (spark.tasks > 0) == (not is_suspect)
 
 
+@pytest.mark.parametrize("configured", ["auto", 1])
+def test_without_redolake_on_the_executors_threads_stage_unless_executors_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configured: Any
+) -> None:
+    """A cluster that worked before goes on, and is asked once."""
+    monkeypatch.setattr("cdc_core.lake.work.EXECUTOR_ROWS_MIN", 1)
+    source = Source(tmp_path / "landing", without_lobs())
+    [window, *_] = lives(source, seed=3)
+    one, table = staging(window, tmp_path, task_rows=2), source.schema.table
+    spark = WithoutRedolake()
+    work = TableWork(
+        str(tmp_path), "shop", table, 1, no_fence, lambda: spark, executors_from=configured
+    )
+    Path(work.changelog).mkdir(parents=True)
+    committed = read_committed(one.transactions_paths, table, one.window)
+    if configured == 1:
+        with pytest.raises(PreflightError, match="no module cdc_core"):
+            _staged(work, one, committed, None)
+        return
+    for _ in range(2):
+        found = _staged(work, one, committed, None)
+        assert sum(file.rows for file in found.files)
+    assert spark.asked == 1
+
+
+class WithoutRedolake(InProcess):
+    """A cluster whose workers have another Python."""
+
+    asked = 0
+    sparkContext = SimpleNamespace(master="spark://host:7077")
+
+    def toArrow(self) -> pa.Table:
+        self.asked += 1
+        raise PythonException("ModuleNotFoundError: No module named 'cdc_core'")
+
+
 @pytest.mark.parametrize(
     ("configured", "master", "rows", "are_asked"),
     [
