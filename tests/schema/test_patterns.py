@@ -37,12 +37,15 @@ def test_patterns_match_as_in_a_shell(pattern: str, table: str, matches: bool) -
     assert TablePattern.parse(pattern).matches(TableId.parse(table)) is matches
 
 
-@pytest.mark.parametrize(
-    "text", ["*", "SHOP", "SHOP.A.B", "SHOP.A B*", "SHOP.ORD%", "", "SHOP.[A]"]
-)
+@pytest.mark.parametrize("text", ["*", "SHOP", "SHOP.A B*", "SHOP.ORD%", "", "SHOP.[A]"])
 def test_what_is_no_pattern_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="not a table name or a pattern"):
         TablePattern.parse(text)
+
+
+def test_a_pattern_has_no_container() -> None:
+    with pytest.raises(ConfigError, match="no container"):
+        TablePattern.parse("PDB.SHOP.*")
 
 
 def source(*tables: dict[str, Any]) -> SourceConfig:
