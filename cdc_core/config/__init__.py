@@ -5,24 +5,18 @@ environment, everything below receives these values.
 """
 
 from cdc_core.config.base import ConfigModel, split_url_password
-from cdc_core.config.source import (
+from cdc_core.config.capture import CloseAt, LogMinerConfig, LogsBy, Strategy
+from cdc_core.config.lake import (
     ChangeLogColumn,
-    CloseAt,
     DeletionVectors,
-    EventsConfig,
     ExecutorsFrom,
     LakeConfig,
     LocalLandingConfig,
-    LogMinerConfig,
-    LogsBy,
     MaintenanceConfig,
-    OracleConfig,
     S3LandingConfig,
-    SnapshotConfig,
-    SourceConfig,
-    StateConfig,
-    Strategy,
 )
+from cdc_core.config.oracle import OracleConfig, SnapshotConfig
+from cdc_core.config.source import EventsConfig, SourceConfig, StateConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 
 __all__ = [

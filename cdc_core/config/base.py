@@ -26,3 +26,17 @@ def split_url_password(url: str) -> tuple[str, str | None]:
     """A database URL without its password, and the password as it was meant; None where it has none."""
     found = _URL_PASSWORD.fullmatch(url)
     return (f"{found[1]}@{found[3]}", unquote(found[2])) if found else (url, None)
+
+
+def dsn_without_secret(dsn: str) -> str:
+    """The connect string as it is.
+
+    Raises:
+        ValueError: It holds a user name or a password.
+    """
+    if "@" in re.split(r"[(?]", dsn, maxsplit=1)[0] or SECRET_PARAMETER.search(dsn):
+        raise ValueError(
+            "it holds a user name or a password: write the connect string alone, the name under `user`, "
+            "and the password into an environment variable that `password_env` names"
+        )
+    return dsn

@@ -8,6 +8,7 @@ Source: Debezium 3, documentation of the Oracle connector, "Data change events" 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,38 +50,38 @@ class Origin:
     unavailable: str | None = None
 
 
-class _Dialect:
+class _Dialect(ABC):
     """What engines write differently. ``quotes`` stand around a name."""
 
     quotes: str
 
+    @abstractmethod
     def relation(self, path: str) -> str:
         """A Delta table by its folder."""
-        raise NotImplementedError
 
+    @abstractmethod
     def text(self, value: str) -> str:
         """A literal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def struct(self, values: Mapping[str, str]) -> str:
         """A struct of expressions."""
-        raise NotImplementedError
 
+    @abstractmethod
     def micros(self, column: str, zone: str) -> str:
         """Microseconds since 1970 in UTC of a time without a zone that was meant in ``zone``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def millis(self, micros: str) -> str:
         """Milliseconds of microseconds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bytes(self, value: str) -> str:
         """The bytes of a text in UTF-8."""
-        raise NotImplementedError
 
+    @abstractmethod
     def holds(self, names: str, value: str) -> str:
         """Is a text among those of a list, which may be NULL?"""
-        raise NotImplementedError
 
     def name(self, identifier: str) -> str:
         """A name in quotes."""

@@ -1,0 +1,146 @@
+"""How is redo read?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from cdc_core.config.base import ConfigModel, dsn_without_secret
+
+CloseAt = Literal["completed_logs", "online"]
+
+LogsBy = Literal["files", "scn_range"]
+
+Strategy = Literal["online_catalog", "redo_log_catalog", "hybrid", "dictionary_from_file"]
+
+ReadingMode = Literal["uncommitted", "committed"]
+
+LobsFrom = Literal["redo", "reselect"]
+
+Destination = Annotated[str, Field(pattern=r"^LOG_ARCHIVE_DEST_([1-9]|[12][0-9]|3[01])$")]
+
+
+class LogMinerConfig(ConfigModel):
+    """Read redo through DBMS_LOGMNR."""
+
+    type: Literal["logminer"] = "logminer"
+
+    close_at: CloseAt = "completed_logs"
+    """Where windows end. ``completed_logs``, the default: at the end of the newest switched log of every redo thread. Such a
+    window is complete by Oracle's own rules and can be read again from files that do not change; changes wait for the next log
+    switch, which ``ARCHIVE_LAG_TARGET`` bounds. ``online``: at the redo written last, for latencies of seconds. Redo of an open
+    transaction can reach the log late, so the next window looks back to the beginning of the log that was current."""
+
+    logs: LogsBy = "files"
+    """How LogMiner learns which redo logs to read. ``files``, the default: Redolake names each file, in ``CDB$ROOT`` where there
+    are containers. ``scn_range``: LogMiner finds the logs of a window by itself, inside the pluggable database of the tables; for
+    databases whose root is out of reach, such as Amazon RDS with containers and Autonomous Database. The capture user is then a
+    local one (``deploy/oracle/user_pdb.sql``)."""
+
+    strategy: Strategy = "online_catalog"
+    """Which dictionary LogMiner names the rows by. ``online_catalog``, the default: the present one; rows that it does not name, since a
+    DDL came after them, Redolake decodes by the definition of their time. ``hybrid``: the same; other tools have it as an option of its
+    own. ``redo_log_catalog``: one that a database administrator wrote into the redo (``deploy/oracle/build_dictionary.sql``); rows then
+    have the names of their time, and Oracle reads all redo from that dictionary on for each window. Keep the archived logs from it on.
+    ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without containers. All four give the same tables."""
+
+    reading: ReadingMode = "uncommitted"
+    """Who assembles transactions. ``uncommitted``, the default: Redolake does; redo is read once, and a transaction of any size needs no
+    memory. ``committed``: LogMiner does (COMMITTED_DATA_ONLY). The tables are the same, but Oracle holds each transaction in the memory
+    of the session until its COMMIT, and reads redo again, window for window, from the beginning of the oldest open transaction: keep the
+    logs since then. Needs ``close_at: completed_logs``. Change it when no transaction is open."""
+
+    lobs: LobsFrom = "redo"
+    """Where LOB values come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`, `ERASE` or `TRIM` on a value that
+    the transaction did not write itself. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
+    ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands them with the window. Oracle needs the undo since
+    then, and runs a query for each transaction with such changes. (Debezium's ReselectColumnsPostProcessor reads the row as it is now.)"""
+
+    dictionary_file: str | None = None
+    """The path of a dictionary file on the database's host, for ``strategy: dictionary_from_file``."""
+
+    archived_only: bool = False
+    """Read archived logs only, never the files that the database writes. A window then waits until its logs are archived. Needs
+    ``close_at: completed_logs``."""
+
+    archive_destinations: tuple[Destination, ...] = ()
+    """Archive destinations whose files are read, such as ``LOG_ARCHIVE_DEST_2``; of a log that several of them hold, the first one's. Empty, the
+    default: every local destination."""
+
+    archive_hours: Annotated[float, Field(gt=0)] | None = None
+    """Archived logs that began earlier than this many hours ago count as gone, even if Oracle lists them: for sites that move old logs away
+    without RMAN. A window that needs one stops. By default every log that Oracle lists counts."""
+
+    standby_dsn: str | None = None
+    """Connect string of a physical standby that is open read only, such as ``standby.example.com:1521/ORCL``: LogMiner runs there, over the
+    standby's archived logs, up to the SCN that it has applied. Everything else is asked of the primary, which ``oracle.dsn`` names; user,
+    password and certificates are those under ``oracle``. Needs ``close_at: completed_logs`` and ``strategy: dictionary_from_file``, since
+    Oracle refuses every other dictionary where it cannot write (ORA-01300)."""
+
+    window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
+    """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""
+
+    sessions: Annotated[int, Field(ge=1, le=16)] = 2
+    """Sessions in which LogMiner reads the redo of several windows at once where more than one waits; each has a connection of its
+    own. A window is landed in its turn, so more sessions change nothing but the time. Only redo that does not change any more is read
+    early: of windows that end below the logs that are being written. Early rows wait in files without a name beside landing (in
+    ``landing.cache`` for S3), those of as many windows at most. Oracle reads each log once for each window that begins or ends in it,
+    and one LogMiner session uses one CPU of the database: ``1`` asks least of it."""
+
+    windows_per_run_max: Annotated[int, Field(gt=0)] = 20
+    """Windows that one scheduled run takes at most."""
+
+    @property
+    def reads_archived_only(self) -> bool:
+        """Are the files that the primary writes left alone? A standby has only archived ones."""
+        return self.archived_only or self.standby_dsn is not None
+
+    @field_validator("standby_dsn")
+    @classmethod
+    def _has_no_secret(cls, dsn: str | None) -> str | None:
+        return None if dsn is None else dsn_without_secret(dsn)
+
+    @model_validator(mode="after")
+    def _fits_a_standby(self) -> Self:
+        if self.standby_dsn is None:
+            return self
+        if self.strategy != "dictionary_from_file":
+            raise ValueError(
+                "with standby_dsn set strategy to dictionary_from_file: on a database that is open read only, Oracle starts LogMiner with no "
+                "other dictionary (ORA-01300)"
+            )
+        if self.close_at == "online":
+            raise ValueError(
+                "standby_dsn needs close_at: completed_logs: a standby has the redo of logs that the primary has switched"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if (self.strategy == "dictionary_from_file") != (self.dictionary_file is not None):
+            raise ValueError("dictionary_file and strategy: dictionary_from_file need each other")
+        if self.logs == "scn_range" and self.strategy in (
+            "redo_log_catalog",
+            "dictionary_from_file",
+        ):
+            raise ValueError(
+                "inside a pluggable database LogMiner has the online catalog only (ORA-01371): with logs: scn_range leave strategy at "
+                "online_catalog"
+            )
+        chosen = self.archived_only or self.archive_destinations or self.archive_hours
+        if self.logs == "scn_range" and chosen:
+            raise ValueError(
+                "with logs: scn_range LogMiner finds its logs by itself: archived_only, archive_destinations and archive_hours need "
+                "logs: files"
+            )
+        if self.reading == "committed" and self.close_at == "online":
+            raise ValueError(
+                "reading: committed needs close_at: completed_logs: where LogMiner shows transactions by their commits, nothing tells which "
+                "rows reached a log late"
+            )
+        if self.archived_only and self.close_at == "online":
+            raise ValueError(
+                "archived_only needs close_at: completed_logs, since close_at: online ends windows in logs that are not archived yet"
+            )
+        return self

@@ -1,0 +1,190 @@
+"""Where do landing files and Delta tables go, and how are they kept?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from cdc_core.config.base import ConfigModel
+
+
+class LocalLandingConfig(ConfigModel):
+    """Landing files in a folder."""
+
+    type: Literal["local"] = "local"
+
+    path: str
+    """Folder; created if it is not there."""
+
+
+class S3LandingConfig(ConfigModel):
+    """Landing files in S3. Credentials come from the environment as boto3 finds them."""
+
+    type: Literal["s3"] = "s3"
+
+    bucket: str
+    """Bucket, which must exist."""
+
+    prefix: str = "redolake"
+    """Key prefix."""
+
+    endpoint_url: str | None = None
+    """Another endpoint than AWS's, for S3-compatible stores."""
+
+    @field_validator("endpoint_url")
+    @classmethod
+    def _has_no_secret(cls, url: str | None) -> str | None:
+        if url is not None and "@" in url:
+            raise ValueError(
+                "it holds a name or a key: credentials come from the environment as boto3 finds them "
+                "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE …)"
+            )
+        return url
+
+    cache: str
+    """Local folder where files are kept while Spark reads them."""
+
+
+_S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+_S3_LOG_STORE = "S3SingleDriverLogStore"
+"""Delta's own log store for S3."""
+
+_S3_DYNAMODB = "S3DynamoDBLogStore"
+
+
+ExecutorsFrom = Annotated[int, Field(ge=1)] | Literal["auto", "never"]
+
+ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
+
+
+class LakeConfig(ConfigModel):
+    """Where the Delta tables are, and how Spark is started."""
+
+    path: str
+    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``. On S3 (``s3a://bucket/path``,
+    after ``redolake setup --s3``) one process writes at a time."""
+
+    spark_master: str = "local[2]"
+    """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as ``spark://host:7077``. A cluster's
+    executors get Delta's jars from the driver; landing and lake must be where every executor sees them under the
+    same path. Where they cannot call the driver under the address that Spark finds, name it as ``spark.driver.host`` under
+    ``spark_config``. Spark Connect (``sc://``) is refused."""
+
+    spark_config: dict[str, str] = Field(default_factory=dict)
+    """Further Spark settings; they win over ours."""
+
+    driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]*[kmgtKMGT]b?$")] = "2g"
+    """Heap of the Spark driver: a number and a unit, as in ``2g`` or ``512m``."""
+
+    tables_at_once: Annotated[int, Field(ge=1, le=16)] = 2
+    """Tables that are merged side by side."""
+
+    stage_on_executors_from_rows: ExecutorsFrom = "auto"
+    """From how many redo rows of one table and window on Spark's executors stage the window: they decode the rows, write the change log's
+    files and reduce the changes to one row per key. Threads of Redolake's process stage smaller windows. ``auto``: 1,000,000 rows, and only
+    on a cluster. A number holds for ``local[N]`` too. ``never``: executors run no Python. Executors that stage need Redolake, in the same
+    version, in their Python (``spark.pyspark.python`` under ``spark_config``; by default the path of the driver's Python). With landing on S3
+    threads stage all windows; under ``auto`` also where the executors turn out to lack Redolake."""
+
+    change_log_columns: tuple[ChangeLogColumn, ...] = (
+        "ssn",
+        "start_scn",
+        "start_timestamp",
+        "client_id",
+        "landed",
+    )
+    """Which facts of a change the change log holds besides those that Redolake itself needs: each in a column ``_cdc_…``, which is NULL
+    where you leave it out here, and in rows from before. All of them are the same for a whole transaction or window, but for ``ssn``,
+    and take little space."""
+
+    transactions: bool = False
+    """Keep a Delta table of the transactions whose changes the change logs have: ``<path>/<source>/transactions``, one row for each, with
+    the number of its changes per table, so that a reader knows when it has all. It costs one commit a window."""
+
+    schema_changes: bool = True
+    """Keep a Delta table of what became of the tables' definitions: ``<path>/<source>/schema_changes``."""
+
+    @field_validator("spark_master")
+    @classmethod
+    def _is_classic(cls, url: str) -> str:
+        if url.startswith("sc:"):
+            raise ValueError(
+                "Spark Connect is not supported: each table's work needs a session of its own, and a Connect client has one; "
+                "name the cluster itself (spark://host:port)"
+            )
+        return url
+
+    @model_validator(mode="after")
+    def _keeps_commits(self) -> Self:
+        """Delta's log stores for other storage write to S3 as to a file system that renames in one step, and the one with locks in DynamoDB
+        knows nothing of what delta-rs commits: commits get lost."""
+        for name, store in self._log_stores.items():
+            given = store.rpartition(".")[2]
+            if given == _S3_DYNAMODB:
+                raise ValueError(
+                    f"spark_config.{name}: Redolake commits through delta-rs too, which does not take this log store's locks in DynamoDB, "
+                    "so commits to S3 could overwrite each other without an error; leave it out: one process writes at a time"
+                )
+            if given != _S3_LOG_STORE:
+                raise ValueError(
+                    f"spark_config.{name}: with this log store, commits to S3 overwrite each other without an error; leave it out"
+                )
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Do the executors run in the driver's process?"""
+        return self.spark_master.partition("[")[0] == "local"
+
+    @property
+    def is_on_s3(self) -> bool:
+        """Are the Delta tables in S3, or a store that speaks its protocol?"""
+        return self._scheme in _S3_SCHEMES
+
+    @property
+    def has_atomic_commits(self) -> bool:
+        """Does a commit fail where another writer made one? Delta's own way of writing to S3 overwrites it without an error."""
+        return not self.is_on_s3
+
+    @property
+    def _scheme(self) -> str:
+        scheme, has_scheme, _ = self.path.partition("://")
+        return scheme if has_scheme else ""
+
+    @property
+    def _log_stores(self) -> dict[str, str]:
+        """The settings that name a log store for a lake on S3, and the class that each names."""
+        names = (f"spark.delta.logStore.{self._scheme}.impl", "spark.delta.logStore.class")
+        given = {name: self.spark_config[name] for name in names if name in self.spark_config}
+        return given if self.is_on_s3 else {}
+
+
+class RetentionConfig(ConfigModel):
+    """How long windows are kept. Change logs and mirrors are not touched by it."""
+
+    window_days: Annotated[int, Field(ge=1)] | None = None
+    """Days for which an applied window's landing files and record stay, so that it can be replayed; None keeps
+    them. Windows of open transactions stay in any case."""
+
+
+DeletionVectors = Literal["auto", "always", "never"]
+
+
+class MaintenanceConfig(ConfigModel):
+    """What `redolake maintain` does to mirrors and change logs."""
+
+    deletion_vectors: DeletionVectors = "auto"
+    """Whether MERGE marks rows of a mirror as deleted instead of rewriting their files. ``auto``: in mirrors of 500,000 rows and
+    more whose recent MERGEs copied 20 times as many rows as they changed. A mirror that has them needs readers that know
+    deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not ``to_pyarrow_table``)."""
+
+    cluster_by_key: bool = False
+    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a window's keys lie close together."""
+
+    target_file_mb: Annotated[int, Field(ge=1, le=1024)] = 128
+    """Size up to which small files are put together, in MiB. A MERGE without deletion vectors writes whole files."""
+
+    vacuum_hours: Annotated[int, Field(ge=1)] | None = 168
+    """Files that no version of so many hours has are removed; time travel and `redolake reconcile --scn` reach back no
+    further. None keeps them."""
