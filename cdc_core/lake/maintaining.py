@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 from cdc_core.config import DeletionVectors, MaintenanceConfig
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaCommit, filesystem_of, read_commits, read_log
-from cdc_core.lake.spark import translated
+from cdc_core.lake.spark import configure, translated
 from cdc_core.lake.tables import delta, quote_name
 from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import DeltaLayer, TableMaintained
@@ -134,8 +134,8 @@ class _Maintenance:
 
     def _optimize(self, session: Any) -> None:
         size = str(self.options.target_file_mb * 1024 * 1024)
-        for name in ("minFileSize", "maxFileSize"):
-            session.conf.set(f"spark.databricks.delta.optimize.{name}", size)
+        of_files = "spark.databricks.delta.optimize"
+        configure(session, {f"{of_files}.minFileSize": size, f"{of_files}.maxFileSize": size})
         self._commit(session, f"OPTIMIZE {delta(self.path)}", "putting small files together")
 
     def _vacuum(self, session: Any) -> int:
@@ -144,9 +144,12 @@ class _Maintenance:
         if hours is None:
             return 0
         is_checked = str(hours >= _DELTAS_RETENTION_HOURS).lower()
-        session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", is_checked)
-        # The listing of the one folder is cut into so many tasks; Spark's default of 10,000 takes half a minute.
-        session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "4")
+        settings = {
+            "spark.databricks.delta.retentionDurationCheck.enabled": is_checked,
+            # The listing of the one folder is cut into so many tasks; Spark's default of 10,000 takes half a minute.
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        }
+        configure(session, settings)
         before = _data_files(self.path)
         self._commit(
             session, f"VACUUM {delta(self.path)} RETAIN {hours} HOURS", "removing old files"

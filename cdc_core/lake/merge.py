@@ -50,7 +50,8 @@ def merged(
 ) -> list[Any]:
     """Merge a DataFrame into the mirror by :func:`merge_sql`, in one commit; returns MERGE's own counts, none if Delta skipped a
     repeated transaction."""
-    source.createOrReplaceTempView(_SOURCE)
+    with translated(doing, **work.facts()):
+        source.createOrReplaceTempView(_SOURCE)
     sql = merge_sql(
         work.mirror,
         _SOURCE,
@@ -83,7 +84,7 @@ def replaced(
     """
     with translated(doing, **work.facts()):
         sent = SentChunk.of_frame(source, schema, landed, work.facts())
-    source.createOrReplaceTempView(_SOURCE)
+        source.createOrReplaceTempView(_SOURCE)
     with work.commit(source.sparkSession, doing, metadata, txn):
         sql = replace_sql(work.mirror, _SOURCE, schema)
         counts = list(source.sparkSession.sql(sql).collect())

@@ -160,8 +160,18 @@ def _require_delta(session: Any) -> None:
 def expect_small_work(session: Any) -> None:
     """From now on the session's plans are interpreted and taken as they are: for little work, compiling and adapting them would take
     longer than the work."""
-    for name, value in SMALL_WORK.items():
-        session.conf.set(name, value)
+    configure(session, SMALL_WORK)
+
+
+def configure(session: Any, settings: Mapping[str, str]) -> None:
+    """Change settings of a session.
+
+    Raises:
+        SparkUnavailableError: The JVM has ended.
+    """
+    with translated("configuring Spark"):
+        for name, value in settings.items():
+            session.conf.set(name, value)
 
 
 def stop_spark() -> None:

@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.lake.history import filesystem_of
-from cdc_core.lake.spark import translated
+from cdc_core.lake.spark import configure, translated
 from cdc_core.lake.storage import storing
 from cdc_core.lake.tables import quote_name, spark_type
 from cdc_core.lake.work import TableWork
@@ -42,7 +42,7 @@ class StagedRows:
 
     def broadcast(self) -> None:
         """Let a MERGE that need not shuffle the mirror leave it where it is. Spark guesses sizes; these rows are known to be few."""
-        self.frame.sparkSession.conf.set(_BROADCAST, str(8 * BROADCAST_BYTES_MAX))
+        configure(self.frame.sparkSession, {_BROADCAST: str(8 * BROADCAST_BYTES_MAX)})
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> It
     first = next(tables)
     second = next(tables, None)
     ddl = _ddl_of(first.schema)
-    session.conf.set(_MATERIALIZE, "none")
+    configure(session, {_MATERIALIZE: "none"})
     if second is None and first.num_rows <= LOCAL_ROWS_MAX:
         with translated("handing rows to Spark", **work.facts()):
             frame = session.createDataFrame(first, ddl)
@@ -104,7 +104,7 @@ def staged_by_executors(
     """The same of the files that ``write`` lets executors stage, whose paths it returns. Others may be there: of tasks that ran twice."""
     filesystem, folder = filesystem_of(work.staging)
     _clear(filesystem, folder)
-    session.conf.set(_MATERIALIZE, "none")
+    configure(session, {_MATERIALIZE: "none"})
     try:
         paths = write()
         with translated("handing rows to Spark", **work.facts()):
