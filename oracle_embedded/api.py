@@ -10,9 +10,9 @@ Three parts meet only here:
 Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NULL): NUMBER, DATE (7 bytes), TIMESTAMP
 (11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8 (national text too: the wire recodes). They are
 stored, compared and sent as they are, whatever the database's character sets are: who shows or counts bytes asks
-:mod:`oracle_embedded.charsets`. BOOLEAN is ``00`` or ``01``; ROWID and UROWID are their printed characters. A CLOB
-or BLOB column of a query holds a handle of at most 200 bytes for :meth:`EngineSession.read_lob`; a LOB *bind*, in or
-out, holds the whole content. An object or a collection is an image (:func:`oracle_embedded.values.packed`) of its attributes or
+:mod:`oracle_embedded.charsets`. BOOLEAN is ``00`` or ``01``; JSON and VECTOR are their text as it was given, which no
+query returns; ROWID and UROWID are their printed characters. A CLOB or BLOB column of a query holds a handle of at
+most 200 bytes for :meth:`EngineSession.read_lob`; a LOB *bind*, in or out, holds the whole content. An object or a collection is an image (:func:`oracle_embedded.values.packed`) of its attributes or
 elements, in which LOBs are whole contents.
 """
 
@@ -51,6 +51,8 @@ class OraType(IntEnum):
     OBJECT = 109
     CLOB = 112
     BLOB = 113
+    JSON = 119
+    VECTOR = 127
     TIMESTAMP = 180
     TIMESTAMP_TZ = 181
     INTERVAL_YM = 182

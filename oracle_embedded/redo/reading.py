@@ -58,6 +58,7 @@ _XML_WRITES = frozenset({lob.OP_XML_BEGIN, lob.OP_XML_WRITE})
 _NO_SUPPLEMENTAL = b"no supplemental log data found"
 _UNSUPPORTED, _NOT_SUPPORTED = b"Unsupported", b"Object or Data type Unsupported"
 _NAME_BYTES_MAX = 30
+_UNTRANSLATED = frozenset({OraType.BOOLEAN, OraType.JSON, OraType.VECTOR})
 _USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
 
 
@@ -478,7 +479,7 @@ class Reading:
 
 def _is_untranslated(table: TableVersion) -> bool:
     """Has a table a name, or a type, that LogMiner does not take?"""
-    if any(column.type is OraType.BOOLEAN for column in table.columns):
+    if any(column.type in _UNTRANSLATED for column in table.columns):
         return True
     names = (table.owner, table.name, *(column.name for column in table.columns))
     return any(len(name.encode()) > _NAME_BYTES_MAX for name in names)

@@ -23,7 +23,9 @@ from oracle_embedded.redo.templates import (
 )
 
 Image = dict[int, Value]
-_NEVER_IN_WHERE = frozenset({OraType.LONG, OraType.LONG_RAW, OraType.UROWID, OraType.BOOLEAN})
+_NEVER_IN_WHERE = frozenset(
+    {OraType.LONG, OraType.LONG_RAW, OraType.UROWID, OraType.BOOLEAN, OraType.JSON, OraType.VECTOR}
+)
 NOTHING: Image = {}
 
 INSERT, DELETE, UPDATE = int(RowOp.INSERT), int(RowOp.DELETE), int(RowOp.UPDATE)

@@ -38,7 +38,7 @@ SCALED_TYPES = frozenset(
     )
 )
 """Types whose scale is one byte or a number with a length, as was agreed on."""
-_TYPES = frozenset(int(ora_type) for ora_type in OraType)
+_TYPES = frozenset(int(ora_type) for ora_type in OraType) - {OraType.JSON, OraType.VECTOR}
 
 
 class UnreadableRequestError(Exception):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from cdc_core.errors import PreflightError
 from oracle_embedded.redo import DEFAULT_WARTS
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import source_of, table_id
@@ -28,17 +31,30 @@ def test_the_table_stops_with_its_first_change_and_the_others_go_on(tmp_path: Pa
             source.check_current("U")
 
 
-def test_a_table_with_a_boolean_stops_also_where_the_column_is_left_out(tmp_path: Path) -> None:
-    """Its snapshot has the other columns; no row of the redo has any."""
+@pytest.mark.parametrize(
+    ("datatype", "shown", "value"),
+    [
+        pytest.param("BOOLEAN", "BOOLEAN", "TRUE", id="boolean"),
+        pytest.param("JSON", "JSON", "'{\"a\": 1}'", id="json"),
+        pytest.param("VECTOR(3, FLOAT32)", "VECTOR", "'[1, 2.5, 3]'", id="vector"),
+    ],
+)
+def test_a_table_with_a_type_of_23ai_stops_also_where_the_column_is_left_out(
+    tmp_path: Path, datatype: str, shown: str, value: str
+) -> None:
+    """It is refused with the column. Without, its snapshot has the other columns; no row of the redo has any."""
     with running_oracle(warts=DEFAULT_WARTS, release="23ai") as oracle:
         oracle.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, B BOOLEAN)", "INSERT INTO T VALUES (1, TRUE)"
+            f"CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, B {datatype})",
+            f"INSERT INTO T VALUES (1, {value})",
         )
-        with source_of(oracle, tmp_path) as source:
+        with source_of(oracle, tmp_path, "T") as source:
+            with pytest.raises(PreflightError, match=f"B {shown}"):
+                source.run()
             source.configure({"name": "T", "columns_exclude": ["B"]})
             source.run()
             assert list(source.lake.tables[table_id("T")].rows) == [(1,)]
-            oracle.run("INSERT INTO T VALUES (2, FALSE)")
+            oracle.run("INSERT INTO T (ID) VALUES (2)")
             source.windows()
             assert source.record("T").state == "failed"
             assert "UNSUPPORTED" in (source.record("T").reason or "")

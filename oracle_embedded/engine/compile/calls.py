@@ -18,6 +18,8 @@ from oracle_embedded.engine.compile.signatures import SIGNATURES, by_signature
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
+_OF_23AI = frozenset({"JSON", "TO_VECTOR"})
+
 
 def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
     """A function call.
@@ -35,6 +37,8 @@ def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
     if node.star or node.distinct or node.within:
         raise ora(904, f'"{name}"', offset=node.pos)
     special, signature = FUNCTIONS.get(name), SIGNATURES.get(name)
+    if name in _OF_23AI and not state.environment.is_23ai:
+        special = None
     if special is None and signature is None:
         routine = state.routine(node, scope)
         if routine is not None:

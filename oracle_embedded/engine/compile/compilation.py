@@ -46,8 +46,8 @@ class Environment:
     routine: Callable[[ast.Name], StoredFunction | None]
     user_type: Callable[[ast.Name], SqlType | None]
     character_sets: CharacterSets
-    has_booleans: bool
-    """The release knows BOOLEAN in SQL: 23ai."""
+    is_23ai: bool
+    """The release knows BOOLEAN, JSON and VECTOR in SQL."""
     orders: Mapping[int, TextOrder]
     """By the form of a character set, by what its texts are ordered where it is not their code points."""
     predicates: Callable[[TableDef, str, bool], Sequence[Predicate]]

@@ -8,7 +8,7 @@ from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conversions import NUMERIC_RANK, ZONED, convert
 from oracle_embedded.engine.compile.plan import IN_CODE_POINTS, Sql
 from oracle_embedded.engine.compile.scopes import Scope
-from oracle_embedded.engine.datatypes.types import FAMILY_NAMES, TEMPORAL
+from oracle_embedded.engine.datatypes.types import DOCUMENTS, FAMILY_NAMES, TEMPORAL
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
@@ -92,6 +92,7 @@ def compare(op: str, left: Sql, right: Sql, pos: int = 0) -> str:
         raise ora(932, "-", FAMILY_NAMES["clob" if "clob" in (lf, rf) else "blob"], offset=pos)
     if lf == rf == "text":
         return _compare_text(op, left, right)
+    _check_comparable(lf, rf)
     target = _comparison_family(lf, rf)
     if target is None:
         raise ora(932, FAMILY_NAMES[lf], FAMILY_NAMES[rf], offset=pos)
@@ -169,6 +170,7 @@ def _in_pair(value: Sql, item: Sql, pos: int) -> tuple[str, str]:
             cut = replace(value, text=f"rtrim({value.text}, ' ')")
             return as_equal(cut), f"rtrim({item.text}, ' ')"
         return as_equal(value), item.text
+    _check_comparable(value.family, item.family)
     target = _comparison_family(value.family, item.family)
     if target is None:
         raise ora(932, FAMILY_NAMES[value.family], FAMILY_NAMES[item.family], offset=pos)
@@ -201,8 +203,19 @@ def _quantified(state: Compilation, node: ast.Quantified, scope: Scope) -> str:
 
 
 def in_order(value: Sql, order: str | None) -> str:
-    """A text as its order is compared."""
+    """A text as its order is compared.
+
+    Raises:
+        OracleError: ORA-03001 for JSON and VECTOR.
+    """
+    _check_comparable(value.family)
     return value.text if order is None else f"({value.text}) COLLATE {order}"
+
+
+def _check_comparable(*families: str) -> None:
+    for family in families:
+        if family in DOCUMENTS:
+            raise unsupported(f"comparing values of type {FAMILY_NAMES[family]}")
 
 
 def as_equal(value: Sql) -> str:

@@ -25,6 +25,7 @@ IMPLICIT = {
     ("rowid", "text"), ("text", "clob"), ("clob", "text"), ("raw", "blob"), ("blob", "raw"), ("text", "ids"),
     ("ids", "text"), ("text", "iym"), ("iym", "text"), ("clob", "number"), ("number", "clob"), ("date", "clob"),
     ("bool", "number"), ("number", "bool"), ("timestamp", "clob"), ("tz", "clob"), ("text", "blob"),
+    ("text", "json"), ("clob", "json"), ("text", "vector"), ("clob", "vector"),
 }  # fmt: skip
 _SAME_BYTES = {("text", "clob"), ("clob", "text"), ("raw", "blob"), ("blob", "raw")}
 NUMERIC_RANK = {"number": 1, "float": 2, "double": 3}

@@ -112,7 +112,7 @@ def _pseudo(state: Compilation, node: ast.Column, scope: Scope) -> Sql | None:
     variable = state.variable(node.name)
     if variable is not None:
         return variable
-    if name in ("TRUE", "FALSE") and not qualifier and state.environment.has_booleans:
+    if name in ("TRUE", "FALSE") and not qualifier and state.environment.is_23ai:
         text = "x'01'" if name == "TRUE" else "x'00'"
         return Sql(text, types.BOOLEAN, nullable=False, constant=True)
     if name == "ROWID" or name == "ORA_ROWSCN":

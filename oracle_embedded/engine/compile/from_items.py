@@ -80,7 +80,8 @@ def _json_table(state: Compilation, item: ast.FromJson, scope: Scope) -> tuple[S
     """JSON_TABLE: its document may be a column of the items before it."""
     alias = state.new_alias()
     operand = state.value(item.operand, scope)
-    document = operand.text if operand.family in ("raw", "blob") else convert(operand, "text").text
+    is_as_kept = operand.family in ("raw", "blob", "json")
+    document = operand.text if is_as_kept else convert(operand, "text").text
     columns: dict[str, SourceColumn] = {}
     for number, column in enumerate(_flat(item.columns)):
         cell = Sql(f"json_extract({alias}.value, '$[{number}]')", types.TEXT)

@@ -20,6 +20,7 @@ from oracle_embedded.engine.datatypes.types import (
     TEMPORAL,
     SqlType,
 )
+from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
 
 Compiled = Callable[[ast.Call, list[Sql]], Sql]
@@ -420,6 +421,25 @@ def _json_exists(_node: ast.Call, args: list[Sql]) -> Sql:
     return Sql(f"o_json_exists({_document(args[0])}, {args[1].text})", types.NUMBER)
 
 
+@function("JSON_SERIALIZE")
+def _json_serialize(_node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_json_text({_document(args[0])})", types.TEXT)
+
+
+@function("JSON")
+def _json(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    return convert(args[0], "json", node.pos)
+
+
+@function("TO_VECTOR")
+def _to_vector(node: ast.Call, args: list[Sql]) -> Sql:
+    if len(args) > 1:
+        raise unsupported("TO_VECTOR with a number of dimensions", node.pos)
+    check_count(node, args, 1, 1)
+    return convert(args[0], "vector", node.pos)
+
+
 def _document(value: Sql) -> str:
     """A document as text or bytes."""
-    return value.text if value.family in ("raw", "blob") else convert(value, "text").text
+    return value.text if value.family in ("raw", "blob", "json") else convert(value, "text").text

@@ -37,7 +37,7 @@ from oracle_embedded.engine.compile.scopes import (
     matches,
 )
 from oracle_embedded.engine.datatypes import types
-from oracle_embedded.engine.datatypes.types import FAMILY_NAMES
+from oracle_embedded.engine.datatypes.types import DOCUMENTS, FAMILY_NAMES
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
@@ -196,6 +196,9 @@ def _merge_column(
     families = (a.type.family, b.type.family)
     if node.op != "UNION ALL" and ("clob" in families or "blob" in families):
         raise ora(932, "-", FAMILY_NAMES["clob" if "clob" in families else "blob"], offset=node.pos)
+    for family in families:
+        if node.op != "UNION ALL" and family in DOCUMENTS:
+            raise unsupported(f"comparing values of type {FAMILY_NAMES[family]}", node.pos)
     nullable = a.nullable or b.nullable
     if families[0] == families[1]:
         merged = OutputColumn(

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 
 from oracle_embedded.api import BindMeta, ColumnMeta, ObjectShape, OraType, ShapePart
+from oracle_embedded.engine.errors import unsupported
 
 _FAMILIES = {
     OraType.VARCHAR: "text",
@@ -28,6 +29,8 @@ _FAMILIES = {
     OraType.ROWID: "rowid",
     OraType.UROWID: "rowid",
     OraType.BOOLEAN: "bool",
+    OraType.JSON: "json",
+    OraType.VECTOR: "vector",
     OraType.CURSOR: "cursor",
     OraType.OBJECT: "object",
 }
@@ -47,11 +50,15 @@ FAMILY_NAMES = {
     "raw": "BINARY",
     "rowid": "ROWID",
     "bool": "BOOLEAN",
+    "json": "JSON",
+    "vector": "VECTOR",
     "cursor": "CURSOR",
     "object": "UDT",
     "null": "NULL",
 }
 TEMPORAL = frozenset({"date", "timestamp", "tz", "ltz"})
+DOCUMENTS = frozenset({"json", "vector"})
+"""Families whose values are kept as text, neither compared nor sent to clients."""
 _LONG_BUFFER = 32760
 _WIRE_SIZES = {
     "number": 22,
@@ -80,7 +87,8 @@ class SqlType:
     ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text. TIMESTAMP(n) has scale n,
     INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of XMLTYPE is a CLOB that ``is_xml``: documents are kept as
     they were given, and nobody looks whether they are well-formed. An object or a collection has its type in ``user``, a CURSOR
-    expression its columns in ``row``: name, type, whether it may be NULL.
+    expression its columns in ``row``: name, type, whether it may be NULL. A VECTOR has its number of dimensions in ``length``, 0 where
+    any goes, and their format in ``dimensions``.
     """
 
     ora: OraType
@@ -93,6 +101,7 @@ class SqlType:
     form: int = 0
     float_bits: int | None = None
     is_xml: bool = False
+    dimensions: str = ""
     user: UserType | None = None
     row: tuple[tuple[str, SqlType, bool], ...] = ()
 
@@ -107,8 +116,14 @@ class SqlType:
         return self.ora == OraType.CHAR
 
     def meta(self, name: str, nullable: bool = True) -> ColumnMeta:
-        """How describe shows a column of this type."""
+        """How describe shows a column of this type.
+
+        Raises:
+            OracleError: ORA-03001 for JSON and VECTOR, whose forms on the wire are not there.
+        """
         family = self.family
+        if family in DOCUMENTS:
+            raise unsupported(f"fetching values of type {FAMILY_NAMES[family]}")
         if self.ora in (OraType.LONG, OraType.LONG_RAW):
             size = min(self.length, _LONG_BUFFER)
             return ColumnMeta(
@@ -278,6 +293,8 @@ RAW = SqlType(OraType.RAW, length=2000)
 TEXT = varchar(4000)
 CURSOR = SqlType(OraType.CURSOR)
 BOOLEAN = SqlType(OraType.BOOLEAN)
+JSON = SqlType(OraType.JSON)
+VECTOR = SqlType(OraType.VECTOR)
 
 
 def raw(length: int) -> SqlType:
@@ -319,6 +336,8 @@ _BY_FAMILY = {
     "clob": CLOB,
     "rowid": ROWID,
     "bool": BOOLEAN,
+    "json": JSON,
+    "vector": VECTOR,
     "cursor": CURSOR,
     "raw": RAW,
     "text": TEXT,

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.datatypes.types import DOCUMENTS
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.run.intervals import stored_value
@@ -488,7 +489,7 @@ def _column_ids(table: TableDef, names: Sequence[str]) -> tuple[int, ...]:
         column = table.by_name.get(name)
         if column is None:
             raise ora(904, f'"{name}"')
-        if column.type.family in ("clob", "blob", "tz"):
+        if column.type.family in ("clob", "blob", "tz", *DOCUMENTS):
             raise OracleError(14135, "a LOB column cannot serve as a partitioning column")
         found.append(column.internal_id)
     return tuple(found)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.policies import refuse_redacted
 from oracle_embedded.engine.compile.queries import compile_select
+from oracle_embedded.engine.datatypes.types import DOCUMENTS
 from oracle_embedded.engine.ddl.alter import alter_table
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.editions import change_editions
@@ -153,6 +154,9 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
         column = table.by_name.get(column_name)
         if column is None:
             raise ora(904, f'"{column_name}"')
+        if column.type.family in DOCUMENTS:
+            datatype = column.type.data_type()
+            raise OracleError(2327, f"cannot create index on expression with datatype {datatype}")
         columns.append(column.internal_id)
     same = (tuple(columns), expressions)
     if any((index.columns, index.expressions) == same for index in table.indexes):

@@ -10,7 +10,7 @@ from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.from_items import columns_in
 from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn
-from oracle_embedded.engine.datatypes.types import SqlType, varchar
+from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType, varchar
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import partitioning_of
 from oracle_embedded.engine.ddl.sequences import sequence_from
@@ -133,6 +133,8 @@ def _with_virtual(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Table
         raise unsupported("constraints of virtual columns")
     assert spec.expression is not None
     value = virtual_value(run, table, spec.expression)
+    if spec.type is not None:
+        check_string_size(run, spec.type)
     kind = spec.type or (varchar(TEXT_MAX) if value.family == "text" else value.type)
     convert(value, kind.family)
     column = ColumnDef(
@@ -179,8 +181,8 @@ def stored_type(run: DdlRun, kind: SqlType) -> SqlType:
 
 
 def check_string_size(run: DdlRun, kind: SqlType) -> None:
-    """ORA-00910 for a text or RAW that is longer than MAX_STRING_SIZE allows, ORA-00902 for BOOLEAN before 23ai."""
-    if kind.family == "bool" and run.session.database.release != "23ai":
+    """ORA-00910 for a text or RAW that is longer than MAX_STRING_SIZE allows, ORA-00902 for BOOLEAN, JSON and VECTOR before 23ai."""
+    if kind.family in ("bool", *DOCUMENTS) and run.session.database.release != "23ai":
         raise OracleError(902, "invalid datatype")
     most = RAW_MAX if kind.ora is OraType.RAW else TEXT_MAX
     is_string = kind.ora in (OraType.VARCHAR, OraType.RAW)
@@ -272,7 +274,7 @@ def _with_key(
     generated: bool,
 ) -> TableDef:
     for internal_id in columns:
-        if table.by_id[internal_id].type.family in ("clob", "blob", "tz"):
+        if table.by_id[internal_id].type.family in ("clob", "blob", "tz", *DOCUMENTS):
             raise OracleError(
                 2329,
                 "column of datatype LOB or TIMESTAMP WITH TIME ZONE cannot be unique or a primary key",

@@ -48,6 +48,8 @@ def _type(kind: SqlType) -> str:
             return f"NUMBER(*,{kind.scale})"
         case "tz" | "ltz" | "timestamp":
             return name.replace("TIMESTAMP(", "TIMESTAMP (")
+        case "vector":
+            return f"VECTOR({kind.length or '*'}, {kind.dimensions or '*'})"
     return name
 
 

@@ -163,6 +163,53 @@ def _nested_rows(item: Any, number: int, columns: list[Any]) -> list[list[str | 
     return rows or [plain]
 
 
+def _serialized(value: str | bytes) -> str | None:
+    """A document without blanks, None for what is none."""
+    try:
+        return _printed(_parsed(value.decode() if isinstance(value, bytes) else value))
+    except ValueError:
+        return None
+
+
+def _json(text: str) -> bytes:
+    """A value of type JSON: its text.
+
+    Raises:
+        OracleError: ORA-40441 for what is no JSON.
+    """
+    try:
+        json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise OracleError(40441, "JSON syntax error") from error
+    return text.encode()
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(word)
+
+
+def _vector(text: str) -> bytes:
+    """A value of type VECTOR: its text.
+
+    Raises:
+        OracleError: ORA-51804 for what is no list, ORA-51805 for a list of other things than numbers.
+    """
+    try:
+        items = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise _no_vector() from error
+    if not isinstance(items, list) or not items:
+        raise _no_vector()
+    for at, item in enumerate(items, 1):
+        if isinstance(item, bool) or not isinstance(item, int | float):
+            raise OracleError(51805, f"Invalid syntax for VECTOR value. The specified dimension value at position {at} could not be converted to a number.")  # fmt: skip
+    return text.encode()
+
+
+def _no_vector() -> OracleError:
+    return OracleError(51804, "Invalid syntax for VECTOR value. Must be a string of the form '[number , number ..., number]'")  # fmt: skip
+
+
 def _width(columns: list[Any]) -> int:
     return sum(_width(item[2]) if item[0] == "nested" else 1 for item in columns)
 
@@ -173,6 +220,11 @@ _ENTRIES: Entries = (
     ("o_json_query", _query, 2),
     ("o_json_exists", _exists, 2),
     ("o_json_rows", _rows, 2),
+    ("o_json_text", _serialized, 1),
+    ("cv_text_json", _json, 1),
+    ("cv_clob_json", _json, 1),
+    ("cv_text_vector", _vector, 1),
+    ("cv_clob_vector", _vector, 1),
 )
 for _name, _run, _arguments in _ENTRIES:
     register(_name, _run, _arguments)

@@ -11,7 +11,7 @@ from oracle_embedded.engine.compile.dml import RowPlan, compile_row_plan
 from oracle_embedded.engine.compile.from_items import columns_in
 from oracle_embedded.engine.compile.plan import blob, quoted
 from oracle_embedded.engine.compile.scopes import Scope
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.run.contracts import SessionState
@@ -150,6 +150,8 @@ def check_new_type(
     empty = not _any(
         store, f"SELECT 1 FROM t{table.object_id} WHERE c{column.internal_id} IS NOT NULL"
     )
+    if old != kind and DOCUMENTS & {old.family, kind.family}:
+        raise unsupported("changing the type of a column to or from JSON and VECTOR")
     if old.family != kind.family:
         if not empty:
             raise OracleError(1439, "column to be modified must be empty to change datatype")

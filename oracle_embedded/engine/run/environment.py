@@ -75,7 +75,7 @@ def _environment(session: SessionState, nls: Mapping[str, str]) -> Environment:
         predicates=partial(predicates, session),
         redaction=partial(redaction, session),
         character_sets=database.character_sets,
-        has_booleans=database.release == "23ai",
+        is_23ai=database.release == "23ai",
         orders=text_orders(
             database.character_sets, *(nls[name] for name in ("NLS_SORT", "NLS_COMP"))
         ),

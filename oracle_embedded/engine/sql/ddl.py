@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import ddl_nodes as nodes
@@ -196,7 +196,7 @@ def _read_type(stream: TokenStream, replacing: bool) -> nodes.CreateType:
                 "OVERRIDING",
             ):
                 raise unsupported("methods of object types", stream.token.start)
-            attributes.append((stream.identifier(), read_datatype(stream, of_column=True)))
+            attributes.append((stream.identifier(), _read_part(stream)))
             if not stream.take_op(","):
                 break
         stream.need_op(")")
@@ -210,13 +210,22 @@ def _read_type(stream: TokenStream, replacing: bool) -> nodes.CreateType:
             stream.need_word("OF")
         else:
             stream.need_word("TABLE", "OF")
-        element = read_datatype(stream, of_column=True)
+        element = _read_part(stream)
         if stream.take_word("NOT"):
             stream.need_word("NULL")
     stream.take_op(";")
     return nodes.CreateType(
         name, stream.sql[start:].rstrip(), replacing, tuple(attributes), element, limit
     )
+
+
+def _read_part(stream: TokenStream) -> SqlType:
+    """The type of an attribute or an element: that of a column, but for JSON and VECTOR."""
+    start = stream.token.start
+    kind = read_datatype(stream, of_column=True)
+    if kind.family in DOCUMENTS:
+        raise OracleError(902, "invalid datatype", start)
+    return kind
 
 
 _MVIEW_WORDS = (

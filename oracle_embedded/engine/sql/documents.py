@@ -39,6 +39,8 @@ def read_json_call(stream: TokenStream, read: ReadExpression) -> ast.Expr:
     kind = None
     if stream.take_word("RETURNING"):
         kind = _returned(stream)
+    if token.text == "JSON_SERIALIZE" and (path != "$" or stream.is_word("PRETTY")):
+        raise OracleError(3001, "unimplemented feature: PRETTY or a path here", stream.token.start)
     _skip_handling(stream)
     stream.need_op(")")
     call: ast.Expr = ast.Call((token.text,), (operand, ast.String(path)), pos=token.start)

@@ -12,6 +12,8 @@ RAW_MAX = 2000
 _EXTENDED_MAX = 32767
 _LONG_MAX = 2**31 - 1
 _CHAR_MAX = 2000
+_DIMENSIONS_MAX = 65535
+_DIMENSION_FORMATS = frozenset({"FLOAT32", "FLOAT64"})
 _NATIONAL_BYTES = 2
 _CHAR_BYTES = 4
 _MISSING = frozenset({"BFILE", "JSON", "VECTOR", "BOOLEAN", "BINARY_INTEGER", "PLS_INTEGER"})
@@ -94,6 +96,10 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
             return SqlType(OraType.UROWID, length=4000)
         case "BOOLEAN" if stream.plsql or of_column:
             return SqlType(OraType.BOOLEAN)
+        case "JSON" if of_column:
+            return SqlType(OraType.JSON)
+        case "VECTOR" if of_column:
+            return _read_vector(stream)
     stream.at = first
     if of_column and stream.token.kind in ("word", "quoted") and stream.token.text not in _MISSING:
         return _read_user_type(stream)
@@ -202,6 +208,27 @@ def _read_timestamp(stream: TokenStream) -> SqlType:
     if stream.take_word("WITH", "TIME", "ZONE"):
         return SqlType(OraType.TIMESTAMP_TZ, scale=scale)
     return SqlType(OraType.TIMESTAMP, scale=scale)
+
+
+def _read_vector(stream: TokenStream) -> SqlType:
+    """``VECTOR[(dimensions[, format])]``, either of which may be ``*``."""
+    count, form = 0, ""
+    if stream.take_op("("):
+        start = stream.token.start
+        if not stream.take_op("*"):
+            count = stream.integer()
+            if count < 1:
+                raise OracleError(51800, "Invalid syntax for VECTOR type specification", start)
+            if count > _DIMENSIONS_MAX:
+                raise OracleError(51811, f"Vector dimension count exceeds the maximum supported value of {_DIMENSIONS_MAX}.", start)  # fmt: skip
+        if stream.take_op(",") and not stream.take_op("*"):
+            start, form = stream.token.start, stream.identifier()
+            if form in ("INT8", "BINARY"):
+                raise OracleError(3001, f"unimplemented feature: VECTOR of {form}", start)
+            if form not in _DIMENSION_FORMATS:
+                raise OracleError(51802, f"Invalid VECTOR type specification. Invalid dimension format ({form}).", start)  # fmt: skip
+        stream.need_op(")")
+    return SqlType(OraType.VECTOR, length=count, dimensions=form)
 
 
 def _read_interval(stream: TokenStream) -> SqlType:

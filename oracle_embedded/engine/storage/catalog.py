@@ -65,6 +65,7 @@ class ColumnDef:
 ARCHIVE_STATE = "ORA_ARCHIVE_STATE"
 """The hidden column of a table with row archival: rows with another value than 0 are archived."""
 _OBJECT_LENGTH, _COLLECTION_LENGTH = 1, 16
+_DOCUMENT_LENGTH = 8200
 
 
 def data_length(kind: SqlType) -> int:
@@ -82,6 +83,8 @@ def data_length(kind: SqlType) -> int:
             return kind.length
         case "bool":
             return 1
+        case "json" | "vector":
+            return _DOCUMENT_LENGTH
     if kind.user is not None:
         return _OBJECT_LENGTH if kind.user.element is None else _COLLECTION_LENGTH
     return {"number": 22, "float": 4, "double": 8, "date": 7, "tz": 13, "ids": 11, "iym": 5}.get(

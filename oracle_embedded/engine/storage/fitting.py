@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from oracle_embedded.api import OracleError, OraType, Value
@@ -19,7 +20,8 @@ Fitter = Callable[[bytes], Value]
 def fitter(table: TableDef, column: ColumnDef, sets: CharacterSets) -> Fitter:
     """What turns a value of the column's family into its stored form.
 
-    The function raises ORA-12899 for text and RAW that are too long, ORA-01438 for numbers that are too large.
+    The function raises ORA-12899 for text and RAW that are too long, ORA-01438 for numbers that are too large,
+    ORA-51803 for vectors with another number of dimensions.
     """
     kind = column.type
     match kind.family:
@@ -49,6 +51,8 @@ def fitter(table: TableDef, column: ColumnDef, sets: CharacterSets) -> Fitter:
             return fit_raw
         case "date":
             return lambda value: value[:7]
+        case "vector" if kind.length:
+            return _vector_fitter(kind.length)
         case "object":
             return fit_object(column.type, sets)
     return lambda value: value
@@ -113,6 +117,20 @@ def _number_fitter(column: ColumnDef) -> Fitter:
         return lambda value: value
     precision, scale = kind.precision, kind.scale or 0
     return lambda value: numbers.fit(value, precision, scale)
+
+
+def _vector_fitter(dimensions: int) -> Fitter:
+    def fit(value: bytes) -> Value:
+        count = len(json.loads(value))
+        if count != dimensions:
+            raise OracleError(
+                51803,
+                "Vector dimension count must match the dimension count specified in the column definition"
+                f" (expected {dimensions} dimensions, specified {count} dimensions).",
+            )
+        return value
+
+    return fit
 
 
 def _text_fitter(table: TableDef, column: ColumnDef) -> Fitter:

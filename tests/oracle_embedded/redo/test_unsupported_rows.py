@@ -70,3 +70,22 @@ def test_changes_of_a_table_with_a_boolean_have_no_statement(tmp_path: Path) -> 
             run(owner, "create table t (id number, b boolean)")
         with pytest.raises(oracledb.DatabaseError, match="ORA-00904"):
             run(owner, "select true from dual")
+
+
+def test_changes_of_a_table_with_json_or_a_vector_have_no_statement(tmp_path: Path) -> None:
+    """As with a BOOLEAN, also those that do not touch it."""
+    with live(tmp_path, Wart.UNSUPPORTED_ROWS, release="23ai") as running:
+        owner = running.connect()
+        run(owner, "create table j (id number, d json)", "create table v (id number)")
+        run(owner, "insert into v values (1)")
+        owner.commit()
+        run(owner, "alter table v add (e vector(2, float32))")
+        run(owner, "insert into j values (1, '{\"a\": 1}')", "update j set id = 2", "delete from j")
+        run(owner, "insert into v values (2, '[1, 2.5]')", "update v set e = null where id = 2")
+        owner.commit()
+        rows = running.miner().mine(where="operation_code = 255 and table_name in ('J', 'V')")
+        assert [(row["TABLE_NAME"], row["SQL_REDO"]) for row in rows] == [
+            ("J", "Unsupported"), ("J", "Unsupported"), ("J", "Unsupported"), ("V", "Unsupported"), ("V", "Unsupported")
+        ]  # fmt: skip
+        [before] = running.miner().mine(where="operation_code = 1 and table_name = 'V'")
+        assert before["STATUS"] == 0
