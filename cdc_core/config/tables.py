@@ -116,12 +116,12 @@ class TableConfig(ConfigModel):
     """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a
     pattern."""
 
-    identity: Literal["key", "rowid"] = "key"
+    identity: Literal["key", "rowid", "all_columns"] = "key"
     """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that has no key; mirror and change log
     hold it in the column ``_cdc_row_id``. A table whose rows get other ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions
     that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables
     with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai and
-    supplemental logging of all columns."""
+    supplemental logging of all columns. ``all_columns``: the values of all its columns. It is not available yet."""
 
     paused: bool = False
     """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the

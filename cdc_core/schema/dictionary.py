@@ -25,6 +25,8 @@ from cdc_core.schema.forms import in_forms
 from cdc_core.schema.table import (
     IN_ROW_BYTES_MAX,
     LOB_TYPES,
+    ROW_DIGEST,
+    ROW_DIGEST_COLUMN,
     ROW_ID,
     ROW_ID_COLUMN,
     Column,
@@ -202,6 +204,9 @@ def schema_from_rows(
     if config.identity == "rowid":
         _refuse_row_ids(config, columns, is_index_organized=is_index_organized)
         captured = (ROW_ID_COLUMN, *captured)
+    elif config.identity == "all_columns":
+        _refuse_counted(config)
+        key, captured = (ROW_DIGEST,), (ROW_DIGEST_COLUMN, *captured)
     else:
         virtual = {row[0] for row in columns if row[9] == "YES"}
         key = _key(config, captured, primary_key, unique_indexes, virtual, _documents(columns))
@@ -226,7 +231,7 @@ def schema_from_rows(
         charset=sets.get("NLS_CHARACTERSET", ""),
         ncharset=sets.get("NLS_NCHAR_CHARACTERSET", ""),
         masked=masks_of(config, captured),
-        key_is_deferred=config.identity != "rowid"
+        key_is_deferred=config.identity == "key"
         and not any(one and set(one) <= set(key) for one in checked),
         key_is_configured=bool(config.key),
         has_lobs=bool(_lobs(columns)),
@@ -374,6 +379,14 @@ def _refuse_row_ids(
             table=config.table,
             columns=", ".join(documents),
         )
+
+
+def _refuse_counted(config: TableConfig) -> None:
+    raise ConfigError(
+        "identity: all_columns is not available yet",
+        hint="Use identity: rowid, or name unique NOT NULL columns under the table's key.",
+        table=config.table,
+    )
 
 
 def _refuse_unmeasured(

@@ -200,3 +200,28 @@ def test_an_index_organized_table_with_lobs_is_refused(config: TableConfig) -> N
 def test_identity_is_for_one_table_without_a_key(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="identity"):
         TableConfig(**given, identity="rowid")
+
+
+COUNTED = TableConfig(name="hr.emp", identity="all_columns")
+
+
+def test_rows_that_are_counted_have_a_digest_and_in_the_mirror_a_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cdc_core.schema.dictionary._refuse_counted", lambda _config: None)
+    schema = build(COUNTED, row("A"), row("N", "Y"), primary=("A",))
+    assert schema.column_names == ("_cdc_row_digest", "A", "N")
+    assert (schema.key, schema.is_by_all_columns) == (("_cdc_row_digest",), True)
+    mirrored = schema.with_copies()
+    assert mirrored.column_names == ("_cdc_row_digest", "_cdc_copy", "A", "N")
+    assert (mirrored.key, mirrored.is_by_all_columns) == (mirrored.column_names[:2], True)
+    assert mirrored.with_copies() is mirrored
+    assert schema.as_in_rows().column_names == mirrored.as_in_rows().column_names == ("A", "N")
+    other = build(BY_ROW_ID, row("A"))
+    assert not other.is_by_all_columns
+    assert other.with_copies() is other
+
+
+def test_counted_rows_are_not_available_yet() -> None:
+    with pytest.raises(ConfigError, match="not available yet"):
+        build(COUNTED, row("A"))
