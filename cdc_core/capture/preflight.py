@@ -139,6 +139,7 @@ def check_redo(
     names = [config.table for config in tables]
     findings += _check_logging(session, tables) if not supplemental else []
     findings += _check_row_ids(tables)
+    findings += _check_all_columns(tables)
     findings += _check_names(session, tables)
     findings += _check_character_sets(session, tables)
     findings += _check_segments(session, names)
@@ -289,6 +290,20 @@ def _check_row_ids(tables: Sequence[TableConfig]) -> Iterator[Finding]:
                 f"{config.table}: Redolake identifies its rows by ROWID. ALTER TABLE … MOVE, SHRINK SPACE, FLASHBACK TABLE, and partitions "
                 "that are split, merged, moved or exchanged change ROWIDs, and the table leaves the stream",
                 f"`redolake table resnapshot {config.table.argument}` adds it back after each of them; a table with a key is not affected",
+                config.table,
+                is_problem=False,
+            )
+
+
+def _check_all_columns(tables: Sequence[TableConfig]) -> Iterator[Finding]:
+    for config in tables:
+        if config.identity == "all_columns":
+            yield Finding(
+                f"{config.table}: Redolake identifies its rows by the values of all columns, and counts equal rows. Each change carries the "
+                "whole row twice through the lake, the whole table is read as of one SCN, which needs the undo for that long, and a column "
+                "that comes, goes, or changes its name or type takes the table out of the stream",
+                f"`redolake table resnapshot {config.table.argument}` adds it back with new Delta tables after such a DDL; a table with a key "
+                "needs none of this",
                 config.table,
                 is_problem=False,
             )

@@ -21,6 +21,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
+from cdc_core.schema.all_columns import refuse_all_columns
 from cdc_core.schema.forms import in_forms
 from cdc_core.schema.table import (
     IN_ROW_BYTES_MAX,
@@ -184,7 +185,8 @@ def schema_from_rows(
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
         character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``.
-        is_index_organized: Its rows have no ROWIDs of a place. Asked for where that matters: with LOBs, or where ROWIDs identify rows.
+        is_index_organized: Its rows have no ROWIDs of a place, and a key. Asked for where that matters: with LOBs, or where no key identifies
+            rows.
         primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that is unique is checked at once.)
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
@@ -205,6 +207,7 @@ def schema_from_rows(
         _refuse_row_ids(config, columns, is_index_organized=is_index_organized)
         captured = (ROW_ID_COLUMN, *captured)
     elif config.identity == "all_columns":
+        refuse_all_columns(config, usable, is_index_organized=is_index_organized)
         _refuse_counted(config)
         key, captured = (ROW_DIGEST,), (ROW_DIGEST_COLUMN, *captured)
     else:
@@ -257,7 +260,7 @@ def _read(
     character_sets = dict(session.fetch_all(_CHARACTER_SETS))
     index_organized = _index_organized(
         session,
-        [one for one in configs if one.identity == "rowid" or _lobs(columns[one.table])],
+        [one for one in configs if one.identity != "key" or _lobs(columns[one.table])],
     )
     return [
         schema_from_rows(

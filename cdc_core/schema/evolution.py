@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cdc_core.model.streams import Trouble
+from cdc_core.schema.all_columns import lost_identity
 from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
@@ -123,6 +124,14 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     )
     known = old.column_names
     added = tuple(AddColumn(column) for column in new.columns if column.name not in known)
+    others = [
+        *(step.old for step in renamed),
+        *(step.column.name for step in dropped),
+        *(step.column.name for step in added),
+    ]
+    lost = lost_identity(old, new, [(step.old, step.new) for step in redefined], others)
+    if lost is not None:
+        return Evolution(refusal=lost, trouble="unsupported_ddl")
     steps: tuple[Step, ...] = (*renamed, *dropped, *redefined, *added)
     return Evolution(steps, is_new_version=bool(steps) or _layout(old) != _layout(new))
 

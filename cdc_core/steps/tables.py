@@ -21,10 +21,11 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.all_columns import lacking_columns
 from cdc_core.schema.catalog import read_object_names
 from cdc_core.schema.dictionary import mask_refusal, masks_of, read_table_schema
 from cdc_core.schema.forms import form_of
-from cdc_core.schema.table import ROW_ID, TableSchema
+from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import captured_objects, join_tables
@@ -295,6 +296,12 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     if refusal := _key_refusal(ctx, config, latest):
         _stop_for_fresh(ctx, config, latest, refusal)
         return
+    if latest.is_by_all_columns and (
+        lacking := lacking_columns(config, latest.as_in_rows().columns)
+    ):
+        reason = f"all columns identify the table's rows, and Redolake would not have them all: {', '.join(lacking)}"
+        _stop_for_fresh(ctx, config, latest, reason)
+        return
     if bool(config.key) != latest.key_is_configured:
         scn = _scn_of_next_version(ctx, latest)
         latest = replace(latest, key_is_configured=bool(config.key), scn_from=scn)
@@ -339,7 +346,11 @@ def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str 
     """Why the Delta tables are not those of the key that the configuration names now. Oracle is asked where it has stopped to name one."""
     if config.identity == "rowid":
         key: tuple[str, ...] = (ROW_ID,)
-    elif config.key or not (latest.key_is_configured or latest.is_by_row_id):
+    elif config.identity == "all_columns":
+        key = (ROW_DIGEST,)
+    elif config.key or not (
+        latest.key_is_configured or latest.is_by_row_id or latest.is_by_all_columns
+    ):
         key = config.key or latest.key
     else:
         try:
