@@ -34,9 +34,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_core.errors import ANY_TABLE, DuplicateKeyError
+from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
 from cdc_core.lake.appending import NewFile, remove_file, write_file
 from cdc_core.lake.changes import rows_sql
+from cdc_core.lake.counted import number_copies
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
@@ -107,6 +108,8 @@ def apply_chunk(
     removes = bool(asked) and manifest.scn <= reached
     name = f"{manifest.snapshot_id}/{manifest.number}"
     with _mirror_file(work, manifest, paths, mirrored) as mirror_file:
+        if mirror_file is None and schema.is_by_all_columns:
+            raise _counted_twice(work)
         if changelog is None or app not in changelog.transactions:
             moment = moment_of(manifest.landed) if "landed" in work.optional else None
             changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
@@ -202,15 +205,19 @@ def remove_gone(
     assert schema is not None
     if app in mirror.transactions:
         return TableApplied(table=work.table, skipped=True)
+    reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
+    metadata = work.metadata(
+        "gone", max(reached, scn_lowest), snapshot=snapshot_id, chunk_scn=scn_lowest
+    )
+    if schema.is_by_all_columns:
+        # The mirror was begun for this snapshot: nothing can be gone.
+        number_copies(work, schema, metadata, (app, 1))
+        return TableApplied(table=work.table, seconds=time.monotonic() - started)
     if _holds_alone(work, snapshot_id, scn_lowest):
         if _has_double_keys(work, schema):
             raise _double_keys(work, schema, "the mirror")
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
     session = work.session_for()
-    reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
-    metadata = work.metadata(
-        "gone", max(reached, scn_lowest), snapshot=snapshot_id, chunk_scn=scn_lowest
-    )
     name = f"{snapshot_id}/{GONE}"
     found: int | None = None
     if app not in changelog.transactions:
@@ -320,6 +327,16 @@ def _double_keys(work: TableWork, schema: TableSchema, where: str) -> DuplicateK
         hint="Name columns under the table's key that are unique, or make the key a validated PRIMARY KEY in Oracle; "
         f"then `redolake table resnapshot --fresh {ANY_TABLE}` reads it into new Delta tables.",
         **work.facts(key=", ".join(schema.key), rows=where),
+    )
+
+
+def _counted_twice(work: TableWork) -> LakeError:
+    """The error where rows without an identity would meet rows that may be they themselves."""
+    return LakeError(
+        "the mirror of a table whose equal rows are counted has other rows than those of this snapshot, and nothing tells which of them the snapshot "
+        "has read again",
+        hint=f"`redolake table resnapshot --fresh {ANY_TABLE}` reads the table into new Delta tables.",
+        **work.facts(),
     )
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from cdc_core.lake.carry import carried_sql, history_origin
 from cdc_core.lake.changes import change_facts, rows_sql
+from cdc_core.lake.counting_copies import copies_sql, different_copies_sql
 from cdc_core.lake.evolution import added_columns, in_mirror
 from cdc_core.lake.history import read_log
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
+from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.truncating import truncated_scn
 from cdc_core.lake.work import TableWork
@@ -41,6 +43,9 @@ def rederived_sql(
         f"SELECT {_keys(schema, image)} FROM {changes} WHERE {image} IS NOT NULL"
         for image in ("before", "after")
     )
+    if schema.is_by_all_columns:
+        derived, _ = derived_sql(work, session, schema, position, wanted=f"({keys})")
+        return different_copies_sql(derived, work.mirror, f"({keys})", schema), ()
     wanted = None if is_late and _carries(work, session, schema, position) else f"({keys})"
     derived, missing = derived_sql(work, session, schema, position, wanted=wanted)
     return _different_sql(work, derived, in_mirror(work, schema), covered_scn), missing
@@ -54,6 +59,8 @@ def derived_sql(
     mirror = in_mirror(work, schema)
     whole = f"({_history_sql(work, schema, position)})"
     near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
+    if schema.is_by_all_columns:
+        return copies_sql(near, schema, _read_scn(session, whole, schema)), ()
     facts = change_facts(session, near, mirror)
     defaults = added_columns(read_log(work.changelog))
     has_gaps = QuarantineTable(work).exists
@@ -67,6 +74,13 @@ def derived_sql(
         same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
         reduced = f"SELECT d.* FROM ({reduced}) d LEFT SEMI JOIN {wanted} w ON {same}"
     return reduced, facts.absent
+
+
+def _read_scn(session: Any, changes: str, schema: TableSchema) -> int:
+    """The SCN of the snapshot whose rows are among changes; 0 if there are none."""
+    with translated("reading the change log", table=schema.table):
+        query = f"SELECT MAX({COMMIT_SCN}) AS scn FROM {changes} WHERE _cdc_op = 'r'"
+        return int(session.sql(query).collect()[0]["scn"] or 0)
 
 
 def _carries(work: TableWork, session: Any, schema: TableSchema, position: int) -> bool:

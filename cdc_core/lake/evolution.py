@@ -57,8 +57,9 @@ def added_columns(log: DeltaLog | None) -> dict[str, str]:
 
 
 def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
-    """The version with the columns that the mirror has: without the dropped ones that it has lost."""
-    return schema.lacking(gone_columns(read_log(work.changelog)))
+    """The version with the columns that the mirror has: without the dropped ones that it has lost, and with the number of equal rows where they
+    are counted."""
+    return schema.lacking(gone_columns(read_log(work.changelog))).with_copies()
 
 
 def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:

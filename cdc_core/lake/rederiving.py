@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
+from cdc_core.lake.counted import copies_in_hand
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import has_value
 from cdc_core.lake.deriving import rederived_sql
@@ -69,10 +70,16 @@ def find_different(
     Raises:
         DecodeError: It cannot be said which row a key has.
     """
-    found = _in_hand(work, schema, scn_high, position=position, covered_scn=covered_scn, is_late=is_late)  # fmt: skip
+    mirrored = in_mirror(work, schema)
+    found: tuple[pa.Table, tuple[str, ...]] | None
+    if schema.is_by_all_columns:
+        rows = copies_in_hand(work, schema, scn_high, position=position)
+        found = None if rows is None else (rows, ())
+    else:
+        found = _in_hand(work, schema, scn_high, position=position, covered_scn=covered_scn, is_late=is_late)  # fmt: skip
     if found is not None:
         rows, absent = found
-        sent = Sent.of_table(rows, schema, facts)
+        sent = Sent.of_table(rows, mirrored, facts)
         return Different(
             sent, absent, lambda: staged_frame(work, work.session_for(len(rows)), iter([rows]))
         )
@@ -83,7 +90,7 @@ def find_different(
         )  # fmt: skip
         # It is looked at several times, and derived once.
         frame = session.sql(sql).localCheckpoint()
-        sent = Sent.of_frame(frame, schema, None, facts, are_different=True)
+        sent = Sent.of_frame(frame, mirrored, None, facts, are_different=True)
     return Different(sent, absent, lambda: nullcontext(frame))
 
 

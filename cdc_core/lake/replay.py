@@ -12,6 +12,7 @@ from typing import Any
 
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
+from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.deriving import derived_sql
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.history import read_commits, read_log
@@ -64,16 +65,16 @@ def replay_window(
     if not sent.rows + sent.gone:
         seconds = time.monotonic() - started
         return TableApplied(table=work.table, changes=count, seconds=seconds, skipped=True)
+    doing = "repairing the mirror"
+    metadata = work.metadata("replay", position, window=manifest.window.key)
     with different.opened() as frame:
-        counts = merged(
-            work,
-            frame,
-            in_mirror(work, schema),
-            doing="repairing the mirror",
-            metadata=work.metadata("replay", position, window=manifest.window.key),
-            absent=different.absent,
-            force=True,
-        )
+        if schema.is_by_all_columns:
+            counts = merge_copies(work, frame, schema, sent, doing=doing, metadata=metadata)
+        else:
+            counts = merged(
+                work, frame, in_mirror(work, schema),
+                doing=doing, metadata=metadata, absent=different.absent, force=True,
+            )  # fmt: skip
     sent.check(counts)
     return merge_report(work.table, counts, count, started)
 
@@ -124,14 +125,15 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     with translated("deriving the mirror", **work.facts()):
         sql, _ = derived_sql(work, session, schema, position, wanted=None)
         derived = session.sql(sql)
-        names = in_mirror(work, schema).column_names
+        mirrored = in_mirror(work, schema)
+        names = mirrored.column_names
         columns = [quote_name(column) for column in (*names, COMMIT_SCN, ORDINAL)]
         rows = derived.where("_cdc_kind = 'row'").select(*columns)
         counts = derived.selectExpr(
             "COUNT_IF(_cdc_kind = 'row') AS n",
             "COUNT_IF(SIZE(_cdc_missing) > 0) AS missing",
             "COUNT(*) AS reduced",
-            f"COUNT(DISTINCT STRUCT({', '.join(map(quote_name, schema.key))})) AS keys",
+            f"COUNT(DISTINCT STRUCT({', '.join(map(quote_name, mirrored.key))})) AS keys",
         ).collect()[0]
     if counts["keys"] != counts["reduced"]:
         raise RowCountError(

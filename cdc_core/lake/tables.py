@@ -83,7 +83,7 @@ def spark_type(kind: pa.DataType) -> str:
 
 def mirror_columns(schema: TableSchema) -> pa.Schema:
     """The mirror's columns with Oracle's types as comments."""
-    kinds = {column.name: oracle_type(column) for column in schema.columns}
+    kinds = {column.name: oracle_type(column) for column in schema.with_copies().columns}
     return pa.schema(
         [
             field.with_metadata({"comment": kinds[field.name]}) if field.name in kinds else field
@@ -157,7 +157,7 @@ def mirror_properties(source: str, schema: TableSchema, generation: int) -> dict
     """Table properties of a mirror; plain features only, so that every reader can read it."""
     return {
         **_properties(source, schema, "mirror", generation),
-        "redolake.key": json.dumps(schema.key),
+        "redolake.key": json.dumps(schema.with_copies().key),
     }
 
 

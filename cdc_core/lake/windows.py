@@ -22,6 +22,7 @@ from cdc_core.errors import (
 from cdc_core.lake.appending import commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
+from cdc_core.lake.counted import merge_copies, merge_counted
 from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, settle_schema
 from cdc_core.lake.executors import (
     Reduction,
@@ -248,12 +249,16 @@ class _Merging:
         self, files: Sequence[str], appended: int | None, started: float
     ) -> TableApplied:
         """Merge what these files of the change log have of the window, of which ``appended`` changes were written a moment ago."""
-        own = of_window(self.window.scn_high)
-        with logged_changes(self.work.changelog, self.mirrored, own, files) as changes:
+        own, is_counted = of_window(self.window.scn_high), self.schema.is_by_all_columns
+        schema = self.schema if is_counted else self.mirrored
+        with logged_changes(self.work.changelog, schema, own, files) as changes:
             facts = changes.facts()
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
-            counts = self._merge(changes, facts, self._reduction(files, facts))
+            if is_counted:
+                counts = self._merge_counted(changes, facts.changes, where)
+            else:
+                counts = self._merge(changes, facts, self._reduction(files, facts))
         return merge_report(self.work.table, counts, facts.changes, started)
 
     def _reduction(self, files: Sequence[str], facts: ChangeFacts) -> Reduction:
@@ -271,6 +276,27 @@ class _Merging:
             work.staging,
             work.facts(window=self.window.key),
         )
+
+    def _merge_counted(
+        self, changes: LoggedChanges, rows: int, where: dict[str, object]
+    ) -> list[Any]:
+        """MERGE's counts, of a table whose equal rows are counted."""
+        work, scn_high = self.work, self.window.scn_high
+        metadata, txn = _metadata(work, self.window, changes=rows), (work.window_app, scn_high)
+        if not self.is_late:
+            return merge_counted(
+                work, changes, self.schema, rows=rows, read_scn=self.covered_scn,
+                has_gaps=self.has_gaps, metadata=metadata, txn=txn, facts=where,
+            )  # fmt: skip
+        different = find_different(
+            work, self.schema, scn_high,
+            position=scn_high, covered_scn=self.covered_scn, facts=where, is_late=True,
+        )  # fmt: skip
+        with different.opened() as frame:
+            return merge_copies(
+                work, frame, self.schema, different.sent,
+                doing="merging a window into the mirror", metadata=metadata, txn=txn,
+            )  # fmt: skip
 
     def _merge(self, changes: LoggedChanges, facts: ChangeFacts, reduction: Reduction) -> list[Any]:
         """MERGE's counts."""

@@ -20,10 +20,11 @@ from cdc_core.decode.plan import plan_table
 from cdc_core.decode.redact import redact_column
 from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
-from cdc_core.schema.table import ROW_ID, TableSchema
+from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.stage import addresses, lobs
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNMATCHED
+from cdc_core.stage.row_digests import row_digests
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
 
@@ -190,6 +191,8 @@ class ChangeDecoder:
             for name, image in (("before", decoded.before), ("after", decoded.after))
         )
         self._check_keys((before, after), batch)
+        if self.schema.is_by_all_columns:
+            self._check_whole(decoded, batch)
         columns = {
             "_cdc_op": pa.array(_OP_LETTERS).take(codes),
             "_cdc_commit_scn": batch["commit_scn"],
@@ -287,6 +290,16 @@ class ChangeDecoder:
                     missing, batch, f"a change does not carry its row's {what}", column=column
                 )
 
+    def _check_whole(self, decoded: Any, batch: pa.RecordBatch) -> None:
+        """Where all values identify a row, an update and a delete carry all of them. What an insert does not list is NULL."""
+        for absent in (decoded.absent, decoded.before_absent):
+            lacks = pc.and_(
+                pc.greater(pc.list_value_length(absent), 0), pc.is_valid(decoded.before)
+            )
+            self._stop_where(
+                lacks, batch, "a change does not carry all columns of its row, which identify it"
+            )
+
     def _stop_where(
         self, wrong: pa.Array, batch: pa.RecordBatch, message: str, **facts: object
     ) -> None:
@@ -358,7 +371,8 @@ def _before_absent(decoded: Any, version: TableSchema, newest: TableSchema) -> p
 def _in_columns_of(
     images: pa.StructArray, wanted: pa.StructType, row_ids: pa.Array
 ) -> pa.StructArray:
-    """Row images in other columns: by name, NULL where a version has no such column, and with the ROWID where it is one."""
+    """Row images in other columns: by name, NULL where a version has no such column, with the ROWID where it is one, and with the digest of the
+    others where it is one."""
     if images.type == wanted:
         return images
     columns = [
@@ -369,6 +383,9 @@ def _in_columns_of(
         else pa.nulls(len(images), field.type)
         for field in wanted
     ]
+    if wanted[0].name == ROW_DIGEST:
+        digests = row_digests(columns[1:])
+        columns[0] = pc.if_else(images.is_valid(), digests, pa.scalar(None, digests.type))
     return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=images.is_null())
 
 

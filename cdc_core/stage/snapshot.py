@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,9 +13,10 @@ import pyarrow.parquet as pq
 
 from cdc_core.decode.defaults import default_scalar
 from cdc_core.errors import LandingDamagedError
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
+from cdc_core.stage.row_digests import row_digests
 
 BATCH_ROWS = 50_000
 
@@ -27,15 +29,16 @@ class ChunkRows:
         self._paths = paths
         self._own = own
         self._schema = schema
-        self._names = {schema.present_name(name): name for name in own.column_names}
+        landed = own.as_in_rows() if own.is_by_all_columns else own
+        self._names = {schema.present_name(name): name for name in landed.column_names}
 
     def have_double_keys(self) -> bool:
-        """Do two rows have one key?
+        """Do two rows have one key? Where equal rows are counted, they may.
 
         Raises:
             LandingDamagedError: A file is missing or cannot be read.
         """
-        return are_double(self.keys())
+        return not self._schema.is_by_all_columns and are_double(self.keys())
 
     def keys(self) -> pa.Table:
         """The key columns of all rows.
@@ -63,6 +66,8 @@ class ChunkRows:
                 with pq.ParquetFile(path) as file:
                     for batch in file.iter_batches(BATCH_ROWS, columns=own):
                         arrays = [self._values(batch, field) for field in wanted]
+                        if wanted.names[0] == ROW_DIGEST:
+                            arrays[0] = row_digests(arrays[1:])
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
         except (OSError, pa.ArrowInvalid, KeyError) as error:
             raise LandingDamagedError(
@@ -93,14 +98,27 @@ class ChunkRows:
             )
 
     def as_mirror(self, scn: int) -> Iterator[pa.RecordBatch]:
-        """Rows of the mirror."""
+        """Rows of the mirror. Where equal rows are counted, those of the chunk are numbered from 1 on."""
         columns = mirror_schema(self._schema)
+        copies = Counter[bytes]()
         for batch in self.batches():
             place = [
                 pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows)
                 for value in (scn, CHUNK_ORDINAL)
             ]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *place], schema=columns)
+            own = batch.columns
+            if self._schema.is_by_all_columns:
+                own = [own[0], _numbers(own[0], copies), *own[1:]]
+            yield pa.RecordBatch.from_arrays([*own, *place], schema=columns)
+
+
+def _numbers(digests: pa.BinaryArray, copies: Counter[bytes]) -> pa.Array:
+    """Which of the equal rows each one is, by how many there were before."""
+    numbers = []
+    for digest in digests.to_pylist():
+        copies[digest] += 1
+        numbers.append(copies[digest])
+    return pa.array(numbers, pa.int64())
 
 
 def are_double(keys: pa.Table) -> bool:

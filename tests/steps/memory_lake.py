@@ -43,6 +43,7 @@ from cdc_core.stage.rollback import NotUnderstoodError, RedoRow, find_undone_sta
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from cdc_core.stage.transactions import TRANSACTIONS
+from tests.steps import counted_rows
 
 Key = tuple[Any, ...]
 CHUNK_ORDINAL = 2**63 - 1
@@ -67,6 +68,7 @@ class MemoryTable:
     generation: int = 1
     read_scn: int = 0
     truncated_scn: int = 0
+    digests: counted_rows.Digests = field(default_factory=counted_rows.Digests)
 
     @property
     def in_quarantine(self) -> pa.Table:
@@ -129,6 +131,8 @@ class MemoryLake:
         does not have any more."""
         found = self.tables[table]
         schema = found.schema.in_oracle() if found.schema and of_oracle else found.schema
+        if schema and schema.is_by_all_columns:
+            schema = schema.as_in_rows()
         names = schema.column_names if schema else ()
         rows = [tuple(values.get(name) for name in names) for values, _, _ in found.rows.values()]
         return sorted(rows, key=repr)
@@ -199,8 +203,15 @@ class MemoryLake:
             found.quarantine[window.scn_high] = refused
         self.before("quarantined", table)
         found.schema = schema
+        for image in (one[side] for one in changes for side in ("before", "after") if one[side]):
+            if schema.is_by_all_columns:
+                found.digests.check(schema, image)
         if any(change["_cdc_commit_scn"] <= window.scn_low for change in changes):
             _derive(found, schema, changes)
+        elif schema.is_by_all_columns:
+            for change in changes:
+                if change["_cdc_commit_scn"] > found.read_scn:
+                    counted_rows.pile(found.rows, schema, change, has_gaps=is_inexact)
         else:
             self.merge(found, schema, changes, covered_scn, read_scn or -1, has_gaps=is_inexact)
         found.changes += changes
@@ -328,11 +339,13 @@ class MemoryLake:
             if window.scn_low < one["_cdc_commit_scn"] <= window.scn_high
         ]
         sides = [side for one in changes for side in (one["before"], one["after"]) if side]
-        wrong = {
+        wrong: set[Key] = {
             key
             for key in {_key(schema, side) for side in sides}
             if _differs(found.rows.get(key), derived.rows.get(key), covered_scn)
         }
+        if schema.is_by_all_columns:
+            wrong = counted_rows.wrong_places(found.rows, derived.rows, schema, changes)
         for key in wrong:
             found.rows.pop(key, None)
             if key in derived.rows:
@@ -356,14 +369,22 @@ class MemoryLake:
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.scn)
-        names = list(manifest.schema.column_names)
+        is_counted = manifest.schema.is_by_all_columns
+        landed = manifest.schema.as_in_rows() if is_counted else manifest.schema
+        names = list(landed.column_names)
         rows = [row for path in paths for row in pq.read_table(path, columns=names).to_pylist()]
         rows = [{found.schema.present_name(name): row[name] for name in row} for row in rows]
         keys = set()
+        if is_counted:
+            assert not found.changes, "no window comes before the snapshot is complete"
+            assert all(one["_cdc_commit_scn"] == manifest.scn for one in found.history), "one SCN"
         for row in rows:
+            found.history.append(_read_row(row, manifest.scn))
+            if is_counted:
+                counted_rows.pile(found.rows, manifest.schema, found.history[-1], has_gaps=False)
+                continue
             key = _key(manifest.schema, row)
             keys.add(key)
-            found.history.append(_read_row(row, manifest.scn))
             if max(found.touched.get(key, -1), found.truncated_scn) <= manifest.scn:
                 found.rows[key] = (row, manifest.scn, CHUNK_ORDINAL)
         found.read[f"{generation}/{manifest.snapshot_id}"] |= keys
@@ -418,6 +439,8 @@ class MemoryLake:
     ) -> TableApplied:
         found = self.tables[table]
         self._enter("remove_gone", table, snapshot_id, fence)
+        if found.schema is not None and found.schema.is_by_all_columns:
+            return TableApplied(table=table)
         there = found.read[f"{generation}/{snapshot_id}"]
         gone = [
             key
@@ -699,6 +722,10 @@ def _derive(
     read_scn: int = -1,
 ) -> None:
     """The mirror by the whole change log and what comes now."""
+    if schema.is_by_all_columns:
+        every = [*found.history, *changes]
+        counted_rows.derive(found.rows, schema, every, found.truncated_scn)
+        return
     found.rows.clear()
     found.touched.clear()
     history = [

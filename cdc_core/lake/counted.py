@@ -1,0 +1,206 @@
+"""How do the changes of a table whose rows are counted get into its mirror?
+
+``stage.copies`` says what becomes of the copies of each digest, ``counting_copies`` does so in SQL. Here the mirror is asked how many there
+are now, and what is left to do goes into one MERGE, which fails if the mirror has other rows than it had when it was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import REPORT_HINT, LakeError, RowCountError
+from cdc_core.lake.changes import files_of, logged_changes
+from cdc_core.lake.counting import count_rows
+from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
+from cdc_core.lake.history import read_log
+from cdc_core.lake.merge import replace_sql
+from cdc_core.lake.sent import Sent
+from cdc_core.lake.spark import translated
+from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.tables import delta
+from cdc_core.lake.truncating import truncated_scn
+from cdc_core.lake.work import TableWork
+from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
+from cdc_core.stage.changes import LoggedChanges, of_window, since, up_to
+from cdc_core.stage.copies import (
+    copies_source,
+    count_copies,
+    different_copies,
+    touched_digests,
+)
+from cdc_core.stage.differing import rows_of_keys, touching
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+
+IN_HAND_ROWS_MAX = 500_000
+"""A mirror of up to so many rows is asked without Spark."""
+
+_SOURCE = "copies_source"
+_REBUILD = "`redolake table rebuild OWNER.TABLE` writes the mirror from its change log. "
+
+
+def merge_counted(
+    work: TableWork,
+    changes: LoggedChanges,
+    schema: TableSchema,
+    *,
+    rows: int,
+    read_scn: int,
+    has_gaps: bool,
+    metadata: str,
+    txn: tuple[str, int],
+    facts: dict[str, object],
+) -> list[Any]:
+    """Merge a window's changes, of which there are ``rows``; MERGE's counts. Other arguments as for :func:`cdc_core.stage.copies.count_copies`.
+
+    Raises:
+        LakeError: More copies go than are there, or the mirror's copies are not numbered without holes.
+    """
+    session = work.session_for(rows)
+
+    def parts() -> Iterator[pa.Table]:
+        for part in range(changes.parts):
+            light = changes.light(part, changes.parts)
+            present = _present(work, session, touched_digests(light))
+            copies = count_copies(light, schema, present, read_scn=read_scn, has_gaps=has_gaps)
+            yield copies_source(changes, copies, schema)
+
+    sent = Sent(schema.with_copies(), -1, facts)
+    with staged_frame(work, session, sent.counting(parts())) as frame:
+        return merge_copies(
+            work, frame, schema, sent, doing="merging a window into the mirror", metadata=metadata, txn=txn
+        )  # fmt: skip
+
+
+def merge_copies(
+    work: TableWork,
+    frame: Any,
+    schema: TableSchema,
+    sent: Sent,
+    *,
+    doing: str,
+    metadata: str,
+    txn: tuple[str, int] | None = None,
+) -> list[Any]:
+    """Merge copies that come, change their position or go, in one commit; MERGE's counts, held against what was sent."""
+    with translated(doing, **work.facts()):
+        frame.createOrReplaceTempView(_SOURCE)
+    with work.commit(frame.sparkSession, doing, metadata, txn):
+        sql = merge_copies_sql(work.mirror, _SOURCE, schema)
+        counts = list(frame.sparkSession.sql(sql).collect())
+    sent.check(counts)
+    return counts
+
+
+def _present(work: TableWork, session: Any, digests: pa.BinaryArray) -> pa.Table:
+    """How many copies the mirror has of some digests: ``_cdc_row_digest`` and ``copies``, for those of which it has any."""
+    counts = (
+        f"COUNT(*) AS copies, COUNT(DISTINCT {ROW_COPY}) AS numbers, MAX({ROW_COPY}) AS highest"
+    )
+    rows = count_rows(work.mirror)
+    if rows is not None and rows <= IN_HAND_ROWS_MAX:
+        found = _queried(work, f"SELECT {ROW_DIGEST}, {counts} FROM mirror GROUP BY {ROW_DIGEST}")
+        digest = found[ROW_DIGEST].cast(pa.binary())
+        found = found.set_column(0, ROW_DIGEST, digest).filter(pc.is_in(digest, digests))
+    else:
+        with translated("counting equal rows", **work.facts()):
+            named = session.createDataFrame(pa.table({ROW_DIGEST: digests}), f"{ROW_DIGEST} BINARY")
+            named.createOrReplaceTempView(_SOURCE)
+            found = session.sql(
+                f"SELECT m.{ROW_DIGEST}, {counts} FROM {delta(work.mirror)} m "
+                f"LEFT SEMI JOIN {_SOURCE} s ON m.{ROW_DIGEST} = s.{ROW_DIGEST} GROUP BY m.{ROW_DIGEST}"
+            ).toArrow()
+    is_whole = pc.and_(
+        pc.equal(found["copies"], found["numbers"]), pc.equal(found["copies"], found["highest"])
+    )
+    if not pc.all(is_whole).as_py() and found.num_rows:
+        raise _damaged(work)
+    return found.select([ROW_DIGEST, "copies"])
+
+
+def _damaged(work: TableWork) -> LakeError:
+    return LakeError(
+        "the mirror's equal rows are not numbered from 1 on, each once",
+        hint=_REBUILD,
+        **work.facts(),
+    )
+
+
+def _queried(work: TableWork, sql: str) -> pa.Table:
+    """A query of the mirror, without Spark."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    return pa.table(
+        QueryBuilder().register("mirror", DeltaTable(work.mirror)).execute(sql).read_all()
+    )
+
+
+def copies_in_hand(
+    work: TableWork, schema: TableSchema, scn_high: int, *, position: int
+) -> pa.Table | None:
+    """What the mirror has otherwise than the change log up to ``position`` says, of the digests that a window touches, in the columns of
+    ``stage.copies.copies_source``; None if the tables are large, and Spark has to find it.
+
+    Raises:
+        LakeError: More copies go than were there, or the mirror has one twice.
+    """
+    counts = [count_rows(path) for path in (work.changelog, work.mirror)]
+    if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
+        return None
+    path = work.changelog
+    with logged_changes(path, schema, of_window(scn_high), files_of(path, scn_high)) as changes:
+        window = changes.light()
+    counts_from = truncated_scn(work, read_log(path))
+    known = since(counts_from, up_to(position)) if counts_from else up_to(position)
+    with logged_changes(path, schema, known, files_of(path)) as history:
+        light = history.light()
+        of_chunks = light.table.filter(pc.equal(light.table["_cdc_op"], "r"))[COMMIT_SCN]
+        wanted = count_copies(
+            touching(light, window), schema, read_scn=pc.max(of_chunks).as_py() or 0
+        )
+        columns = [ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL]
+        kinds = mirror_schema(schema)
+        rows = _queried(work, f"SELECT {', '.join(columns)} FROM mirror")
+        rows = rows.cast(pa.schema([kinds.field(name) for name in columns]))
+        digests = pa.table({ROW_DIGEST: touched_digests(window)})
+        different = different_copies(wanted, rows_of_keys([rows], digests))
+        if different is None:
+            raise _damaged(work)
+        return copies_source(history, different, schema)
+
+
+def number_copies(work: TableWork, schema: TableSchema, metadata: str, txn: tuple[str, int]) -> int:
+    """Number the rows anew of which chunks brought copies with one number, since none knows what the others have; how many were.
+
+    Raises:
+        RowCountError: MERGE has put other rows in their place.
+    """
+    rows = count_rows(work.mirror)
+    if rows is not None and rows <= IN_HAND_ROWS_MAX:
+        doubled = (
+            f"SELECT 1 FROM mirror GROUP BY {ROW_DIGEST}, {ROW_COPY} HAVING COUNT(*) > 1 LIMIT 1"
+        )
+        if _queried(work, doubled).num_rows == 0:
+            return 0
+    session, doing = work.session_for(), "numbering equal rows"
+    with translated(doing, **work.facts()):
+        frame = session.sql(doubled_copies_sql(work.mirror, schema)).localCheckpoint()
+        found = frame.where("_cdc_kind = 'row'").count()
+        frame.createOrReplaceTempView(_SOURCE)
+    if not found:
+        return 0
+    with work.commit(session, doing, metadata, txn):
+        counts: Sequence[Any] = session.sql(
+            replace_sql(work.mirror, _SOURCE, schema.with_copies())
+        ).collect()
+    for row in counts:
+        if not row["num_inserted_rows"] == row["num_deleted_rows"] == found:
+            raise RowCountError(
+                "MERGE reported other row counts than Redolake sent",
+                hint=_REBUILD + REPORT_HINT,
+                **work.facts(rows=found, inserted=row["num_inserted_rows"], deleted=row["num_deleted_rows"]),
+            )  # fmt: skip
+    return int(found)
