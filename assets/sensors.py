@@ -130,7 +130,7 @@ def snapshots_sensor(
         asset_selection=dg.AssetSelection.assets(*keys),
         minimum_interval_seconds=options.interval_seconds,
         default_status=_status(enabled=options.enabled),
-        description="Takes execute-snapshot signals (of `redolake signal` and of the signal table in Oracle), each exactly "
+        description="Takes signals (of `redolake signal` and of the signal table in Oracle), each exactly "
         "once, lets stopped tables join again whose policies say so, plans the chunks of both, and requests a run for each "
         "table with chunks to do. Change capture continues.",
     )

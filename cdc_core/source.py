@@ -22,6 +22,7 @@ from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import OracleDatabase
+from cdc_core.schema.given import GivenTable
 from cdc_core.schema.table import TableSchema
 
 
@@ -65,6 +66,7 @@ class WindowWork:
         data_objects: What the window before knew of the tables' data objects (``data_objects`` of its manifest).
         planned: What lands with the window so that a lost metadata store can be made anew.
         complete: Lands what the redo does not carry, once all redo of the window has; None where nothing is to be added.
+        given: Definitions that signals brought, each as of an SCN inside the window.
     """
 
     source: SourceRecord
@@ -77,6 +79,7 @@ class WindowWork:
     planned: PlannedWindow | None = None
     data_objects: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     complete: Complete | None = None
+    given: Sequence[GivenTable] = ()
 
 
 class EarlyRedo(Protocol):

@@ -105,6 +105,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
 for command, short_help in SHORT_HELP.items():
     app.command(short_help=short_help)(command)
 signals.command("execute-snapshot")(data.execute_snapshot)
+signals.command("schema-changes")(data.schema_changes)
 signals.callback()(lambda: None)
 table.command("list", short_help="List tables with state and way out.")(tables.list_tables)
 table.command("find", short_help="Show which tables the patterns match.")(tables.find)
@@ -132,7 +133,9 @@ definitions.command("show", short_help="Columns of a table, and the history of i
 definitions.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
-app.add_typer(signals, name="signal", short_help="Ask for an ad hoc snapshot.")
+app.add_typer(
+    signals, name="signal", short_help="Ask for an ad hoc snapshot, or give a table's definition."
+)
 app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
 app.add_typer(definitions, name="schema", short_help="Show a table's definition and its history.")
 app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")

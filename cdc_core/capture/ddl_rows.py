@@ -1,7 +1,7 @@
 """How is a DDL of a captured table, met in the redo, followed?
 
 The dictionary as of the DDL's commit says what the table has become, and ``schema.evolution`` whether that is followed. Where Oracle shows
-that dictionary no more, the DDL's text and the present definition say it, or nothing does.
+that dictionary no more, the DDL's text and the present definition say it, or a definition that a signal brought, or nothing does.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ from dataclasses import dataclass, replace
 
 from cdc_core.config import TableConfig
 from cdc_core.decode.defaults import default_scalar
-from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError
-from cdc_core.landing.manifest import SchemaChange
+from cdc_core.errors import (
+    ConfigError,
+    PreflightError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+)
+from cdc_core.landing.manifest import NO_ROW, SchemaChange, SignalOutcome
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
@@ -21,7 +26,8 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.ddl_reading import empties_table, moves_rows, removes_rows, removes_table
 from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
-from cdc_core.schema.evolution import judge, knowing_rename
+from cdc_core.schema.evolution import Evolution, judge, knowing_rename
+from cdc_core.schema.given import GivenTable, version_given
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -40,6 +46,16 @@ class DdlRow:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What became of the tables' definitions: new versions in the order of the redo, the tables whose stream a DDL ends, and what became
+    of the definitions that signals brought."""
+
+    changes: list[SchemaChange]
+    ends: list[StreamEnd]
+    signals: list[SignalOutcome]
+
+
 def follow_ddl(
     session: OracleSession,
     rows: Sequence[DdlRow],
@@ -47,8 +63,9 @@ def follow_ddl(
     configs: Sequence[TableConfig],
     altered_after: AlteredAfter,
     follows_truncate: Set[TableId] = frozenset(),
-) -> tuple[list[SchemaChange], list[StreamEnd]]:
-    """Add the new versions to ``history``; return them in the order of the redo, and the tables that a DDL ends the stream of.
+    given: Sequence[GivenTable] = (),
+) -> Followed:
+    """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream of.
 
     A DDL from before the version that the snapshot saw is skipped, and so is one that leaves the captured columns and the
     key as they were (indexes, grants, comments, supplemental logging, other constraints, partitions whose rows stay the table's).
@@ -58,25 +75,42 @@ def follow_ddl(
         follows_truncate: Tables whose TRUNCATE is followed. It locks the table: whoever changed a row has committed before, and whoever
             changes one later commits behind it (SQL Language Reference 19c, TRUNCATE TABLE). One whose commit lies behind the window ends
             the stream all the same: what a chunk saw in between, nothing tells.
+        given: What tables are by signals, each as of an SCN inside the window. It takes effect there, behind the DDL that was met up to
+            there. Where Oracle does not show what the last of that DDL made of the table, the definition says it, from that DDL on.
     """
     changes: list[SchemaChange] = []
     ends: dict[TableId, StreamEnd] = {}
+    outcomes: list[SignalOutcome] = []
+
+    def take(one: GivenTable) -> None:
+        end = ends.get(one.table)
+        change, outcome = _take_given(session, one, history, configs, altered_after, end)
+        outcomes.append(outcome)
+        changes.extend([change] if change is not None else ())
+
+    waiting = sorted(given, key=lambda one: one.scn)
     for at, row in enumerate(rows):
+        while waiting and waiting[0].scn < _scn(row):
+            take(waiting.pop(0))
         old = history.latest(row.table)
         if row.table in ends or (row.scn is not None and row.scn <= old.scn_from):
             continue
         if row.table in follows_truncate and row.scn is not None and empties_table(row.text):
             changes.append(SchemaChange(row.scn, row.ordinal, row.text, old, empties=True))
             continue
-        is_last = all(other.table != row.table for other in rows[at + 1 :])
-        new = _followed(session, row, old, configs, altered_after if is_last else _always)
+        later = [other for other in rows[at + 1 :] if other.table == row.table]
+        stands_in = _standing_in(row, later, waiting)
+        asked = _always if later else altered_after
+        new, text = _followed(session, row, old, configs, asked, stands_in)
         if isinstance(new, StreamEnd):
             ends[row.table] = new
             continue
         if new is not None:
             history.add(new)
-            changes.append(SchemaChange(new.scn_from, row.ordinal, row.text, new))
-    return changes, list(ends.values())
+            changes.append(SchemaChange(new.scn_from, row.ordinal, text, new))
+    for one in waiting:
+        take(one)
+    return Followed(changes, list(ends.values()), outcomes)
 
 
 def _followed(
@@ -85,16 +119,16 @@ def _followed(
     old: TableSchema,
     configs: Sequence[TableConfig],
     altered_after: AlteredAfter,
-) -> TableSchema | StreamEnd | None:
-    """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was."""
+    stands_in: GivenTable | None,
+) -> tuple[TableSchema | StreamEnd | None, str]:
+    """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was. With it the DDL's text, which
+    names the signal where its definition stands in for the dictionary."""
+    text = row.text
     if removes_rows(row.text):
-        return _end(row, "truncate", "rows were removed without redo for each")
+        return _end(row, "truncate", "rows were removed without redo for each"), text
     if old.is_by_row_id and moves_rows(row.text):
-        return _end(
-            row,
-            "unsupported_ddl",
-            "it gives rows other ROWIDs, by which the table's rows are known",
-        )
+        moves = "it gives rows other ROWIDs, by which the table's rows are known"
+        return _end(row, "unsupported_ddl", moves), text
     config = next(config for config in configs if config.table == row.table)
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
@@ -102,35 +136,120 @@ def _followed(
         new = read_table_schema(session, config, scn=at, altered_after=altered_after)
         arrow_schema(new)
     except SchemaMismatchError as error:
-        by_text = _by_its_text(session, row, old, config)
-        if by_text is None:
-            return StreamEnd(
+        known = _by_its_text(session, row, old, config)
+        if known is None and stands_in is not None:
+            known = _version_given(old, stands_in, config)
+            text = f"{row.text} /* {_origin(stands_in)} */"
+        if known is None:
+            end = StreamEnd(
                 row.table, _scn(row) - 1, error.what_happened, error.hint, "unsupported_ddl"
             )
-        new = by_text
+            return end, text
+        new = known
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
         trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
-        return _end(row, trouble, error.message)
+        return _end(row, trouble, error.message), text
     if _brings_lobs(old, new):
-        return _end(
-            row,
-            "unsupported_ddl",
-            "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far",
-        )
+        lobs = "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far"
+        return _end(row, "unsupported_ddl", lobs), text
     # A column that was left out so far joins with a snapshot only: nothing else knows its values.
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
     new = knowing_rename(old, new, row.text)
     evolution = judge(old, new)
     if evolution.refusal is not None:
-        return _end(row, evolution.trouble, evolution.refusal)
+        return _end(row, evolution.trouble, evolution.refusal), text
+    if (unfilled := _unfilled(evolution)) is not None:
+        return _end(row, "unsupported_ddl", unfilled), text
+    return (evolution.followed(old, new) if evolution.is_new_version else None), text
+
+
+def _unfilled(evolution: Evolution) -> str | None:
+    """Why rows that were there before an added column cannot get its DEFAULT; None if they can."""
     for column in evolution.added:
         try:
             default_scalar(column)
         except (
             SchemaMismatchError
         ) as error:  # an identity column, a clock: rows got values, and no redo
-            return _end(row, "unsupported_ddl", error.what_happened)
-    return evolution.followed(old, new) if evolution.is_new_version else None
+            return error.what_happened
+    return None
+
+
+def _standing_in(
+    row: DdlRow, later: Sequence[DdlRow], waiting: Sequence[GivenTable]
+) -> GivenTable | None:
+    """The definition of the table as of an SCN at or behind its DDL, with no other DDL of it in between."""
+    own = (one for one in waiting if one.table == row.table and one.scn >= _scn(row))
+    first = next(own, None)
+    if first is None or any(_scn(other) <= first.scn for other in later):
+        return None
+    return first
+
+
+def _version_given(old: TableSchema, given: GivenTable, config: TableConfig) -> TableSchema | None:
+    try:
+        return version_given(old, given, config)
+    except (ConfigError, SchemaMismatchError, UnsupportedTypeError):
+        return None
+
+
+def _take_given(
+    session: OracleSession,
+    given: GivenTable,
+    history: SchemaHistory,
+    configs: Sequence[TableConfig],
+    altered_after: AlteredAfter,
+    end: StreamEnd | None,
+) -> tuple[SchemaChange | None, SignalOutcome]:
+    """Let a definition hold from its SCN on, or say why it does not: whatever it is, it stops no table."""
+
+    def refused(reason: str) -> tuple[None, SignalOutcome]:
+        return None, SignalOutcome(
+            id=given.signal, scn=given.scn, refusal=f"{given.table}: {reason}"
+        )
+
+    if given.table not in history.tables:
+        return refused("the window does not hold the table's redo")
+    if end is not None:
+        return refused(f"its stream ended at SCN {end.scn}")
+    old = history.latest(given.table)
+    config = next(config for config in configs if config.table == given.table)
+    try:
+        new = version_given(old, given, config)
+    except (ConfigError, SchemaMismatchError, UnsupportedTypeError) as error:
+        return refused(error.message)
+    evolution = judge(old, new)
+    reason = evolution.refusal or _unfilled(evolution)
+    if reason is not None:
+        return refused(reason)
+    taken = SignalOutcome(id=given.signal, scn=given.scn)
+    if not evolution.is_new_version:
+        return None, taken
+    if given.scn <= old.scn_from:
+        return refused(f"its definition as of SCN {old.scn_from} is known, which is newer")
+    if _is_shown(session, new, config, altered_after):
+        return refused("Oracle shows another definition of it as of this SCN")
+    new = evolution.followed(old, new)
+    history.add(new)
+    return SchemaChange(new.scn_from, NO_ROW, _origin(given), new), taken
+
+
+def _is_shown(
+    session: OracleSession, given: TableSchema, config: TableConfig, altered_after: AlteredAfter
+) -> bool:
+    """Does Oracle show the dictionary of the definition's SCN, with another definition?"""
+    try:
+        shown = read_table_schema(
+            session, config, scn=given.scn_from, altered_after=altered_after
+        ).without(given.excluded)
+        evolution = judge(given, shown)
+    except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
+        return False
+    return evolution.refusal is not None or evolution.is_new_version
+
+
+def _origin(given: GivenTable) -> str:
+    return f"definition of signal {given.signal}"
 
 
 def _brings_lobs(old: TableSchema, new: TableSchema) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.attempts import attempts
 from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
-from cdc_core.capture.ddl_rows import follow_ddl
+from cdc_core.capture.ddl_rows import Followed, follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.early import EarlyRows, Question, question_of
 from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
@@ -50,7 +50,6 @@ from cdc_core.landing.definitions import keep_definitions
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
     LogUsed,
-    SchemaChange,
     WindowManifest,
     window_manifest_bytes,
 )
@@ -158,6 +157,7 @@ class _Window:
     ) -> None:
         self._living, self._how, self._unlogged_ignored = living, asked.how, unlogged_ignored
         self._asked, self._early, self._follows_truncate = asked, early, follows_truncate
+        self._given = work.given
         self._before = {one.xid: one.state for one in work.ledger}
         self._ledger_after: list[OpenTransaction] = []
         source, record, tables, opened = work.source, work.record, list(asked.tables), work.ledger
@@ -245,21 +245,23 @@ class _Window:
         self._ends += self._unnamed(session)
         history = SchemaHistory(self._tables)
         altered_after = partial(is_altered_soon_after, session, how=self._how, miner=miner)
-        changes, ends = follow_ddl(
+        followed = follow_ddl(
             session,
             self._rows.ddl_rows(),
             history,
             self._configs,
             altered_after,
             self._follows_truncate,
+            self._given,
         )
-        self._ends += [*ends, *self._incomplete(), *self._excluded.ends]
+        changes = followed.changes
+        self._ends += [*followed.ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
         emptied = {change.schema.table for change in changes if change.empties}
         altered = self._altered(session, history, emptied)
         self._ends += altered.ends
         check_incarnation(session, current)
-        manifest = self._manifest(landed, logs, history, changes, altered, current, started)
+        manifest = self._manifest(landed, logs, history, followed, altered, current, started)
         manifest = self._complete(manifest) if self._complete else manifest
         definitions = keep_definitions(self._landing, self._source.name, manifest.schemas)
         self._landing.write_manifest(self._folder, window_manifest_bytes(manifest, definitions))
@@ -433,7 +435,7 @@ class _Window:
         landed: Landed,
         logs: Sequence[RedoLog],
         history: SchemaHistory,
-        changes: Sequence[SchemaChange],
+        followed: Followed,
         altered: Altered,
         incarnation: int,
         started: float,
@@ -466,7 +468,8 @@ class _Window:
             schemas=tuple(
                 knowing(history.latest(table), self._segments.of(table)) for table in history.tables
             ),
-            schema_changes=tuple(changes),
+            schema_changes=tuple(followed.changes),
+            signals=tuple(followed.signals),
             resetlogs_change=incarnation,
             seconds=time.monotonic() - started,
             positions=self._reading.after(),

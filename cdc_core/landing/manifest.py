@@ -28,6 +28,9 @@ _NEWEST_VERSIONS = {"window": 2}
 Version 2 of a window has ``files_by_table``, row groups with rows of one table each, and may name the set of its definitions.
 """
 
+NO_ROW = -1
+"""Stands for the ordinal of what no redo row says."""
+
 ReadDefinitions = Callable[[str], Sequence[TableSchema]]
 """Gives the set of definitions with a digest."""
 
@@ -56,13 +59,23 @@ class LogUsed:
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
     """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that ``empties`` the table leaves the
-    definition as it was."""
+    definition as it was. Of a definition that a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it
+    stands in for no DDL."""
 
     scn: int
     ordinal: int
     ddl: str
     schema: TableSchema
     empties: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalOutcome:
+    """What became of a definition that a signal brought: it holds from ``scn`` on, unless ``refusal`` says why it does not."""
+
+    id: str
+    scn: int
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +105,7 @@ class WindowManifest:
     touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without an end;
     ``transactions_released`` were given up in it, since Oracle no longer knows them.
     ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
-    inside the window, in order. ``joined`` and ``left`` name the tables whose stream begins or ends here.
+    inside the window, in order, with definitions that signals brought; ``signals`` what became of those. ``joined`` and ``left`` name the tables whose stream begins or ends here.
     ``data_objects`` are the numbers of the tables' data objects, as far as the dictionary showed them as of the window's end; of a
     table with several segments only where its rows are known by ROWID.
     ``files_by_table`` says, per table, which of the redo files have rows of it, by their place among them; None where a version
@@ -129,6 +142,7 @@ class WindowManifest:
     planned: PlannedWindow | None = None
     data_objects: dict[str, tuple[int, ...]] = field(default_factory=dict)
     landed: str | None = None
+    signals: tuple[SignalOutcome, ...] = ()
 
     def files_of(self, table: TableId) -> tuple[LandedFile, ...]:
         """The redo files that may have rows of a table."""
@@ -240,6 +254,7 @@ def read_window_manifest(
                     SchemaChange(**{**change, "schema": TableSchema.from_json(change["schema"])})
                     for change in data["schema_changes"]
                 ),
+                "signals": tuple(SignalOutcome(**one) for one in data.get("signals", ())),
                 "data_objects": {
                     table: (numbers,) if isinstance(numbers, int) else tuple(numbers)
                     for table, numbers in data.get("data_objects", {}).items()

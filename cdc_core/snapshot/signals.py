@@ -1,7 +1,9 @@
 """What can be asked for from outside, and how is a signal table in Oracle read?
 
 The JSON is Debezium's, so that senders need not change: a signal ``execute-snapshot`` with ``{"type": "incremental",
-"data-collections": ["OWNER.TABLE"], "additional-conditions": [{"data-collection": "OWNER.TABLE", "filter": "ID > 5"}]}``.
+"data-collections": ["OWNER.TABLE"], "additional-conditions": [{"data-collection": "OWNER.TABLE", "filter": "ID > 5"}]}``, or a
+signal ``schema-changes`` with ``{"database": "ORCLPDB1", "schema": "OWNER", "changes": [{"type": "ALTER", "id": "…", "table": {…}}]}``,
+whose tables have the form of Debezium's schema history.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cdc_core.config import SourceConfig
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.identifiers import TableId, parts_of
+from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.given import GivenColumn, GivenTable, check_given
 
 EXECUTE_SNAPSHOT = "execute-snapshot"
+SCHEMA_CHANGES = "schema-changes"
 ORACLE_CHANNEL = "oracle"
 _WATERMARKS = frozenset({"snapshot-window-open", "snapshot-window-close"})
 _QUERY = "SELECT ID, TYPE, DATA FROM {table} ORDER BY ID"
+_COMMITTED = "SELECT ORA_ROWSCN FROM {table} WHERE ID = :id"
 
 
 class _SignalModel(BaseModel):
@@ -67,6 +73,86 @@ class ExecuteSnapshot(_SignalModel):
         return None
 
 
+class _HistoryModel(BaseModel):
+    """Part of a definition. What has no meaning here (``jdbcType``, ``charsetName``, ``attributes`` …) is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class DefinedColumn(_HistoryModel):
+    """A column of a definition, in the form of Debezium's schema history."""
+
+    name: Annotated[str, Field(min_length=1, max_length=128)]
+    type_name: Annotated[str, Field(alias="typeName", min_length=1, max_length=128)]
+    length: Annotated[int | None, Field(ge=0, le=32767)] = None
+    scale: Annotated[int | None, Field(ge=-127, le=127)] = None
+    position: int | None = None
+    optional: bool = True
+    generated: bool | None = False
+    has_default: Annotated[bool | None, Field(alias="hasDefaultValue")] = None
+    default: Annotated[str | None, Field(alias="defaultValueExpression")] = None
+
+    @property
+    def given(self) -> GivenColumn:
+        """The column for what makes a version of it."""
+        return GivenColumn(
+            name=self.name,
+            type_name=self.type_name,
+            length=self.length,
+            scale=self.scale,
+            nullable=self.optional,
+            is_virtual=bool(self.generated),
+            has_default=None if self.default is None and self.has_default is None else True,
+            default=self.default,
+        )
+
+
+class DefinedTable(_HistoryModel):
+    """A table's definition."""
+
+    columns: Annotated[tuple[DefinedColumn, ...], Field(min_length=1)]
+    key: Annotated[tuple[str, ...], Field(alias="primaryKeyColumnNames")] = ()
+
+
+class TableChange(_HistoryModel):
+    """What one table has become. A table that was dropped leaves with its DDL: that is no definition."""
+
+    type: Literal["ALTER", "CREATE"]
+    id: str
+    table: DefinedTable
+
+
+class SchemaChanges(_SignalModel):
+    """Definitions of tables, as they are as of ``scn``: the signal's own SCN where the sender names none. The database and the schema
+    beside ``changes`` are Debezium's; each change names its table in full."""
+
+    database: str | None = None
+    schema_name: Annotated[str | None, Field(alias="schema")] = None
+    scn: Annotated[int | None, Field(gt=0, le=SCN_MAX)] = None
+    changes: Annotated[tuple[TableChange, ...], Field(min_length=1)]
+
+    @property
+    def tables(self) -> tuple[TableId, ...]:
+        """The tables meant, each once."""
+        return tuple(dict.fromkeys(table_from_collection(one.id) for one in self.changes))
+
+    def given(self, signal: str) -> tuple[GivenTable, ...]:
+        """The definitions of a signal whose SCN is known."""
+        return tuple(
+            GivenTable(
+                signal=signal,
+                scn=Scn(self.scn or 0),
+                table=table_from_collection(one.id),
+                columns=tuple(
+                    column.given
+                    for column in sorted(one.table.columns, key=lambda each: each.position or 0)
+                ),
+                key=one.table.key,
+            )
+            for one in self.changes
+        )
+
+
 class KnownSignals(Protocol):
     """What reading a signal table needs of the metadata store."""
 
@@ -74,16 +160,25 @@ class KnownSignals(Protocol):
         """All signals of a source."""
 
 
-def parse_signal(kind: str, data: dict[str, Any]) -> ExecuteSnapshot:
+def parse_signal(kind: str, data: dict[str, Any]) -> ExecuteSnapshot | SchemaChanges:
     """Understand a signal.
 
     Raises:
         ConfigError: Its type is unknown, or its data is not what the type needs; says which part and why.
+        UnsupportedTypeError: A column that it defines has a type that is not read.
     """
-    if kind != EXECUTE_SNAPSHOT:
-        raise ConfigError(
-            "unknown type of signal", hint=f"Known: {EXECUTE_SNAPSHOT}.", type=kind[:80]
-        )
+    if kind == EXECUTE_SNAPSHOT:
+        return _snapshot_request(data)
+    if kind == SCHEMA_CHANGES:
+        return _definitions(data)
+    raise ConfigError(
+        "unknown type of signal",
+        hint=f"Known: {EXECUTE_SNAPSHOT}, {SCHEMA_CHANGES}.",
+        type=kind[:80],
+    )
+
+
+def _snapshot_request(data: dict[str, Any]) -> ExecuteSnapshot:
     try:
         request = ExecuteSnapshot.model_validate(data)
     except ValidationError as error:
@@ -99,6 +194,33 @@ def parse_signal(kind: str, data: dict[str, Any]) -> ExecuteSnapshot:
             tables=", ".join(map(str, stray)),
         )
     return request
+
+
+def _definitions(data: dict[str, Any]) -> SchemaChanges:
+    try:
+        request = SchemaChanges.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(
+            f"the signal's data cannot be used: {_said(error)}",
+            hint='Write {"changes": [{"type": "ALTER", "id": "OWNER.TABLE", "table": {"primaryKeyColumnNames": […], "columns": […]}}]}.',
+        ) from error
+    if len(request.tables) < len(request.changes):
+        raise ConfigError(
+            "the signal defines a table twice",
+            hint="Send one definition of each table; another SCN takes another signal.",
+        )
+    for given in request.given(""):
+        check_given(given)
+    return request
+
+
+def definitions_of(signal: Signal) -> tuple[GivenTable, ...]:
+    """The definitions that a signal that was taken brings.
+
+    Raises:
+        ConfigError: It cannot be understood.
+    """
+    return _definitions(signal.data).given(signal.id)
 
 
 def table_from_collection(text: str) -> TableId:
@@ -136,6 +258,21 @@ def read_signal_table(
         for row in rows
         if str(row[0]) not in known and row[1] not in _WATERMARKS
     ]
+
+
+def committed_scn(session: OracleSession, config: SourceConfig, signal: Signal) -> Scn | None:
+    """At or above which SCN did a row of the signal table commit? None where Oracle does not say.
+
+    ORA_ROWSCN is that of the row's block, unless the table has ROWDEPENDENCIES: an upper bound (SQL Language Reference 19c).
+    """
+    if signal.channel != ORACLE_CHANNEL or config.signals.table is None:
+        return None
+    table = TableId.parse(config.signals.table)
+    try:
+        rows = session.fetch_all(_COMMITTED.format(table=table.sql), {"id": signal.id})
+    except PreflightError:  # a view has none
+        return None
+    return Scn(int(rows[0][0])) if rows and rows[0][0] is not None else None
 
 
 def _record(source: str, signal_id: str, kind: str, text: str | None) -> Signal:

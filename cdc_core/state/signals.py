@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import Connection, and_, insert, select, update
 
 from cdc_core.errors import TerminalError
+from cdc_core.landing.manifest import SignalOutcome
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
@@ -57,13 +58,18 @@ class SignalQueries:
         """Signals that have not ended, oldest first: pending ones, and taken ones whose taker may have died."""
         return self.signals(source, states=("pending", "taken"))
 
-    def take_signal(self, source: str, signal_id: str) -> Signal | None:
-        """Take a pending signal; None if it is not pending (any more): somebody else has it."""
+    def take_signal(
+        self, source: str, signal_id: str, data: Mapping[str, Any] | None = None
+    ) -> Signal | None:
+        """Take a pending signal; None if it is not pending (any more): somebody else has it. ``data`` is what it says from now on."""
         with self._database.writing() as connection:
             record = _signal(connection, source, signal_id)
             if record is None or record.state != "pending":
                 return None
-            connection.execute(update(SIGNALS).where(_is(source, signal_id)).values(state="taken"))
+            values = {"state": "taken"} | (
+                {} if data is None else {"data": text_from_json(dict(data))}
+            )
+            connection.execute(update(SIGNALS).where(_is(source, signal_id)).values(**values))
             return _signal(connection, source, signal_id)
 
     def finish_signal(
@@ -91,6 +97,26 @@ class SignalQueries:
             connection.execute(
                 update(SIGNALS).where(_is(source, signal_id)).values(state=state, reason=reason)
             )
+
+
+def settle_signals(connection: Connection, source: str, outcomes: Sequence[SignalOutcome]) -> None:
+    """Note inside the caller's transaction what became of definitions that signals brought: it is
+    rejected if one of them is refused. One that nobody knows any more (the store was made anew) is passed over."""
+    for signal_id in dict.fromkeys(one.id for one in outcomes):
+        record = _signal(connection, source, signal_id)
+        if record is None:
+            continue
+        own = [one for one in outcomes if one.id == signal_id]
+        refusals = [one.refusal for one in own if one.refusal is not None]
+        connection.execute(
+            update(SIGNALS)
+            .where(_is(source, signal_id))
+            .values(
+                state="rejected" if refusals else "done",
+                reason="; ".join(refusals) or None,
+                data=text_from_json({**record.data, "scn": own[0].scn}),
+            )
+        )
 
 
 def _is(source: str, signal_id: str) -> Any:

@@ -19,6 +19,7 @@ from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import text_from_json
 from cdc_core.state.ledger import replace_ledger, same_ledger
 from cdc_core.state.schemas import keep_segments, put_schema
+from cdc_core.state.signals import settle_signals
 from cdc_core.state.sources import is_table, source_row, table_row
 from cdc_core.state.streams import end_stream
 from cdc_core.state.tables import TABLES, WINDOWS
@@ -154,6 +155,7 @@ class WindowProgressQueries:
             for change in manifest.schema_changes:
                 if not change.empties:
                     put_schema(connection, source, change.schema, change.ddl)
+            settle_signals(connection, source, manifest.signals)
             for schema in manifest.schemas:
                 keep_segments(connection, source, schema)
             for end in manifest.left:

@@ -1,20 +1,34 @@
-"""How does a request from outside become an ad hoc snapshot, exactly once?
+"""How does a request from outside become an ad hoc snapshot or a table's definition, exactly once?
 
 A signal is taken under a lease; the chunks planned for it carry its id. A process that dies between taking and planning
-leaves a taken signal without chunks, which the next one plans.
+leaves a taken signal without chunks, which the next one plans. A definition is taken with the SCN from which on it holds. The window with
+that SCN lands what became of it, and is recorded together with that.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
-from cdc_core.errors import CdcError, TransientError
+from cdc_core.errors import CdcError, ConfigError, TransientError
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
+from cdc_core.oracle.database import current_scn
+from cdc_core.schema.given import GivenTable
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal, read_signal_table
+from cdc_core.snapshot.signals import (
+    SCHEMA_CHANGES,
+    ExecuteSnapshot,
+    SchemaChanges,
+    committed_scn,
+    definitions_of,
+    parse_signal,
+    read_signal_table,
+)
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.plan import start_snapshot
 
@@ -29,12 +43,18 @@ def add_signal(ctx: Context, signal: Signal) -> None:
         ConfigError: It cannot, or they do not.
     """
     request = parse_signal(signal.type, signal.data)
-    for table in ctx.configured(list(request.tables)):
+    tables = ctx.configured(list(request.tables))
+    if isinstance(request, ExecuteSnapshot):
+        _check_conditions(ctx, request, tables)
+    ctx.store.add_signal(signal)
+
+
+def _check_conditions(ctx: Context, request: ExecuteSnapshot, tables: list[TableId]) -> None:
+    for table in tables:
         condition = request.condition_of(table)
         versions = ctx.store.schema_versions(ctx.source, table)
         if condition is not None and versions:
             checked_condition(condition, versions[-1].schema)
-    ctx.store.add_signal(signal)
 
 
 def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
@@ -57,10 +77,12 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
 
 def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
     started = time.monotonic()
-    if signal.state == "pending":
-        ctx.store.take_signal(ctx.source, signal.id)
     try:
         request = parse_signal(signal.type, signal.data)
+        if isinstance(request, SchemaChanges):
+            return _take_definitions(ctx, signal, request)
+        if signal.state == "pending":
+            ctx.store.take_signal(ctx.source, signal.id)
         keys = _planned_before(ctx, signal) or _plan(ctx, signal, request)
     except TransientError:
         raise
@@ -78,6 +100,54 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
         )
     )
     return keys
+
+
+def _take_definitions(
+    ctx: Context, signal: Signal, request: SchemaChanges
+) -> list[ChunkKey] | None:
+    """Keep the SCN from which on the definitions hold; the window with that SCN makes versions of them. None where that was done
+    before.
+
+    Raises:
+        ConfigError: A table is not captured, or redo of that SCN was captured already.
+    """
+    if signal.state == "taken":
+        return None
+    ctx.configured(list(request.tables))
+    newest = ctx.store.windows(
+        ctx.source, newest_first=True, limit=1, states=("captured", "applied")
+    )
+    captured = newest[0].window.scn_high if newest else Scn(0)
+    if request.scn is not None and request.scn <= captured:
+        raise ConfigError(
+            "the redo of this SCN was captured before the signal was taken",
+            hint="Leave scn out: the definition then holds from the SCN on at which the signal is taken.",
+            scn=request.scn,
+            captured=captured,
+        )
+    scn = request.scn
+    if scn is None:
+        with ctx.database.session() as session:
+            scn = committed_scn(session, ctx.config, signal) or current_scn(session)
+    ctx.store.take_signal(ctx.source, signal.id, data={**signal.data, "scn": scn})
+    LOG.info("signal %s is taken: its definitions hold from SCN %d on", signal.id, scn)
+    ctx.reported(StepReport(kind="signal-taken", key=signal.id, seconds=0.0, rows=0))
+    return []
+
+
+def definitions_given(ctx: Context, window: ScnWindow) -> list[GivenTable]:
+    """The definitions that take effect in a window: those that wait, once their SCN has come, and those that took effect there when it was
+    captured before."""
+    found = []
+    for signal in ctx.store.signals(ctx.source, states=("taken", "done")):
+        if signal.type != SCHEMA_CHANGES:
+            continue
+        for one in definitions_of(signal):
+            if one.scn <= window.scn_high and signal.state == "taken":
+                found.append(replace(one, scn=Scn(max(one.scn, window.scn_low + 1))))
+            elif window.scn_low < one.scn <= window.scn_high:
+                found.append(one)
+    return found
 
 
 def _planned_before(ctx: Context, signal: Signal) -> list[ChunkKey]:

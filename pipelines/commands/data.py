@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 import uuid
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -244,6 +247,59 @@ def execute_snapshot(
             source=pipeline.config.name,
             type="execute-snapshot",
             data=data,
+        )
+        pipeline.add_signal(signal)
+        out().print(f"signal {signal.id} waits for the snapshots sensor or for `redolake run`")
+
+
+def schema_changes(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help='JSON of the signal: {"changes": [{"type": "ALTER", "id": "OWNER.TABLE", "table": {…}}]}; - for standard input.',
+            show_default=False,
+            allow_dash=True,
+        ),
+    ],
+    scn: Annotated[
+        int | None,
+        typer.Option(
+            "--scn",
+            help="The SCN as of which the tables are as the file says; the SCN at which Redolake takes the signal by default.",
+        ),
+    ] = None,
+    signal_id: Annotated[
+        str | None,
+        typer.Option("--id", help="The signal's id; Redolake takes each id once."),
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Give the definition of tables, in the form of Debezium's schema history, where Oracle does not show it any more.
+
+    The request is kept in the metadata store and taken once: by the snapshots sensor in Dagster, or by `redolake run`. Windows that are
+    captured already stay as they are.
+    """
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        data = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            "the signal's file cannot be read as JSON",
+            hint="Name a file with one JSON object, or - for standard input.",
+            file=str(file),
+        ) from error
+    if not isinstance(data, dict):
+        raise ConfigError(
+            "the signal's file holds no JSON object",
+            hint='Write {"changes": [{"type": "ALTER", "id": "OWNER.TABLE", "table": {…}}]}.',
+            file=str(file),
+        )
+    with opened(config, oracle=False) as pipeline:
+        signal = Signal(
+            id=signal_id or uuid.uuid4().hex,
+            source=pipeline.config.name,
+            type="schema-changes",
+            data=data if scn is None else {**data, "scn": scn},
         )
         pipeline.add_signal(signal)
         out().print(f"signal {signal.id} waits for the snapshots sensor or for `redolake run`")

@@ -149,6 +149,8 @@ def _signal_json(one: Signal) -> dict[str, Any]:
 
 def _tables(one: Signal) -> list[str]:
     named = one.data.get("data-collections")
+    if isinstance(changes := one.data.get("changes"), list):
+        named = [each.get("id", "") for each in changes if isinstance(each, dict)]
     return [str(name) for name in named] if isinstance(named, list) else []
 
 

@@ -23,10 +23,10 @@ EMP = TableSchema(CONFIG.table, Scn(10), (ID,), ("ID",), object_id=7, stored=("I
 def ends(text: str, known: TableSchema = EMP) -> list[tuple[str | None, int]]:
     row = DdlRow(table=CONFIG.table, ordinal=1, row_scn=20, scn=Scn(21), text=text)
     session = cast("Any", None)
-    changes, found = follow_ddl(session, [row], SchemaHistory([known]), [CONFIG], lambda *_: False)
-    assert not changes
-    assert all(len(end.reason) < 700 and str(CONFIG.table) in end.reason for end in found)
-    return [(end.trouble, end.scn) for end in found]
+    followed = follow_ddl(session, [row], SchemaHistory([known]), [CONFIG], lambda *_: False)
+    assert not followed.changes
+    assert all(len(end.reason) < 700 and str(CONFIG.table) in end.reason for end in followed.ends)
+    return [(end.trouble, end.scn) for end in followed.ends]
 
 
 def test_no_statement_of_the_catalogue_stops_a_table_that_it_leaves_as_it_is(

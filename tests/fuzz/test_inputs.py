@@ -34,7 +34,7 @@ from cdc_core.schema.ddl_reading import moves_rows, removes_rows, removes_table
 from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.snapshot.signals import parse_signal
+from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal
 from tests.decode.golden_table import GOLDEN
 from tests.stage.landed import orders_schema
 
@@ -127,6 +127,7 @@ def test_a_signal_for_tables_is_understood_or_refused(
         wanted["additional-conditions"] = [{"data-collection": table, "filter": condition}]
     try:
         request = parse_signal("execute-snapshot", wanted)
+        assert isinstance(request, ExecuteSnapshot)
         assert len(request.tables) == 1
         assert request.condition_of(request.tables[0]) == (condition or None)
     except ConfigError:

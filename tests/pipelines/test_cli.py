@@ -49,6 +49,7 @@ COMMANDS = [
     "maintain",
     "replay",
     "signal execute-snapshot",
+    "signal schema-changes",
     "table list",
     "table add",
     "table remove",
@@ -341,6 +342,24 @@ def test_a_signal_waits_in_the_store(source: StandIn) -> None:
         "additional-conditions": [{"data-collection": "HR.JOBS", "filter": "ID > 5"}],
     }
     assert "Add --table" in redolake("signal", "execute-snapshot").stderr
+
+
+def test_a_definition_is_sent_from_a_file(source: StandIn, tmp_path: Path) -> None:
+    source.snapshotted()
+    column = {"name": "ID", "typeName": "NUMBER", "length": 9, "scale": 0}
+    table = {"primaryKeyColumnNames": ["ID"], "columns": [column]}
+    data = {"changes": [{"type": "ALTER", "id": "HR.JOBS", "table": table}]}
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(data))
+    result = redolake("signal", "schema-changes", str(path), "--id", "mine", "--scn", "77")
+    assert result.exit_code == 0, result.stderr
+    (signal,) = source.store.pending_signals("hr")
+    assert (signal.type, signal.data) == ("schema-changes", data | {"scn": 77})
+    (listed,) = json.loads(redolake("signals", "--json").stdout)["signals"]
+    assert listed["tables"] == ["HR.JOBS"]
+    for text, said in (("[1]", "no JSON object"), ("{", "as JSON")):
+        path.write_text(text)
+        assert said in redolake("signal", "schema-changes", str(path)).stderr
 
 
 def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

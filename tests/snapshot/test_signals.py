@@ -8,7 +8,7 @@ import pytest
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
-from cdc_core.snapshot.signals import parse_signal, table_from_collection
+from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal, table_from_collection
 
 EMP, DEPT = TableId("HR", "EMP"), TableId("HR", "Dept")
 
@@ -22,6 +22,7 @@ def test_tables_and_conditions_are_understood() -> None:
             "additional-conditions": [{"data-collection": "HR.EMP", "filter": "ID > 5"}],
         },
     )
+    assert isinstance(request, ExecuteSnapshot)
     assert request.tables == (EMP, DEPT)
     assert request.condition_of(EMP) == "ID > 5"
     assert request.condition_of(DEPT) is None

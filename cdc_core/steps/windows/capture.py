@@ -21,6 +21,7 @@ from cdc_core.source import EarlyRedo, WindowWork
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
+from cdc_core.steps.signals import definitions_given
 from cdc_core.steps.windows.reselecting import with_reselected
 from cdc_core.steps.windows.shared import verify_files
 
@@ -120,6 +121,7 @@ def window_work(
         complete=partial(with_reselected, ctx, record)
         if ctx.config.capture.lobs == "reselect"
         else None,
+        given=definitions_given(ctx, record.window),
     )
 
 
