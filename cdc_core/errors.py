@@ -133,6 +133,11 @@ class SnapshotTooOldError(TransientError):
     """Oracle no longer has the undo for the chunk's SCN (ORA-01555); the chunk is read again at a newer SCN."""
 
 
+class SnapshotBrokenError(SnapshotTooOldError):
+    """Oracle no longer has the undo for the one SCN as of which all chunks of a table are read, since its equal rows are counted; the
+    table's snapshot begins anew."""
+
+
 class TerminalError(CdcError):
     """Trying again gives the same; someone has to act."""
 

@@ -71,6 +71,11 @@ class PolicyConfig(ConfigModel):
     what it was: a load into a NOLOGGING table, or an index that was rebuilt. ``ignore`` only writes a warning to the log; choose it
     if captured tables are never written that way."""
 
+    on_snapshot_too_old: Literal["stop", "resnapshot"] = "resnapshot"
+    """Oracle has no undo any more for the SCN of a snapshot, some of whose chunks are still to be read, of a table with ``identity: all_columns``:
+    all its chunks must be read as of one SCN. ``resnapshot`` starts that snapshot again at a newer SCN, once; if the undo does not
+    suffice again, Redolake stops the table. Chunks of other tables are read at a newer SCN each."""
+
     dropped_columns: Literal["keep", "drop"] = "keep"
     """What becomes of a column of the mirror that Oracle dropped or set unused. ``keep``: it stays, and is NULL in all rows that are written from
     then on. ``drop``: it goes, by Delta's column mapping, with the table's next changes; so do those that were dropped before you chose it.
@@ -142,6 +147,9 @@ class TableConfig(ConfigModel):
     on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
     """As ``policies.on_unlogged``, for this table; by default that of the source."""
 
+    on_snapshot_too_old: Literal["stop", "resnapshot"] | None = None
+    """As ``policies.on_snapshot_too_old``, for this table; by default that of the source."""
+
     dropped_columns: Literal["keep", "drop"] | None = None
     """As ``policies.dropped_columns``, for this table; by default that of the source."""
 
@@ -190,6 +198,11 @@ class TableConfig(ConfigModel):
     def has_own_key(self) -> bool:
         """Is it for the table itself to say what identifies a row?"""
         return not self.key and self.identity == "key"
+
+    @property
+    def counts_rows(self) -> bool:
+        """Do the values of all columns identify a row, so that equal rows are counted?"""
+        return self.identity == "all_columns"
 
     @property
     def table(self) -> TableId:

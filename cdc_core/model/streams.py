@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 from cdc_core.model.identifiers import TableId
 
-Trouble = Literal["truncate", "drop", "unsupported_ddl", "undecodable", "unlogged"]
+Trouble = Literal[
+    "truncate", "drop", "unsupported_ddl", "undecodable", "unlogged", "snapshot_too_old"
+]
 """What a table may meet that cannot be followed and that the configuration has a policy for: ``on_truncate`` and so on."""
 
 

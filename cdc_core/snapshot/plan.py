@@ -1,7 +1,8 @@
 """Into which chunks is a table cut?
 
 By ranges of its key or of ROWIDs. Ranges join, the first has no lower and the last no upper bound, and bounds are read as of
-the snapshot's SCN: no row falls between chunks, whatever happens to the table meanwhile.
+the snapshot's SCN: no row falls between chunks, whatever happens to the table meanwhile. Where all values of a row identify it, ranges are of
+ROWIDs in any case: as of the one SCN of all chunks each row has one, so it is in one chunk alone, wherever it moves later.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cdc_core.model.identifiers import quote
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import ROW_ID_COLUMN, Column, TableSchema
 
 _LOG = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ def plan_chunks(
             lambda: _rowid_bounds(session, schema, scn, config.chunk_rows, condition),
         )
     if bounds is None:
-        kind = "key"
+        kind = "rowid" if schema.is_by_all_columns else "key"
         bounds = read_after_ddl(
             session,
             [schema.table],
@@ -231,7 +232,9 @@ def _key_bounds(
     config: SnapshotConfig,
     condition: str | None,
 ) -> list[Bound]:
-    columns = [schema.column(name) for name in schema.key]
+    columns = [ROW_ID_COLUMN]
+    if not schema.is_by_all_columns:
+        columns = [schema.column(name) for name in schema.key]
     percent = 100 * _SAMPLED_PER_CHUNK / config.chunk_rows
     samples = percent <= _SAMPLE_PERCENT_MAX and _is_large(session, schema, config.sample_from_rows)
     if not samples and condition is None and _is_one_chunk(session, schema, scn, config.chunk_rows):
@@ -273,12 +276,12 @@ def _rowid_bounds(
         extents = session.fetch_all(_EXTENTS, binds)
     except PreflightError:
         _LOG.warning(
-            "chunks of %s are cut by key, since DBA_EXTENTS cannot be read: GRANT SELECT ON SYS.DBA_EXTENTS TO %s",
+            "chunks of %s are cut without its extents, since DBA_EXTENTS cannot be read: GRANT SELECT ON SYS.DBA_EXTENTS TO %s",
             schema.table, session.user,
         )  # fmt: skip
         return None
     if not extents:
-        _LOG.warning("chunks of %s are cut by key, since it has no extents", schema.table)
+        _LOG.warning("chunks of %s are cut without extents, since it has none", schema.table)
         return None
     sql = _COUNT.format(table=schema.table.sql, where=where_clause(condition))
     rows = session.fetch_all(sql, {"scn": scn})[0][0]

@@ -71,13 +71,14 @@ def read_chunk(
         PreflightError: A policy hides rows or values of the table from the capture user; nothing has landed.
     """
     started = time.monotonic()
+    read = as_landed(schema)
     folder = chunk_folder(source, schema.table, snapshot_id, number)
     landing.remove_unlanded(folder)
     with seeing_all(session, schema.table):
-        read = exact_rows(session, schema, chunk, scn, condition, rows=rows)
-        with closing(read) as batches:
+        found = exact_rows(session, read, chunk, scn, condition, rows=rows)
+        with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
-            files = _land(exact, landing, folder, arrow_schema(schema))
+            files = _land(exact, landing, folder, arrow_schema(read))
     manifest = ChunkManifest(
         source=source,
         schema=schema,
@@ -96,6 +97,12 @@ def read_chunk(
         schema.table, snapshot_id, number, manifest.rows, manifest.seconds,
     )  # fmt: skip
     return manifest
+
+
+def as_landed(schema: TableSchema) -> TableSchema:
+    """The version with the columns of a chunk's files. Where all values identify a row, their digest is made of them later: it says no more than
+    they do."""
+    return schema.as_in_rows() if schema.is_by_all_columns else schema
 
 
 def exact_rows(
@@ -140,6 +147,7 @@ def chunk_query(
 ) -> tuple[str, dict[str, object]]:
     """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for each LOB that says whether it
     is empty."""
+    schema = as_landed(schema)
     predicate, binds = part_predicate(chunk, schema)
     selected = [select_expression(as_read(column)) for column in schema.columns]
     selected += [empty_lob_expression(column) for column in schema.columns if column.may_be_empty]

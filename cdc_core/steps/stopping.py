@@ -20,6 +20,7 @@ from cdc_core.errors import (
     PreflightError,
     RowCountError,
     SchemaMismatchError,
+    SnapshotBrokenError,
     SnapshotTooOldError,
     SparkMemoryError,
     TableStoppedError,
@@ -55,6 +56,7 @@ READING_ERRORS = (*TABLE_ERRORS, ConfigError, PreflightError, OracleError, Snaps
 _TROUBLES: tuple[tuple[type[CdcError], Trouble], ...] = (
     (DecodeError, "undecodable"),
     (SchemaMismatchError, "unsupported_ddl"),
+    (SnapshotBrokenError, "snapshot_too_old"),
 )
 """Which errors a policy is about."""
 

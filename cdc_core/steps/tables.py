@@ -66,7 +66,7 @@ def resnapshot_tables(
     """Read tables anew and let them go on from there, whatever they met; return the chunks of the snapshot.
 
     A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc snapshot; but for one whose configuration
-    no longer leaves a column out, which joins anew with it.
+    no longer leaves a column out, which joins anew with it, and one whose equal rows are counted, which begins new Delta tables.
 
     Args:
         fresh: Begin new Delta tables and move the old ones aside.
@@ -80,6 +80,7 @@ def resnapshot_tables(
         record.table
         for record in _records(ctx, wanted)
         if record.state == "ready"
+        and not ctx.config.table(record.table).counts_rows
         and not _asked_for_again(ctx, ctx.config.table(record.table), newest[record.table])
     }
     joining = [table for table in wanted if fresh or table not in ready]

@@ -11,7 +11,14 @@ import pytest
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, Column, TableSchema
+from cdc_core.schema.table import (
+    ROW_DIGEST,
+    ROW_DIGEST_COLUMN,
+    ROW_ID,
+    ROW_ID_COLUMN,
+    Column,
+    TableSchema,
+)
 from cdc_core.snapshot.plan import (
     ChunkKeys,
     ChunkRange,
@@ -128,3 +135,12 @@ def test_the_rowid_as_key_is_asked_for_by_its_own_name() -> None:
     assert predicate == "ROWID >= CHARTOROWID(:low0) AND ROWID < CHARTOROWID(:high0)"
     predicate, _ = part_predicate(ChunkKeys((("A",), ("B",))), schema)
     assert predicate == "ROWID IN (CHARTOROWID(:k0_0), CHARTOROWID(:k1_0))"
+
+
+def test_a_digest_of_all_values_is_neither_asked_for_nor_cut_by() -> None:
+    schema = schema_of("NUMBER", "VARCHAR2")
+    schema = replace(schema, columns=(ROW_DIGEST_COLUMN, *schema.columns), key=(ROW_DIGEST,))
+    part = ChunkRange("rowid", ("AAA",), None)
+    sql, _ = chunk_query(schema, part, Scn(7), None)
+    assert ROW_DIGEST not in sql
+    assert sql.endswith("WHERE (ROWID >= CHARTOROWID(:low0))")

@@ -9,6 +9,7 @@ import pytest
 
 from cdc_core.errors import PreflightError
 from cdc_core.steps.examining import oracle_findings
+from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import source_of, table_id
 
@@ -59,3 +60,22 @@ def test_what_all_columns_cannot_identify_is_refused_by_name(
     assert "B (excluded), C (held as double, which rounds)" in text
     assert "not for an index-organized table, which has a primary key" in text
     assert "N (CLOB, stored as a LOB)" in text
+
+
+def test_by_policy_a_table_stops_whose_chunks_cannot_be_read_as_of_one_scn(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "cdc_core.schema.dictionary._refuse_counted", lambda _config: None, raising=False
+    )
+    oracle.run(LOGGED.replace("DEMO.", ""))
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "LOG", "identity": "all_columns", "on_snapshot_too_old": "stop"})
+        source.pipeline.start_snapshot()
+        oracle.server.faults.arm(
+            Fault(FaultKind.ORA_ERROR, sql_contains='FROM "DEMO"."LOG" AS OF', code=1555)
+        )
+        source.run()
+        one = source.record("LOG")
+        assert (one.state, one.trouble) == ("failed", "snapshot_too_old")
+        assert "UNDO_RETENTION" in (one.way_out or "")

@@ -205,6 +205,8 @@ def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
     )
     if held is None:
         return schema
+    if schema.is_by_all_columns:  # nothing tells which rows of the mirror the snapshot has again
+        return None
     evolution = judge(held, schema.keeping(held))
     return None if evolution.refusal is not None else evolution.followed(held, schema)
 

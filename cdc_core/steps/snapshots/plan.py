@@ -42,7 +42,8 @@ def start_snapshot(
 
     Tables join one by one, and one that cannot does not keep the others from it; called again after a crash, a snapshot goes
     on where it stood. All chunks of ad hoc snapshots are planned in one transaction of the store, or none. ``conditions``
-    limit tables to some of their rows.
+    limit tables to some of their rows. A table whose equal rows are counted has no ad hoc snapshots, since nothing tells which of its rows one
+    would read again: it joins again, with new Delta tables.
 
     Raises:
         PreflightError: The source is new, and something is missing in the database.
@@ -56,12 +57,15 @@ def start_snapshot(
         _refuse_conditions(fresh, conditions or {})
         _refuse_stopped(ctx, again)
         ad_hoc = [table for table in again if _state(ctx, table) != "snapshotting"]
-        join_tables(ctx, session, fresh)
+        counted = [table for table in ad_hoc if ctx.config.table(table).counts_rows]
+        _refuse_parts(counted, conditions or {})
+        join_tables(ctx, session, [*fresh, *counted])
         planned: list[ChunkRecord] = []
         for record in ctx.store.tables(ctx.source):
             if record.table in wanted and record.state == "snapshotting":
                 planned += plan_joining(ctx, session, record)
-        extra = _plan_ad_hoc(session, ctx, ad_hoc, conditions or {}, signal_id)
+        others = [table for table in ad_hoc if table not in counted]
+        extra = _plan_ad_hoc(session, ctx, others, conditions or {}, signal_id)
         ctx.store.plan_chunks(extra)
         planned += extra
         if planned:
@@ -134,6 +138,16 @@ def _refuse_conditions(fresh: Sequence[TableId], conditions: Mapping[TableId, st
         raise ConfigError(
             "a first snapshot cannot have a condition: the mirror would lack the other rows permanently",
             hint="Leave the condition out, or snapshot the table whole first.",
+            tables=", ".join(map(str, limited)),
+        )
+
+
+def _refuse_parts(counted: Sequence[TableId], conditions: Mapping[TableId, str]) -> None:
+    limited = [table for table in counted if table in conditions]
+    if limited:
+        raise ConfigError(
+            "no part of a table with identity: all_columns can be read again: nothing tells which rows of its mirror the part has",
+            hint="Leave the condition out: the table is then read whole, into new Delta tables.",
             tables=", ".join(map(str, limited)),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from cdc_core.errors import SchemaMismatchError, SnapshotTooOldError
+from cdc_core.errors import SchemaMismatchError, SnapshotBrokenError, SnapshotTooOldError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest
 from cdc_core.model.chunks import ChunkKey
@@ -59,7 +59,12 @@ def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
 
 
 def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord) -> ChunkManifest:
-    """Read the chunk as of its planned SCN, or a newer one if undo is gone: by the apply rule, either is right."""
+    """Read the chunk as of its planned SCN, or a newer one if undo is gone: by the apply rule, either is right. Where equal rows are counted,
+    a row that two chunks of different SCNs have counts twice, and nothing tells: there the planned SCN is that of all chunks.
+
+    Raises:
+        SnapshotBrokenError: There is no undo for that one SCN any more.
+    """
     scn = record.scn
     for attempt in range(SNAPSHOT_ATTEMPTS):
         before = ctx.store.schema_at(ctx.source, record.table, scn)
@@ -81,11 +86,23 @@ def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord)
         )
         try:
             return read_after_ddl(session, [record.table], read)
-        except SnapshotTooOldError:
+        except SnapshotTooOldError as error:
+            if schema.is_by_all_columns:
+                raise _broken(record) from error
             if attempt + 1 == SNAPSHOT_ATTEMPTS:
                 raise
             scn = current_scn(session)
     raise AssertionError("every attempt returns or raises")
+
+
+def _broken(record: ChunkRecord) -> SnapshotBrokenError:
+    return SnapshotBrokenError(
+        "Oracle has no undo any more for the SCN as of which all chunks of this table are read, since its equal rows are counted",
+        hint="Raise UNDO_RETENTION (and the undo tablespace) to the time that the whole table takes, or read it when little is written. "
+        f"`redolake table resnapshot {record.table.argument}` then starts its snapshot again.",
+        table=record.table,
+        scn=record.scn,
+    )
 
 
 def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> None:
