@@ -7,6 +7,8 @@ Spark is started. Source: the Delta transaction log protocol, sections "Add File
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,37 +16,81 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.lake.history import (
-    _COMMIT,
-    _actions,
-    filesystem_of,
-    log_names,
+from cdc_core.lake.history import filesystem_of
+from cdc_core.lake.known_logs import KnownLogs
+from cdc_core.lake.log_files import (
+    Action,
+    actions_of,
+    commit_names,
+    log_folder,
     names_behind,
     newest_checkpoint,
 )
 
+FILES_KNOWN_MAX = 2_000
+"""Of a table with more files the sum alone is kept in memory; it is counted anew when files go."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Rows of a version, None where a file has no statistics; and of each file, unless there are many."""
+
+    version: int
+    rows: int | None
+    files: Mapping[str, int | None] | None
+
 
 def count_rows(path: str) -> int | None:
     """Rows of the newest version of the table at ``path``; None if there is no table, or a file has no statistics."""
-    filesystem, root = filesystem_of(path)
-    folder = f"{root}/_delta_log"
-    names = log_names(filesystem, root)
+    found = _known.newest(path, *filesystem_of(path))
+    return None if found is None else found.rows
+
+
+def _count_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> _Counted | None:
+    folder = log_folder(root)
     start, parts = newest_checkpoint(names)
     files: dict[str, int | None] = {}
     for part in parts:
         _take_checkpoint(filesystem, f"{folder}/{part}", files)
-    commits = [name for name in names_behind(names, start) if _COMMIT.match(name)]
+    commits = commit_names(names_behind(names, start))
     if not commits and not parts:
         return None
-    for name in commits:
-        for action in _actions(filesystem, f"{folder}/{name}"):
-            if removed := action.get("remove"):
-                files.pop(removed["path"], None)
-        for action in _actions(filesystem, f"{folder}/{name}"):
-            if added := action.get("add"):
-                files[added["path"]] = _rows(added)
-    counts = list(files.values())
-    return None if None in counts else sum(count for count in counts if count is not None)
+    for _, name in sorted(commits.items()):
+        _take(actions_of(filesystem, f"{folder}/{name}"), files)
+    return _counted(max(commits, default=start), files)
+
+
+def _followed(counted: _Counted, version: int, actions: list[Action]) -> _Counted | None:
+    if counted.files is not None:
+        files = dict(counted.files)
+        _take(actions, files)
+        return _counted(version, files)
+    added = [one["add"] for one in actions if one.get("add")]
+    # A file that is named again, for other statistics, brings no rows.
+    if any(one.get("remove") for one in actions) or not all(one["dataChange"] for one in added):
+        return None
+    return _Counted(version, _sum([counted.rows, *map(_rows, added)]), None)
+
+
+def _take(actions: list[Action], files: dict[str, int | None]) -> None:
+    for action in actions:
+        if removed := action.get("remove"):
+            files.pop(removed["path"], None)
+    for action in actions:
+        if added := action.get("add"):
+            files[added["path"]] = _rows(added)
+
+
+def _counted(version: int, files: dict[str, int | None]) -> _Counted:
+    return _Counted(version, _sum(files.values()), files if len(files) <= FILES_KNOWN_MAX else None)
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    found = list(counts)
+    return None if None in found else sum(count for count in found if count is not None)
+
+
+_known = KnownLogs(_count_whole, _followed, lambda counted: 1 + len(counted.files or ()))
 
 
 def _take_checkpoint(filesystem: pafs.FileSystem, name: str, files: dict[str, int | None]) -> None:

@@ -7,10 +7,8 @@ JVM. Source: the Delta transaction log protocol, sections "Delta log entries", "
 from __future__ import annotations
 
 import json
-import os
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,16 +17,23 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.errors import LakeError
+from cdc_core.lake.known_logs import KnownLogs
+from cdc_core.lake.log_files import (
+    READING,
+    Action,
+    actions_of,
+    commit_name,
+    commit_names,
+    log_folder,
+    log_names,
+    names_behind,
+    newest_checkpoint,
+)
 from cdc_core.lake.storage import storing
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 
 MAPPING = "delta.columnMapping.mode"
 """Table property: how a table's columns are found in its files."""
-
-_READING = "reading a Delta table's log"
-
-_COMMIT = re.compile(r"(\d{20})\.json\Z")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,10 @@ class DeltaLog:
     fields' names. ``file_names`` are what files call them."""
 
     version: int
-    transactions: dict[str, int]
-    properties: dict[str, str]
-    columns: dict[str, str]
-    fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    transactions: Mapping[str, int]
+    properties: Mapping[str, str]
+    columns: Mapping[str, str]
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     file_names: FileNames = PLAIN_NAMES
 
     @property
@@ -63,15 +68,20 @@ class DeltaLog:
 
 
 def read_log(path: str) -> DeltaLog | None:
-    """Read the log of the Delta table at ``path`` (a folder, or a URI that pyarrow knows); None if there is no table.
+    """The log of the Delta table at ``path`` (a folder, or a URI that pyarrow knows) as it is now; None if there is no table.
+
+    Read as far as it is not known already; threads may ask at once.
 
     Raises:
         LakeError: The log has a gap or cannot be read.
     """
     filesystem, root = filesystem_of(path)
-    names = log_names(filesystem, root)
+    return _known.newest(path, filesystem, root)
+
+
+def _read_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> DeltaLog | None:
     start, parts = newest_checkpoint(names)
-    commits = _commit_names(names_behind(names, start))
+    commits = commit_names(names_behind(names, start))
     if not commits and not parts:
         return None
     newest = max(commits, default=start)
@@ -80,23 +90,26 @@ def read_log(path: str) -> DeltaLog | None:
         raise LakeError(
             "the Delta log has a gap",
             hint="Restore the missing file of _delta_log. Of a mirror, move the folder aside and run `redolake table rebuild OWNER.TABLE`.",
-            path=path,
+            path=root,
             version=missing[0],
         )
-    folder = f"{root}/_delta_log"
+    folder = log_folder(root)
     state = _State()
     for part in parts:
         state.take_checkpoint(filesystem, f"{folder}/{part}")
     for version in versions:
-        state.take(list(_actions(filesystem, f"{folder}/{commits[version]}")))
-    return DeltaLog(
-        version=newest,
-        transactions=state.transactions,
-        properties=state.properties,
-        columns=state.columns,
-        fields=state.fields,
-        file_names=state.file_names,
-    )
+        state.take(actions_of(filesystem, f"{folder}/{commits[version]}"))
+    return state.at(newest)
+
+
+def _followed(log: DeltaLog, version: int, actions: Sequence[Action]) -> DeltaLog:
+    state = _State(log)
+    state.take(actions)
+    return state.at(version)
+
+
+def _weight(log: DeltaLog) -> int:
+    return len(log.transactions) + len(log.columns) + sum(map(len, log.fields.values()))
 
 
 def folder_exists(path: str) -> bool:
@@ -132,9 +145,9 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
     Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest state tells.
     """
     filesystem, root = filesystem_of(path)
-    commits = _commit_names(log_names(filesystem, root))
+    commits = commit_names(log_names(filesystem, root))
     return tuple(
-        _commit(version, list(_actions(filesystem, f"{root}/_delta_log/{name}")))
+        _commit(version, actions_of(filesystem, f"{log_folder(root)}/{name}"))
         for version, name in sorted(commits.items())
     )
 
@@ -144,10 +157,13 @@ def newest_metadata(path: str, name: str) -> Any:
 
     Commits are read newest first, and those between two of ours are few.
     """
+    log = read_log(path)
     filesystem, root = filesystem_of(path)
-    commits = _commit_names(log_names(filesystem, root))
-    for version in sorted(commits, reverse=True):
-        actions = list(_actions(filesystem, f"{root}/_delta_log/{commits[version]}"))
+    for version in range(-1 if log is None else log.version, -1, -1):
+        try:
+            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(version)}")
+        except FileNotFoundError:  # from here on the log is cleaned up
+            return None
         metadata = _commit(version, actions).metadata
         if name in metadata:
             return metadata[name]
@@ -170,39 +186,27 @@ def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
     return found
 
 
-def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
-    """Names of the log's files in their order; none without a table. Of thousands, asking about each would take most of the time."""
-    folder = f"{root}/_delta_log"
-    try:
-        with storing(_READING, path=root):
-            if isinstance(filesystem, pafs.LocalFileSystem):
-                return sorted(os.listdir(folder))  # noqa: PTH208 - it makes no objects
-            infos = filesystem.get_file_info(pafs.FileSelector(folder))
-    except FileNotFoundError:
-        return []
-    return sorted(info.base_name for info in infos if info.is_file)
-
-
-def names_behind(names: list[str], version: int) -> list[str]:
-    """Those of the sorted names that belong to later versions."""
-    return names[bisect_left(names, f"{version + 1:020d}") :]
-
-
-def _commit_names(names: list[str]) -> dict[int, str]:
-    return {int(found[1]): name for name in names if (found := _COMMIT.match(name))}
-
-
 class _State:
     """What the actions read so far add up to; later ones win."""
 
-    def __init__(self) -> None:
-        self.transactions: dict[str, int] = {}
-        self.properties: dict[str, str] = {}
-        self.columns: dict[str, str] = {}
-        self.fields: dict[str, tuple[str, ...]] = {}
-        self.file_names = PLAIN_NAMES
+    def __init__(self, log: DeltaLog | None = None) -> None:
+        self.transactions = dict(log.transactions) if log else {}
+        self.properties = log.properties if log else {}
+        self.columns = log.columns if log else {}
+        self.fields = log.fields if log else {}
+        self.file_names = log.file_names if log else PLAIN_NAMES
 
-    def take(self, actions: list[dict[str, Any]]) -> None:
+    def at(self, version: int) -> DeltaLog:
+        return DeltaLog(
+            version=version,
+            transactions=self.transactions,
+            properties=self.properties,
+            columns=self.columns,
+            fields=self.fields,
+            file_names=self.file_names,
+        )
+
+    def take(self, actions: Sequence[Action]) -> None:
         for action in actions:
             if txn := action.get("txn"):
                 self.transactions[txn["appId"]] = txn["version"]
@@ -219,7 +223,7 @@ class _State:
                 self.file_names = FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
-        with storing(_READING, path=name), filesystem.open_input_file(name) as file:
+        with storing(READING, path=name), filesystem.open_input_file(name) as file:
             found = pq.read_table(file, columns=["txn", "metaData"])
         # Most rows of a checkpoint are files.
         rows = found.filter(
@@ -235,24 +239,7 @@ def _type_name(kind: Any) -> str:
     return kind if isinstance(kind, str) else str(kind["type"])
 
 
-def newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:
-    """Version and files of the newest checkpoint that is complete; (-1, []) without one."""
-    parts: dict[int, list[str]] = {}
-    wanted: dict[int, int] = {}
-    for name in names:
-        if "checkpoint" in name and (found := _CHECKPOINT.match(name)):
-            parts.setdefault(int(found[1]), []).append(name)
-            wanted[int(found[1])] = int(found[2] or 1)
-    complete = [version for version, files in parts.items() if len(files) == wanted[version]]
-    return (max(complete), parts[max(complete)]) if complete else (-1, [])
-
-
-def _actions(filesystem: pafs.FileSystem, name: str) -> Iterator[dict[str, Any]]:
-    with storing(_READING, path=name), filesystem.open_input_stream(name) as file:
-        content = file.read()
-    for line in content.splitlines():
-        if line.strip():
-            yield json.loads(line)
+_known = KnownLogs(_read_whole, _followed, _weight)
 
 
 def _commit(version: int, actions: list[dict[str, Any]]) -> DeltaCommit:

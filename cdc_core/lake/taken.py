@@ -73,7 +73,7 @@ def _of_changelog(
         if one.metadata.get("kind") == "rebuild"
     ]
     if not read:
-        return changelog.transactions
+        return dict(changelog.transactions)
     since = {
         app
         for one in read_commits(work.changelog)

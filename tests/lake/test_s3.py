@@ -91,6 +91,25 @@ def test_a_commit_of_the_change_log_is_put_only_if_its_version_is_not_there() ->
     assert ids(table) == [1, 2, 3]
 
 
+@pytest.mark.usefixtures("endpoint")
+def test_a_known_log_on_s3_counts_as_long_as_its_newest_commit_is_the_same_object() -> None:
+    """A table of as many commits of the same sizes takes its place within the second that S3 gives as their time."""
+    table, store = (
+        f"s3a://{BUCKET}/t",
+        boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"]),
+    )
+    create_table(table, SCHEMA, {}, doing="creating", facts={})
+    append(table, rows(1), 100)
+    for scn in (100, 100):
+        assert read_log(table).transactions == {"app": scn}  # type: ignore[union-attr]
+    append(table, rows(2), 200)
+    assert read_log(table).transactions == {"app": 200}  # type: ignore[union-attr]
+    newest = {"Bucket": BUCKET, "Key": f"t/_delta_log/{2:020d}.json"}
+    other = store.get_object(**newest)["Body"].read().replace(b'"version":200', b'"version":300')
+    store.put_object(**newest, Body=other)
+    assert read_log(table).transactions == {"app": 300}  # type: ignore[union-attr]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_snapshot_windows_a_kill_replay_and_comparison_on_s3(tmp_path: Path, endpoint: str) -> None:

@@ -1,0 +1,81 @@
+"""Which files has a Delta table's log, and what actions do they hold?
+
+Source: the Delta transaction log protocol, sections "Delta log entries" and "Checkpoints".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from bisect import bisect_left
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from cdc_core.lake.storage import storing
+
+READING = "reading a Delta table's log"
+"""What is under way, for errors."""
+
+Action = dict[str, Any]
+
+_COMMIT = re.compile(r"(\d{20})\.json\Z")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet\Z")
+
+
+def log_folder(root: str) -> str:
+    """The folder of the log of the Delta table in ``root``."""
+    return f"{root}/_delta_log"
+
+
+def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
+    """Names of the log's files in their order; none without a table. Of thousands, asking about each would take most of the time."""
+    folder = log_folder(root)
+    try:
+        with storing(READING, path=root):
+            if isinstance(filesystem, pafs.LocalFileSystem):
+                return sorted(os.listdir(folder))  # noqa: PTH208 - it makes no objects
+            infos = filesystem.get_file_info(pafs.FileSelector(folder))
+    except FileNotFoundError:
+        return []
+    return sorted(info.base_name for info in infos if info.is_file)
+
+
+def names_behind(names: list[str], version: int) -> list[str]:
+    """Those of the sorted names that belong to later versions."""
+    return names[bisect_left(names, f"{version + 1:020d}") :]
+
+
+def commit_name(version: int) -> str:
+    """The file of one commit."""
+    return f"{version:020d}.json"
+
+
+def commit_names(names: list[str]) -> dict[int, str]:
+    """By version: the file of each commit among the names."""
+    return {int(found[1]): name for name in names if (found := _COMMIT.match(name))}
+
+
+def newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:
+    """Version and files of the newest checkpoint that is complete; (-1, []) without one."""
+    parts: dict[int, list[str]] = {}
+    wanted: dict[int, int] = {}
+    for name in names:
+        if "checkpoint" in name and (found := _CHECKPOINT.match(name)):
+            parts.setdefault(int(found[1]), []).append(name)
+            wanted[int(found[1])] = int(found[2] or 1)
+    complete = [version for version, files in parts.items() if len(files) == wanted[version]]
+    return (max(complete), parts[max(complete)]) if complete else (-1, [])
+
+
+def actions_of(filesystem: pafs.FileSystem, name: str) -> list[Action]:
+    """The actions of the commit in a file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        StoreUnavailableError: The storage does not give it back.
+    """
+    with storing(READING, path=name), filesystem.open_input_stream(name) as file:
+        content = file.read()
+    return [json.loads(line) for line in content.splitlines() if line.strip()]
