@@ -28,7 +28,7 @@ from assets.sensors import snapshots_sensor, windows_sensor
 from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from assets.windows import lake_tables, redo_windows
-from cdc_core.config import SourceConfig
+from cdc_core.config import SourceConfig, sources_of
 from cdc_core.steps import Pipeline
 from cdc_core.steps.examining import as_last_found
 from cdc_core.steps.spark import SparkSource
@@ -64,7 +64,20 @@ class OracleCdc(dg.Component, dg.Resolvable):
         self.translator = translator or Translator(config.name, self.options)
         self.read: Read = read or (lambda _: config)
         """The configuration with secrets from an environment, or without any."""
-        self.config = known_tables(config, self.read)
+        self.parts = tuple(self._part_of(pdb) for pdb in config.oracle.pdbs)
+        """The source of each pluggable database, where the configuration lists several; this component then is no source itself."""
+        self.config = config if self.parts else known_tables(config, self.read)
+
+    def _part_of(self, pdb: str) -> OracleCdc:
+        def read(environ: Mapping[str, str] | None) -> SourceConfig:
+            return sources_of(self.read(environ))[pdb]
+
+        return type(self)(read(None), opener(read), read=read)
+
+    @property
+    def sources(self) -> tuple[OracleCdc, ...]:
+        """The sources that the component describes: itself, or one for each pluggable database."""
+        return self.parts or (self,)
 
     @classmethod
     def model(cls) -> type[BaseModel]:
@@ -114,6 +127,8 @@ class OracleCdc(dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext | None = None) -> dg.Definitions:
         """Assets, checks, jobs, sensors and schedules of the source."""
+        if self.parts:
+            return dg.Definitions.merge(*(part.build_defs(context) for part in self.parts))
         del context  # the file has said everything
         config, names, opened = self.config, self.translator, self.open_pipeline
         own = self.options.own_resource

@@ -19,6 +19,7 @@ from pipelines.commands import (
     state,
     tables,
 )
+from pipelines.commands.pdbs import for_each, for_one, together
 from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
 
 app = typer.Typer(
@@ -102,33 +103,50 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     maintain.maintain: "Compact and clean up Delta tables.",
     data.replay: "Replay windows that were already applied.",
 }
+ON_EACH = (
+    data.snapshot, data.capture, data.apply, listings.windows, listings.signals, inspect.reconcile, data.repair, maintain.maintain,
+)  # fmt: skip
+"""Where a configuration lists several pluggable databases, these work on all of them; most others want ``--pdb``."""
+WITH_PDB: dict[Callable[..., None], Callable[..., None]] = {
+    **{command: for_each(command) for command in ON_EACH},
+    data.run: together(data.run, data.run_all),
+    inspect.status: together(inspect.status, inspect.status_of_all),
+    data.recapture: for_one(data.recapture),
+    data.replay: for_one(data.replay),
+}
 for command, short_help in SHORT_HELP.items():
-    app.command(short_help=short_help)(command)
-signals.command("execute-snapshot")(data.execute_snapshot)
-signals.command("schema-changes")(data.schema_changes)
+    app.command(short_help=short_help)(WITH_PDB.get(command, command))
+signals.command("execute-snapshot")(for_one(data.execute_snapshot))
+signals.command("schema-changes")(for_one(data.schema_changes))
 signals.callback()(lambda: None)
-table.command("list", short_help="List tables with state and way out.")(tables.list_tables)
-table.command("find", short_help="Show which tables the patterns match.")(tables.find)
-table.command("add", short_help="Add tables, with a snapshot.")(tables.add)
-table.command("remove", short_help="Stop capturing tables.")(tables.remove)
-table.command("pause", short_help="Capture, but do not apply.")(tables.pause)
-table.command("resume", short_help="Continue paused or failed tables.")(tables.resume)
-table.command("resnapshot", short_help="Read tables again.")(tables.resnapshot)
-table.command("rebuild", short_help="Rebuild a lost mirror from its change log.")(tables.rebuild)
+table.command("list", short_help="List tables with state and way out.")(
+    for_each(tables.list_tables)
+)
+table.command("find", short_help="Show which tables the patterns match.")(for_each(tables.find))
+table.command("add", short_help="Add tables, with a snapshot.")(for_one(tables.add))
+table.command("remove", short_help="Stop capturing tables.")(for_one(tables.remove))
+table.command("pause", short_help="Capture, but do not apply.")(for_one(tables.pause))
+table.command("resume", short_help="Continue paused or failed tables.")(for_one(tables.resume))
+table.command("resnapshot", short_help="Read tables again.")(for_one(tables.resnapshot))
+table.command("rebuild", short_help="Rebuild a lost mirror from its change log.")(
+    for_one(tables.rebuild)
+)
 table.command("quarantine", short_help="Show which redo rows could not be decoded, and why.")(
-    tables.quarantine
+    for_one(tables.quarantine)
 )
 table.command("events", short_help="The SQL that shows changes as Debezium's events.")(
-    tables.events
+    for_one(tables.events)
 )
 table.command("purge-column", short_help="Remove an excluded column from the lake.")(
-    tables.purge_column
+    for_one(tables.purge_column)
 )
 table.callback()(lambda: None)
-metadata.command("rebuild", short_help="Rebuild the store from landing and lake.")(state.rebuild)
+metadata.command("rebuild", short_help="Rebuild the store from landing and lake.")(
+    for_one(state.rebuild)
+)
 metadata.callback()(lambda: None)
 definitions.command("show", short_help="Columns of a table, and the history of its definition.")(
-    schema.show
+    for_one(schema.show)
 )
 definitions.callback()(lambda: None)
 oracle.command("serve")(host.serve)

@@ -11,14 +11,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from cdc_core.config import LocalLandingConfig, SourceConfig
+from cdc_core.config import LocalLandingConfig, SourceConfig, sources_of
 from cdc_core.errors import CdcError
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, S3_SETUP_COMMAND, SETUP_COMMAND, verify_jars
@@ -64,7 +64,7 @@ def examine(config: SourceConfig | None = None, *, runtime: Path | None = None) 
     ]
     if config is None:
         return [*checks, writable("State folder", demo_config().parents[1])]
-    return [*checks, *source(config)]
+    return [*checks, *_sources(config)]
 
 
 def as_json(checks: list[Check]) -> dict[str, object]:
@@ -172,15 +172,30 @@ def writable(name: str, folder: Path) -> Check:
     return Check(name, True, str(folder))
 
 
+def _sources(config: SourceConfig) -> Iterator[Check]:
+    """Check the source, or that of each pluggable database under its name: the stores of all are the first one's."""
+    parts = sources_of(config)
+    if not parts:
+        yield from source(config)
+    for number, (pdb, part) in enumerate(parts.items()):
+        if number == 0:
+            yield from _stores(part)
+        yield from (replace(check, name=f"{pdb}: {check.name}") for check in _oracle(part))
+
+
 def source(config: SourceConfig) -> Iterator[Check]:
     """Check what one source needs: landing, lake, metadata store, database."""
+    yield from _stores(config)
+    yield from _oracle(config)
+
+
+def _stores(config: SourceConfig) -> Iterator[Check]:
     yield _landing(config)
     if isinstance(config.landing, LocalLandingConfig):
         yield disk(Path(config.landing.path), "Landing's room")
     if "://" not in config.lake.path:
         yield writable("Lake", Path(config.lake.path))
     yield _guarded("Metadata store", "Check state.url.", lambda: _store(config))
-    yield from _oracle(config)
 
 
 def _landing(config: SourceConfig) -> Check:

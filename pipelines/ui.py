@@ -49,30 +49,17 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
         ConfigError: The configuration file is missing or wrong.
         PreflightError: The port is taken, or Dagster did not start.
     """
-    source = load_component(config_file)
+    component = load_component(config_file)
     _refuse_taken_port(port)
     home = dagster_home(config_file, os.environ)
     prepare_home(home)
     with database_of(config_file, os.environ) as environ:
-        config = source.read(environ)
-        with (
-            dg.DagsterInstance.from_config(str(home)) as instance,
-            Pipeline(config) as pipeline,
-        ):
-            keys = window_keys(config, source.translator) | set(
-                snapshot_keys(config, source.translator)
-            )
-            released = release_dead_runs(instance, pipeline, config, keys)
-            added = add_partitions(instance, pipeline.records, config, source.translator)
-            events = report_history(instance, pipeline.records, config, source.translator)
-            remove_partitions(instance, pipeline.records, source.translator)
-            on = sensors_on(source, instance)
-        if released:
-            console.print(
-                f"Released {len(released)} runs whose process had died; the next runs continue their work"
-            )
-        if added or events:
-            console.print(f"Showed Dagster what was done: {added} partitions, {events} events")
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            off = [
+                name
+                for one in component.sources
+                for name in _show_source(one, instance, environ, console)
+            ]
         environ |= {HOME_ENV: str(home), CONFIG_ENV: str(config_file)}
         log = home / "dagster.log"
         with _dagster(port, environ, log) as process:
@@ -80,13 +67,35 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
             _await_ready(process, url, log)
             console.print(f"Dagster is ready: [bold]{url}[/] (Ctrl-C ends it)")
             console.print(f"Its log: {log}", soft_wrap=True)
-            off = [name for name in sensor_names(source) if name not in on]
             if off:
                 console.print(
                     f"These sensors are off, so nothing runs by itself: {', '.join(off)}."
                 )
                 console.print(f"Switch them on at {url}/automation", soft_wrap=True)
             return _wait(process)
+
+
+def _show_source(
+    source: OracleCdc, instance: dg.DagsterInstance, environ: Mapping[str, str], console: Console
+) -> list[str]:
+    """Show Dagster what was done of a source; returns the names of its sensors that are off."""
+    config = source.read(environ)
+    with Pipeline(config) as pipeline:
+        keys = window_keys(config, source.translator) | set(
+            snapshot_keys(config, source.translator)
+        )
+        released = release_dead_runs(instance, pipeline, config, keys)
+        added = add_partitions(instance, pipeline.records, config, source.translator)
+        events = report_history(instance, pipeline.records, config, source.translator)
+        remove_partitions(instance, pipeline.records, source.translator)
+    if released:
+        console.print(
+            f"Released {len(released)} runs whose process had died; the next runs continue their work"
+        )
+    if added or events:
+        console.print(f"Showed Dagster what was done: {added} partitions, {events} events")
+    on = sensors_on(source, instance)
+    return [name for name in sensor_names(source) if name not in on]
 
 
 def sensor_names(source: OracleCdc) -> list[str]:

@@ -16,6 +16,7 @@ from cdc_core.config.lake import (
     S3LandingConfig,
 )
 from cdc_core.config.oracle import OracleConfig, SnapshotConfig
+from cdc_core.config.pdbs import refuse_several, sources_of
 from cdc_core.config.source import EventsConfig, SourceConfig, StateConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 
@@ -41,5 +42,7 @@ __all__ = [
     "StateConfig",
     "Strategy",
     "TableConfig",
+    "refuse_several",
+    "sources_of",
     "split_url_password",
 ]

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+NAME_LENGTH_MAX = 40
+Name = Annotated[str, Field(pattern=rf"^[a-z][a-z0-9_]{{0,{NAME_LENGTH_MAX - 1}}}$")]
 SECRET_PARAMETER = re.compile(r"(?i)\b\w*passw(or)?d\s*=|\bpwd\s*=")
 """A password among the parameters of a connect string or URL."""
 _URL_PASSWORD = re.compile(r"(?s)([\w+]+://[^:/@]*):(.*)@(.*)")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, dsn_without_secret
+
+PDB_PATTERN = r"[A-Za-z][A-Za-z0-9_]*"
+"""Letters, digits and underscores, a letter first; case does not count. Source: SQL Language Reference 19c, CREATE PLUGGABLE DATABASE."""
+PdbName = Annotated[
+    str, Field(pattern=rf"^{PDB_PATTERN}$", max_length=128), AfterValidator(str.upper)
+]
 
 
 class OracleConfig(ConfigModel):
@@ -15,6 +21,16 @@ class OracleConfig(ConfigModel):
     dsn: str
     """Easy Connect string (``db.example.com:1521/ORCLPDB1``, ``tcps://…`` for TLS), descriptor, or a name of
     ``tnsnames.ora``. Without user and password."""
+
+    pdb: PdbName | None = None
+    """The pluggable database of the tables, where ``dsn`` leads to another container, such as the root: each session changes to it
+    (``ALTER SESSION SET CONTAINER``), which takes a common user with SET CONTAINER. By default the container that ``dsn`` leads to."""
+
+    pdbs: tuple[PdbName, ...] = ()
+    """Pluggable databases of the container database that ``dsn`` leads to, whose tables this file captures, for example ``[SALES, HR]``. Each
+    is a source of its own, named ``<name>_<pdb>`` (``erp_sales``), with windows and Delta tables of its own; connection, policies and
+    all other options are shared. Tables that are named without a pluggable database are captured in each. Takes a common user, as ``pdb``
+    does. Not together with ``pdb``."""
 
     user: str
     """The capture user; `deploy/oracle/` has the grants that it needs."""
@@ -45,6 +61,21 @@ class OracleConfig(ConfigModel):
 
     server_certificate_dn: str | None = None
     """Distinguished name that the server's certificate must have, instead of the host's name."""
+
+    @field_validator("pdbs")
+    @classmethod
+    def _differ(cls, pdbs: tuple[str, ...]) -> tuple[str, ...]:
+        if twice := sorted({pdb for pdb in pdbs if pdbs.count(pdb) > 1}):
+            raise ValueError(f"pluggable databases named more than once: {', '.join(twice)}")
+        return pdbs
+
+    @model_validator(mode="after")
+    def _has_one_or_several(self) -> Self:
+        if self.pdb is not None and self.pdbs:
+            raise ValueError(
+                "pdb names one pluggable database, and pdbs several: leave one of them out"
+            )
+        return self
 
     @field_validator("dsn")
     @classmethod

@@ -9,7 +9,13 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from cdc_core.config.base import SECRET_PARAMETER, ConfigModel, Name, split_url_password
+from cdc_core.config.base import (
+    NAME_LENGTH_MAX,
+    SECRET_PARAMETER,
+    ConfigModel,
+    Name,
+    split_url_password,
+)
 from cdc_core.config.capture import LogMinerConfig
 from cdc_core.config.lake import (
     LakeConfig,
@@ -105,6 +111,11 @@ class MaskConfig(ConfigModel):
     under ``salt_env`` instead. Keep it: with another salt, equal values get other hashes."""
 
 
+def source_name_of(name: str, pdb: str) -> str:
+    """What the source of one pluggable database is called."""
+    return f"{name}_{pdb.lower()}"
+
+
 class SourceConfig(ConfigModel):
     """One Oracle database and the tables captured from it."""
 
@@ -127,10 +138,34 @@ class SourceConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:
-        names = [config.name if config.is_pattern else config.table for config in self.tables]
-        twice = {str(name) for name in names if names.count(name) > 1}
+        names = [
+            (config.container, config.name if config.is_pattern else config.table)
+            for config in self.tables
+        ]
+        twice = {
+            f"{container}.{name}" if container and isinstance(name, TableId) else str(name)
+            for container, name in names
+            if names.count((container, name)) > 1
+        }
         if twice:
             raise ValueError(f"tables named more than once: {', '.join(sorted(twice))}")
+        return self
+
+    @model_validator(mode="after")
+    def _containers_have_tables(self) -> SourceConfig:
+        pdbs = self.oracle.pdbs
+        if foreign := [one.name for one in self.tables if one.container not in (None, *pdbs)]:
+            raise ValueError(
+                f"tables are named with a pluggable database that oracle.pdbs does not list: {', '.join(foreign)}"
+            )
+        named = {one.container for one in self.tables}
+        if bare := [pdb for pdb in pdbs if not named & {None, pdb}]:
+            raise ValueError(f"pluggable databases without a table: {', '.join(bare)}")
+        if long := [pdb for pdb in pdbs if len(source_name_of(self.name, pdb)) > NAME_LENGTH_MAX]:
+            raise ValueError(
+                f"the names of these pluggable databases' sources, <name>_<pdb>, are longer than {NAME_LENGTH_MAX} characters: "
+                f"{', '.join(long)}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel
 from cdc_core.errors import ConfigError
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import TablePattern
 
 HeldAs = Annotated[
@@ -90,7 +90,8 @@ class TableConfig(ConfigModel):
     """One captured table, or a pattern for many."""
 
     name: str
-    """``OWNER.TABLE``; double quotes around a part that is not upper case. With ``*`` (any characters) or ``?`` (one character) a
+    """``OWNER.TABLE``; double quotes around a part that is not upper case. Under ``oracle.pdbs`` also ``PDB.OWNER.TABLE``, for the table of one
+    pluggable database; it counts before an entry of the same name without one. With ``*`` (any characters) or ``?`` (one character) a
     pattern, for example ``SHOP.*``: Redolake captures every table that matches and can be captured. A table that another entry
     names in full is that entry's, else it belongs to the first pattern that matches."""
 
@@ -168,7 +169,9 @@ class TableConfig(ConfigModel):
     @field_validator("name")
     @classmethod
     def _is_table(cls, name: str) -> str:
-        return _checked(name, TablePattern.parse if TablePattern.is_in(name) else TableId.parse)
+        _, own = split_container(name)
+        _checked(own, TablePattern.parse if TablePattern.is_in(own) else TableId.parse)
+        return name
 
     @field_validator("exclude")
     @classmethod
@@ -192,7 +195,25 @@ class TableConfig(ConfigModel):
     @property
     def is_pattern(self) -> bool:
         """Does the entry name tables by a pattern?"""
-        return TablePattern.is_in(self.name)
+        return TablePattern.is_in(self._own_name)
+
+    @property
+    def container(self) -> str | None:
+        """The pluggable database that is named with the table, in upper case."""
+        return split_container(self.name)[0]
+
+    def without_container(self) -> Self:
+        """The entry as the source of its pluggable database has it."""
+        return self.model_copy(update={"name": self._own_name})
+
+    @property
+    def identity_in_file(self) -> TableId | TablePattern:
+        """What two entries for one pluggable database may not share."""
+        return TablePattern.parse(self._own_name) if self.is_pattern else self.table
+
+    @property
+    def _own_name(self) -> str:
+        return split_container(self.name)[1]
 
     @property
     def has_own_key(self) -> bool:
@@ -207,11 +228,11 @@ class TableConfig(ConfigModel):
     @property
     def table(self) -> TableId:
         """The table that is named. A pattern names none."""
-        return TableId.parse(self.name)
+        return TableId.parse(self._own_name)
 
     def takes(self, table: TableId) -> bool:
         """Is the table one that this pattern names and does not exclude?"""
-        if not self.is_pattern or not TablePattern.parse(self.name).matches(table):
+        if not self.is_pattern or not TablePattern.parse(self._own_name).matches(table):
             return False
         return not any(TablePattern.parse(text).matches(table) for text in self.exclude)
 

@@ -83,6 +83,16 @@ def parts_of(text: str) -> list[tuple[str, str]]:
     return parts if rebuilt == text.strip() else []
 
 
+def split_container(text: str) -> tuple[str | None, str]:
+    """The pluggable database before a name of three parts, in upper case as Oracle keeps it, and the name without it."""
+    parts = parts_of(text)
+    if len(parts) != 3:
+        return None, text
+    quoted, plain = parts[0]
+    written = f'"{quoted}"' if quoted else plain
+    return (quoted or plain).upper(), text.strip()[len(written) + 1 :]
+
+
 def refuse_container(parts: Sequence[object], text: str) -> None:
     """A name of three parts is meant as ``PDB.OWNER.TABLE``. Names, object numbers and transaction numbers of two containers can be equal,
     so a source reads one.
@@ -93,7 +103,8 @@ def refuse_container(parts: Sequence[object], text: str) -> None:
     if len(parts) == 3:
         raise ConfigError(
             "a table's name has no container: one source captures the tables of one pluggable database",
-            hint="Write OWNER.TABLE, and configure a source of its own for each pluggable database: the service under oracle.dsn says which.",
+            hint="Write OWNER.TABLE. List the pluggable databases under oracle.pdbs, which makes each a source of its own, and tables may then be "
+            "configured as PDB.OWNER.TABLE; commands take --pdb.",
             name=text[:200],
         )
 

@@ -150,12 +150,27 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01109": (
         OracleUnavailableError,
         "the database is not open",
-        "Open it (ALTER DATABASE OPEN), then run the step again.",
+        "Open it (ALTER DATABASE OPEN; a pluggable one: ALTER PLUGGABLE DATABASE … OPEN, then SAVE STATE), then run the step again.",
     ),
     "ORA-16331": (
         OracleUnavailableError,
         "a container whose redo is read is not open",
         "LogMiner needs every container open, captured or not: ALTER PLUGGABLE DATABASE ALL OPEN, then SAVE STATE.",
+    ),
+    "ORA-65011": (
+        PreflightError,
+        "there is no such pluggable database",
+        "Check oracle.pdb and oracle.pdbs. One that was dropped or unplugged: take its name out; the Delta tables of its tables stay.",
+    ),
+    "ORA-65053": (
+        PreflightError,
+        "a global user cannot change from one container to another",
+        "Use a common user with a password (deploy/oracle/user_cdb.sql), or name the service of the pluggable database in oracle.dsn.",
+    ),
+    "ORA-65090": (
+        ConfigError,
+        "oracle.pdb names a pluggable database, and the database has no containers",
+        "Leave oracle.pdb and oracle.pdbs out.",
     ),
     "ORA-08181": (
         SnapshotTooOldError,

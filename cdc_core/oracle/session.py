@@ -15,7 +15,7 @@ import oracledb
 import pyarrow as pa
 
 from cdc_core.config import OracleConfig
-from cdc_core.errors import ConfigError, DecodeError, PreflightError
+from cdc_core.errors import CdcError, ConfigError, DecodeError, PreflightError
 from cdc_core.model.identifiers import quote
 from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.cursors import ManualConnection
@@ -93,7 +93,10 @@ def connect(
         ) from error
     session = OracleSession(connection, user=config.user, on_statement=on_statement)
     try:
-        session.apply_settings()
+        if config.pdb is None:
+            session.apply_settings()
+        else:
+            session.enter(config.pdb)
     except BaseException:
         session.close()
         raise
@@ -199,6 +202,25 @@ class OracleSession:
             with self._cursor(statement) as cursor:
                 cursor.execute(statement)
 
+    def enter(self, pdb: str) -> None:
+        """Work in a pluggable database from here on, whatever container the DSN leads to.
+
+        Raises:
+            PreflightError: There is none of that name, or the user may not change to it.
+            OracleUnavailableError: It is not open.
+        """
+        try:
+            self._set_container(pdb)
+            self._describe()  # a session may change to a closed one, and is refused with its first query
+        except CdcError as error:
+            hint = error.hint
+            if error.facts.get("ora") == "ORA-01031":
+                hint = (
+                    f"GRANT SET CONTAINER TO {self.user} CONTAINER = ALL (to a common user, C##…)."
+                )
+            facts = {**error.facts, "pdb": pdb}
+            raise type(error)(error.message, hint=hint, **facts) from error
+
     @property
     def is_cdb(self) -> bool:
         """Is the database a container database?"""
@@ -206,7 +228,7 @@ class OracleSession:
 
     @property
     def container(self) -> str:
-        """The container that the DSN leads to: where the captured tables are."""
+        """The container that the DSN leads to, or that was entered: where the captured tables are."""
         return self._describe()[1]
 
     @contextmanager

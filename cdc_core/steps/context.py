@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from cdc_core.config import LakeConfig, SourceConfig
+from cdc_core.config import LakeConfig, SourceConfig, refuse_several
 from cdc_core.decode.masking import Masks, masks_by_table
 from cdc_core.errors import (
     ConfigError,
@@ -62,6 +62,7 @@ class Context:
         open_lake: OpenLake,
         open_source: OpenSource,
     ) -> None:
+        refuse_several(config)
         masks_by_table(config)  # a salt that lacks stops everything, before anything is read
         self._written = config
         self._config: SourceConfig | None = None

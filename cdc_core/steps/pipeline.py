@@ -403,19 +403,21 @@ class Pipeline:
                 yield from carry_windows(pending, self.capture_window, self.apply_window)
         self.retire_windows()
 
-    def run_once(self) -> Iterator[StepReport]:
-        """Everything that there is to do now: the first snapshot, waiting signals, windows to the present; then the tables that
-        policies let join again."""
-        yield from self._with_windows(self.run_snapshot())
+    def run_once(self, *, until: int | None = None) -> Iterator[StepReport]:
+        """Everything that there is to do now: the first snapshot, waiting signals, windows to the present (or to ``until``); then
+        the tables that policies let join again."""
+        yield from self._with_windows(self.run_snapshot(), until)
         self.take_signals()
-        yield from self._with_windows(self.run_snapshot())
-        yield from self.run_windows()
+        yield from self._with_windows(self.run_snapshot(), until)
+        yield from self.run_windows(until=until)
         self.follow_policies()
         if any(record.state == "snapshotting" for record in self.records.tables()):
-            yield from self._with_windows(self.run_snapshot())
-            yield from self.run_windows()
+            yield from self._with_windows(self.run_snapshot(), until)
+            yield from self.run_windows(until=until)
 
-    def _with_windows(self, chunks: Iterator[StepReport]) -> Iterator[StepReport]:
+    def _with_windows(
+        self, chunks: Iterator[StepReport], until: int | None
+    ) -> Iterator[StepReport]:
         """Carry chunks, and after each one the windows of the tables that are behind their own snapshot: a long snapshot delays
         nobody else. What stops a window stops no snapshot: it is told when the chunks are done and windows are tried again."""
         is_stopped = False
@@ -426,7 +428,7 @@ class Pipeline:
             if all(record.state != "ready" for record in self.records.tables()):
                 continue
             try:
-                yield from self.run_windows()
+                yield from self.run_windows(until=until)
             except CdcError as error:
                 is_stopped = True
                 _LOG.warning("windows wait for the snapshot to end: %s", error)

@@ -1,5 +1,5 @@
 -- The capture user of a container database: a common user. Run as SYSDBA in CDB$ROOT; asks for the password.
--- Then run table.sql for each table, in its pluggable database. The DSN of the source names the pluggable database.
+-- Then run table.sql for each table, in its pluggable database. The source's oracle.dsn, oracle.pdb or oracle.pdbs names it.
 WHENEVER SQLERROR EXIT FAILURE
 -- Without this, SQL*Plus prints every statement with the password in it.
 SET VERIFY OFF

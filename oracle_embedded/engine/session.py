@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -66,6 +66,7 @@ class Session:
         self.logon_time = database.store.now()
         self.schema = user.name
         self.container = database.container_name
+        self.move: Callable[[str], None] | None = None
         self.nls = dict(database.nls)
         self.character_sets = database.character_sets
         self.time_zone = "+00:00"

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,9 @@ from cdc_core.errors import ConfigError, TransientError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
+from pipelines.commands.pdbs import all_opened, print_stopped
 from pipelines.commands.shared import (
+    EXIT_ERROR,
     ConfigOption,
     TablesOption,
     exit_if_tables_failed,
@@ -161,7 +163,51 @@ def run(
                 exit_if_tables_failed(pipeline)
                 return
             pipeline.rest()
-            time.sleep(min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX)))
+            time.sleep(_pause(every, failures))
+
+
+def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | None) -> None:
+    """The same for all pluggable databases that the configuration lists, up to one SCN. One that stops leaves the others alone: what
+    may go away by itself is tried again in a loop, anything else ends its part."""
+    from cdc_core.steps.together import run_together
+
+    codes = []
+    with all_opened(names, config) as pipelines:
+        failures = 0
+        while pipelines:
+            found = run_together(pipelines)
+            for name, error in found.errors.items():
+                print_stopped(name, error)
+                if not loop or not isinstance(error, TransientError):
+                    del pipelines[name]
+                    codes.append(EXIT_ERROR)
+            for name, steps in found.done.items():
+                if done := _summary(steps):
+                    out().print(f"{name}: {done}")
+                elif not loop and name not in found.errors:
+                    out().print(f"{name}: nothing to do, no captured table changed.")
+            failures = failures + 1 if found.errors else 0
+            if not loop:
+                codes += [_code_of_tables(pipeline) for pipeline in pipelines.values()]
+                break
+            for pipeline in pipelines.values():
+                pipeline.rest()
+            if pipelines:
+                time.sleep(_pause(every, failures))
+    if any(codes):
+        raise typer.Exit(max(codes))
+
+
+def _code_of_tables(pipeline: Pipeline) -> int:
+    try:
+        exit_if_tables_failed(pipeline)
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0
+
+
+def _pause(every: float, failures: int) -> float:
+    return min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX))
 
 
 def _summary(steps: Iterable[StepReport]) -> str:

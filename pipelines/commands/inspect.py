@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.model.reports import Reconciliation, SourceStatus, TableStatus
+from pipelines.commands.pdbs import all_opened
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
@@ -37,6 +40,26 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
         print_json(asdict(found))
     else:
         show_status(found, out())
+
+
+def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> None:
+    """The same for all pluggable databases that the configuration lists, and the SCN as of which all of them can be read."""
+    from cdc_core.steps.together import common_scn
+
+    with all_opened(names, config) as pipelines:
+        found = {name: pipeline.status() for name, pipeline in pipelines.items()}
+        scn = common_scn(pipelines)
+    if json:
+        print_json({"pdbs": {name: asdict(one) for name, one in found.items()}, "common_scn": scn})
+        return
+    for one in found.values():
+        show_status(one, out())
+    out().print(
+        "No SCN is common to all pluggable databases yet: `redolake run` ends the windows of all of them at one."
+        if scn is None
+        else f"All pluggable databases can be read as of SCN {scn}.",
+        soft_wrap=True,
+    )
 
 
 def reconcile(

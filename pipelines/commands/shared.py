@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from cdc_core.model.identifiers import TableId
 from pipelines.config_file import config_path, is_demo, load_config
 
 if TYPE_CHECKING:
+    from cdc_core.config import SourceConfig
     from cdc_core.steps import Pipeline
 
 EXIT_TABLES_FAILED = 1
@@ -97,6 +99,38 @@ def set_up_logging(*, debug: bool) -> None:
     logger.propagate = False
 
 
+_PDB: ContextVar[str | None] = ContextVar("pdb", default=None)
+_PRINTED: ContextVar[list[Any] | None] = ContextVar("printed", default=None)
+
+
+@contextmanager
+def working_on(pdb: str) -> Iterator[None]:
+    """For the block, :func:`opened` opens the source of a pluggable database that the configuration lists."""
+    token = _PDB.set(pdb)
+    try:
+        yield
+    finally:
+        _PDB.reset(token)
+
+
+@contextmanager
+def collecting_json(wanted: bool) -> Iterator[list[Any] | None]:
+    """For the block, :func:`print_json` puts what it is given into the list; None unless ``wanted``."""
+    token = _PRINTED.set([] if wanted else None)
+    try:
+        yield _PRINTED.get()
+    finally:
+        _PRINTED.reset(token)
+
+
+def source_in(config: SourceConfig) -> SourceConfig:
+    """The source that the command works on: of several pluggable databases that of the chosen one."""
+    from cdc_core.config import sources_of
+
+    chosen = _PDB.get()
+    return config if chosen is None else sources_of(config)[chosen]
+
+
 @contextmanager
 def opened(config: Path | None, *, oracle: bool = True) -> Iterator[Pipeline]:
     """The source that a configuration file describes, opened for the block.
@@ -112,7 +146,7 @@ def opened(config: Path | None, *, oracle: bool = True) -> Iterator[Pipeline]:
 
     with (
         database_of(path, os.environ, needed=oracle) as environ,
-        Pipeline(load_config(path, environ=environ)) as pipeline,
+        Pipeline(source_in(load_config(path, environ=environ))) as pipeline,
     ):
         yield pipeline
 
@@ -151,7 +185,10 @@ def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = Non
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object."""
+    """Print one JSON object, or put it to those of other pluggable databases."""
+    if (printed := _PRINTED.get()) is not None:
+        printed.append(value)
+        return
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 

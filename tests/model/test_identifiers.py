@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from pydantic import ValidationError
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import TablePattern
 from cdc_core.snapshot.signals import table_from_collection
 
@@ -58,14 +57,32 @@ def test_what_is_no_name_is_refused(text: str) -> None:
         TableId.parse(text)
 
 
-@pytest.mark.parametrize("name", ["ORCLPDB1.HR.EMP", 'ORCLPDB1.HR."Emp"', "ORCLPDB1.HR.*"])
+@pytest.mark.parametrize("name", ["ORCLPDB1.HR.EMP", 'ORCLPDB1.HR."Emp"'])
 def test_a_name_with_a_container_is_refused_with_the_way_to_configure_it(name: str) -> None:
     """Equal names, object numbers and XIDs in two containers would be one table's."""
     with pytest.raises(
-        ValidationError,
-        match=r"one source captures the tables of one pluggable .*source of its own",
+        ConfigError,
+        match=r"one source captures the tables of one pluggable .*oracle\.pdbs",
     ):
-        TableConfig(name=name)
+        TableId.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [
+        pytest.param("SALES.SHOP.T", ("SALES", "SHOP.T"), id="in-full"),
+        pytest.param("sales.shop.t", ("SALES", "shop.t"), id="in-lower-case"),
+        pytest.param('"SALES"."SHOP"."a.b"', ("SALES", '"SHOP"."a.b"'), id="in-quotes"),
+        pytest.param("SALES.SHOP.*", ("SALES", "SHOP.*"), id="pattern"),
+        pytest.param("SHOP.T", (None, "SHOP.T"), id="without-one"),
+        pytest.param('SHOP."a.b"', (None, 'SHOP."a.b"'), id="dot-in-quotes"),
+        pytest.param("A.B.C.D", (None, "A.B.C.D"), id="no-name"),
+    ],
+)
+def test_a_container_is_what_stands_before_owner_and_name(
+    text: str, split: tuple[str | None, str]
+) -> None:
+    assert split_container(text) == split
 
 
 def test_a_pattern_finds_names_in_quotes() -> None:

@@ -17,7 +17,8 @@ from cdc_core.config import SourceConfig
 from cdc_core.oracle.session import OracleSession, connect
 from cdc_core.state.store import Store
 from oracle_embedded.api import StandbySite
-from oracle_embedded.containers import plug_in
+from oracle_embedded.containers import Containers, plug_in
+from oracle_embedded.containers import drop as drop_container
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.redo import LobRows, RedoSettings, Wart, XmlRows
 from oracle_embedded.server import EmbeddedServer
@@ -150,6 +151,49 @@ def second_container(oracle: Oracle, name: str = "ORCLPDB2") -> Iterator[Oracle]
             found.close_sessions()
     finally:
         database.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDatabase:
+    """A container database: a listener whose service leads to the root, and the pluggable databases by name."""
+
+    server: EmbeddedServer
+    pdbs: dict[str, Oracle]
+
+    @property
+    def dsn(self) -> str:
+        """Leads to CDB$ROOT."""
+        return f"127.0.0.1:{self.server.port}/ORCLCDB"
+
+    def login(self, user: str = CAPTURE, **more: Any) -> dict[str, Any]:
+        """``oracle`` of a configuration."""
+        return {"dsn": self.dsn, "user": user, "password": PASSWORDS[user], **more}
+
+    def drop(self, name: str) -> None:
+        """DROP PLUGGABLE DATABASE of the second one."""
+        first = next(iter(self.pdbs.values()))
+        drop_container(first.database, self.pdbs[name].database)
+
+    def close_pdb(self, name: str) -> None:
+        """ALTER PLUGGABLE DATABASE … CLOSE."""
+        first = next(iter(self.pdbs.values()))
+        first.run(f"BEGIN DBMS_REDOLAKE_FAULTS.CLOSE_CONTAINER('{name}'); END;", user=ADMIN)
+
+    def open_pdbs(self) -> None:
+        """ALTER PLUGGABLE DATABASE ALL OPEN."""
+        first = next(iter(self.pdbs.values()))
+        first.run("BEGIN DBMS_REDOLAKE_FAULTS.OPEN_CONTAINERS; END;", user=ADMIN)
+
+
+@contextmanager
+def container_database(*, warts: Iterable[Wart] = ()) -> Iterator[ContainerDatabase]:
+    """A container database with the pluggable databases ORCLPDB1 and ORCLPDB2, for the block."""
+    with running_oracle(warts=warts) as one, second_container(one) as two:
+        pdbs = {oracle.database.engine.container_name: oracle for oracle in (one, two)}
+        engines = {name: oracle.database.engine for name, oracle in pdbs.items()}
+        listener = Containers(one.database.engine, engines)
+        with EmbeddedServer(listener, faults=one.database.faults) as server:
+            yield ContainerDatabase(server, pdbs)
 
 
 IDLE_REDO_SECONDS = 0.3

@@ -93,6 +93,9 @@ from cdc_core.oracle.session import connect
         ("ORA-00600: internal error code, arguments: [kcbz]", OracleError, "internal error"),
         ("ORA-06550: line 1, column 7: PLS-00201", PreflightError, "DBMS_LOGMNR"),
         ("ORA-65040: operation not allowed from within a PDB", PreflightError, "CDB"),
+        ("ORA-65011: Pluggable database X does not exist.", PreflightError, "oracle.pdb"),
+        ("ORA-65053: A global user cannot change the container", PreflightError, "dsn"),
+        ("ORA-65090: only allowed in a container database", ConfigError, "oracle.pdb"),
         ("ORA-01722: invalid number", OracleError, "invalid number"),
     ],
 )

@@ -87,7 +87,7 @@ class Source:
 
     def record(self, name: str) -> TableRecord:
         """What the metadata store has of a table."""
-        found = self.pipeline._ctx.store.table("src", table_id(name))
+        found = self.pipeline._ctx.store.table(self.pipeline.config.name, table_id(name))
         assert found is not None
         return found
 
@@ -114,7 +114,9 @@ class Source:
 
     def check_current(self, *names: str) -> None:
         """Every named table has the last window (a snapshot may be ahead of it), and equals Oracle there."""
-        newest = self.pipeline._ctx.store.windows("src", newest_first=True, limit=1)
+        newest = self.pipeline._ctx.store.windows(
+            self.pipeline.config.name, newest_first=True, limit=1
+        )
         position = (
             newest[0].window.scn_high if newest else 0
         )  # none where nothing followed the snapshot

@@ -122,7 +122,7 @@ def _check_format(model: str) -> None:
 def _set_container(session: SessionState, value: str) -> None:
     database = session.database
     name = value.upper()
-    if name not in ("CDB$ROOT", database.container_name):
+    if name not in ("CDB$ROOT", database.container_name, *database.other_containers):
         raise OracleError(65011, f"Pluggable database {name} does not exist.")
     if name == session.container:
         return
@@ -133,7 +133,12 @@ def _set_container(session: SessionState, value: str) -> None:
         raise ora(1031)
     if session.transaction is not None:
         raise OracleError(65023, "active transaction exists in container " + session.container)
-    session.container = name
+    if session.move is not None:
+        session.move(name)
+    elif name in database.other_containers:
+        raise OracleError(3001, "unimplemented feature: a session that changes its container")
+    else:
+        session.container = name
 
 
 def alter_system(session: SessionState, node: nodes.AlterSystem, text: str) -> None:

@@ -78,14 +78,26 @@ def _pdbs(view: View) -> Iterator[Row]:
     if in_root and not (user and user.container_data) and not view.session.has_privilege("DBA"):
         return
     if in_root:
-        for number, name in enumerate(sorted(view.database.closed_containers), 4):
+        known = view.database.other_containers
+        for number, name in enumerate(
+            sorted(view.database.closed_containers - {*known, view.database.container_name}), 5
+        ):
             yield {"CON_ID": number, "NAME": name, "OPEN_MODE": "MOUNTED", "TOTAL_SIZE": 0}
-        for name, number in view.database.other_containers.items():
-            yield {"CON_ID": number, "NAME": name, "OPEN_MODE": "READ WRITE", "TOTAL_SIZE": 0}
+        for name, number in known.items():
+            yield {
+                "CON_ID": number,
+                "NAME": name,
+                "OPEN_MODE": _open_mode(view, name),
+                "TOTAL_SIZE": 0,
+            }
     yield {
-        "CON_ID": view.database.container_id, "DBID": 3_141_592_653, "CON_UID": 3_141_592_653, "NAME": view.database.container_name, "OPEN_MODE": "READ WRITE",
-        "RESTRICTED": "NO", "OPEN_TIME": view.database.started, "CREATE_SCN": view.database.first_scn, "TOTAL_SIZE": 0,
+        "CON_ID": view.database.container_id, "DBID": 3_141_592_653, "CON_UID": 3_141_592_653, "NAME": view.database.container_name,
+        "OPEN_MODE": _open_mode(view, view.database.container_name), "RESTRICTED": "NO", "OPEN_TIME": view.database.started, "CREATE_SCN": view.database.first_scn, "TOTAL_SIZE": 0,
     }  # fmt: skip
+
+
+def _open_mode(view: View, container: str) -> str:
+    return "MOUNTED" if container in view.database.closed_containers else "READ WRITE"
 
 
 @VIEWS.single("V$CONTAINERS", "CON_ID:n DBID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3")

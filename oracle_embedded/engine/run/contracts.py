@@ -196,6 +196,8 @@ class SessionState(EngineSession, Protocol):
 
     schema: str
     container: str
+    move: Callable[[str], None] | None
+    """Goes on in another pluggable database, whose storage is its own; None where the server has none."""
     program: str
     machine: str
     os_user: str

@@ -9,7 +9,14 @@ import oracledb
 import pytest
 
 from oracle_embedded.redo.settings import DEFAULT_WARTS
-from tests.oracle.embedded import ADMIN, CAPTURE, Oracle, running_oracle, second_container
+from tests.oracle.embedded import (
+    ADMIN,
+    CAPTURE,
+    Oracle,
+    container_database,
+    running_oracle,
+    second_container,
+)
 from tests.oracle_embedded.redo.driver import Miner, Row
 
 TABLE = "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
@@ -88,3 +95,45 @@ def test_both_see_one_scn_and_each_other(both: tuple[Oracle, Oracle]) -> None:
         assert {name for (name,) in rows(first, "SELECT NAME FROM V$PDBS WHERE OPEN_MODE = 'READ WRITE'")} == {
             "ORCLPDB1", "ORCLPDB2"
         }  # fmt: skip
+
+
+def test_a_common_user_changes_from_the_root_to_each_pluggable_database_and_back() -> None:
+    """One session, one name of a table, the rows of the container that it is in."""
+    with container_database() as cdb:
+        for name, container in cdb.pdbs.items():
+            container.run(TABLE, f"INSERT INTO T VALUES (1, '{name}')")
+        with oracledb.connect(user=CAPTURE, password="capture", dsn=cdb.dsn) as connection:
+            where = "SELECT SYS_CONTEXT('USERENV', 'CON_NAME') FROM DUAL"
+            assert rows(connection, where) == [("CDB$ROOT",)]
+            for name in (*cdb.pdbs, *cdb.pdbs):
+                connection.cursor().execute(f"ALTER SESSION SET CONTAINER = {name}")
+                assert rows(connection, where) == [(name,)]
+                assert rows(connection, "SELECT V FROM DEMO.T") == [(name,)]
+            connection.cursor().execute("ALTER SESSION SET CONTAINER = CDB$ROOT")
+            assert rows(connection, where) == [("CDB$ROOT",)]
+        with oracledb.connect(user=ADMIN, password="admin", dsn=cdb.dsn) as connection:
+            connection.cursor().execute("ALTER SESSION SET CONTAINER = ORCLPDB2")
+            connection.cursor().execute("DELETE FROM DEMO.T")
+            with pytest.raises(oracledb.DatabaseError, match="ORA-65023"):
+                connection.cursor().execute("ALTER SESSION SET CONTAINER = ORCLPDB1")
+            connection.rollback()
+
+
+def test_a_closed_container_is_mounted_and_one_that_was_dropped_is_gone() -> None:
+    modes = "SELECT NAME, OPEN_MODE FROM V$PDBS ORDER BY NAME"
+    with (
+        container_database() as cdb,
+        oracledb.connect(user=CAPTURE, password="capture", dsn=cdb.dsn) as connection,
+    ):
+        cdb.close_pdb("ORCLPDB2")
+        assert rows(connection, modes) == [("ORCLPDB1", "READ WRITE"), ("ORCLPDB2", "MOUNTED")]
+        connection.cursor().execute("ALTER SESSION SET CONTAINER = ORCLPDB2")
+        with pytest.raises(oracledb.DatabaseError, match="ORA-01109"):
+            rows(connection, "SELECT * FROM DUAL")
+        cdb.open_pdbs()
+        assert rows(connection, "SELECT * FROM DUAL") == [("X",)]
+        connection.cursor().execute("ALTER SESSION SET CONTAINER = CDB$ROOT")
+        cdb.drop("ORCLPDB2")
+        assert rows(connection, modes) == [("ORCLPDB1", "READ WRITE")]
+        with pytest.raises(oracledb.DatabaseError, match="ORA-65011"):
+            connection.cursor().execute("ALTER SESSION SET CONTAINER = ORCLPDB2")

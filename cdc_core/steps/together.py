@@ -1,0 +1,77 @@
+"""How are the sources of several pluggable databases of one container database carried, so that all stand at one SCN?
+
+SCNs and redo logs belong to the container database, so a window of each can end at the same SCN. Each source has its own fate: one whose
+pluggable database is closed or gone leaves the others alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from cdc_core.errors import CdcError
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn
+from cdc_core.steps.pipeline import Pipeline
+
+WINDOWS_COMPARED = 1_000
+"""Among so many of each source's newest windows one with a common end is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What was done of each source, and the errors that stopped some of them, by the names of the pluggable databases."""
+
+    done: Mapping[str, list[StepReport]]
+    errors: Mapping[str, CdcError]
+
+
+def run_together(pipelines: Mapping[str, Pipeline]) -> Round:
+    """Everything that there is to do now, source by source; then all of those that nothing stopped have windows with one common end.
+
+    The first one cuts windows up to the present, the others up to where it did. One that is ahead, because its snapshot was read later or
+    it was carried alone, takes the others along with a window each.
+    """
+    done: dict[str, list[StepReport]] = {name: [] for name in pipelines}
+    errors: dict[str, CdcError] = {}
+    ends: dict[str, Scn] = {}
+
+    def carry(name: str, steps: Callable[[], Iterator[StepReport]]) -> None:
+        try:
+            done[name] += steps()
+            ends[name] = newest_end(pipelines[name]) or Scn(0)
+        except CdcError as error:
+            errors[name] = error
+            ends.pop(name, None)
+
+    for name, pipeline in pipelines.items():
+        cut = next(iter(ends.values()), None)
+        carry(name, partial(pipeline.run_once, until=cut))
+        if ends.get(name) == 0:  # its snapshot was read behind the cut
+            carry(name, pipeline.run_windows)
+    furthest = max(ends.values(), default=Scn(0))
+    for name in [name for name, end in ends.items() if end < furthest]:
+        carry(name, partial(pipelines[name].run_windows, until=furthest))
+    return Round(done, errors)
+
+
+def common_scn(pipelines: Mapping[str, Pipeline]) -> Scn | None:
+    """The newest SCN as of which every mirror of every source can be read: each source has an applied window that ends there, and no
+    captured table has a newer snapshot or stands behind it; None where there is none."""
+    ends: set[Scn] | None = None
+    for pipeline in pipelines.values():
+        records = pipeline.records
+        applied = records.windows(states=("applied",), newest_first=True, limit=WINDOWS_COMPARED)
+        tables = [one for one in records.tables() if one.is_captured]
+        low = max((one.consistent_scn or 0 for one in tables), default=0)
+        high = min((one.mirror_scn or 0 for one in tables), default=0)
+        own = {one.window.scn_high for one in applied if low <= one.window.scn_high <= high}
+        ends = own if ends is None else ends & own
+    return max(ends, default=None) if ends else None
+
+
+def newest_end(pipeline: Pipeline) -> Scn | None:
+    """The end of the newest window that was planned; None before the first one."""
+    newest = pipeline.records.windows(newest_first=True, limit=1)
+    return newest[0].window.scn_high if newest else None

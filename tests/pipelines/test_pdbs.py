@@ -1,0 +1,177 @@
+"""The command line on a configuration of two pluggable databases, from the embedded Oracle into Delta tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from assets.components import OracleCdc
+from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
+from cdc_core.steps import together
+from pipelines.cli import app
+from tests.oracle.embedded import ContainerDatabase, container_database
+
+ONE, TWO = "ORCLPDB1", "ORCLPDB2"
+
+
+@pytest.fixture
+def cdb() -> Iterator[ContainerDatabase]:
+    with container_database() as cdb:
+        for name, oracle in cdb.pdbs.items():
+            oracle.run(
+                "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+                f"INSERT INTO T VALUES (1, '{name}')",
+            )
+        cdb.pdbs[TWO].run("CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)")
+        yield cdb
+
+
+@pytest.fixture
+def folder(cdb: ContainerDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    attributes = {
+        "name": "erp",
+        "oracle": {
+            "dsn": cdb.dsn,
+            "user": "C##REDOLAKE",
+            "password_env": "ERP_PASSWORD",
+            "pdbs": [ONE, TWO],
+        },
+        "tables": [{"name": "DEMO.T"}, {"name": f"{TWO}.DEMO.U"}],
+        "capture": {"close_at": "online"},
+        "landing": {"type": "local", "path": "landing"},
+        "lake": {"path": "lake"},
+        "state": {"url": "sqlite:///state.db"},
+    }
+    monkeypatch.setenv("ERP_PASSWORD", "capture")
+    file = tmp_path / "defs.yaml"
+    document = {"type": "assets.components.OracleCdc", "attributes": attributes}
+    file.write_text(yaml.safe_dump(document))
+    monkeypatch.setenv("REDOLAKE_CONFIG", str(file))
+    return tmp_path
+
+
+def redolake(*arguments: str) -> Any:
+    return CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(app, list(arguments))
+
+
+def found_json(*arguments: str) -> Any:
+    result = redolake(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def mirror(folder: Path, source: str) -> list[Any]:
+    table = DeltaTable(str(folder / "lake" / source / "mirror" / "demo.t"))
+    rows: pa.Table = table.to_pyarrow_table(columns=["ID", "V"])
+    return sorted(zip(*rows.to_pydict().values(), strict=True))
+
+
+def test_one_file_carries_both(folder: Path, cdb: ContainerDatabase) -> None:
+    """Each into Delta tables of its own; all stand at one SCN, which `status` names."""
+    checks = found_json("doctor")["checks"]
+    assert {"ORCLPDB1: Oracle", "ORCLPDB2: Oracle"} <= {one["name"] for one in checks}
+    result = redolake("run")
+    assert result.exit_code == 0, result.output
+    for name, oracle in cdb.pdbs.items():
+        oracle.run(f"INSERT INTO T VALUES (2, '{name} new')")
+    result = redolake("run")
+    assert result.exit_code == 0, result.output
+    assert f"{ONE}: 1 changes" in result.output
+    for name in (ONE, TWO):
+        assert mirror(folder, f"erp_{name.lower()}") == [(1, name), (2, f"{name} new")]
+    found = found_json("status")
+    positions = {table["position"] for one in found["pdbs"].values() for table in one["tables"]}
+    assert positions == {found["common_scn"]}
+    assert f"as of SCN {found['common_scn']}" in redolake("status").output
+    tables = found_json("table", "list")["pdbs"]
+    assert {name: [one["table"] for one in found] for name, found in tables.items()} == {
+        ONE: ["DEMO.T"], TWO: ["DEMO.T", "DEMO.U"]
+    }  # fmt: skip
+
+
+def test_one_that_is_gone_stops_alone_and_doctor_names_it(
+    folder: Path, cdb: ContainerDatabase
+) -> None:
+    assert redolake("run").exit_code == 0
+    cdb.drop(TWO)
+    cdb.pdbs[ONE].run("INSERT INTO T VALUES (2, 'later')")
+    result = redolake("run")
+    assert result.exit_code == 2
+    assert f"{TWO} stopped" in result.output
+    assert "there is no such pluggable database" in result.output
+    assert mirror(folder, "erp_orclpdb1") == [(1, ONE), (2, "later")]
+    checks = json.loads(redolake("doctor", "--json").stdout)["checks"]
+    assert [(one["name"], "oracle.pdbs" in one["remedy"]) for one in checks if not one["ok"]] == [
+        (f"{TWO}: Oracle", True)
+    ]
+
+
+@pytest.mark.slow
+def test_what_concerns_one_table_wants_to_know_where(folder: Path) -> None:
+    assert redolake("run").exit_code == 0
+    refused = redolake("table", "pause", "DEMO.T")
+    assert refused.exit_code == 2
+    assert f"Add --pdb with one of {ONE}, {TWO}" in refused.output
+    assert redolake("table", "pause", "DEMO.T", "--pdb", TWO.lower()).exit_code == 0
+    found = found_json("status")["pdbs"]
+    states = {
+        name: {one["table"]: one["state"] for one in source["tables"]}
+        for name, source in found.items()
+    }
+    assert states == {ONE: {"DEMO.T": "ready"}, TWO: {"DEMO.T": "paused", "DEMO.U": "ready"}}
+    assert [one["table"] for one in found_json("table", "list", "--pdb", ONE)] == ["DEMO.T"]
+    unknown = redolake("status", "--pdb", "HR")
+    assert unknown.exit_code == 2
+    assert f"oracle.pdbs lists {ONE}, {TWO}" in unknown.output
+    assert folder.exists()
+
+
+def test_a_loop_goes_on_without_what_cannot_come_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What may go away by itself is tried again."""
+    rounds: list[dict[str, CdcError | None]] = [
+        {TWO: OracleUnavailableError("the database is not open"), ONE: None},
+        {TWO: PreflightError("there is no such pluggable database")},
+        {ONE: PreflightError("the user is gone")},
+    ]
+    asked: list[list[str]] = []
+
+    def run_together(pipelines: dict[str, Any]) -> together.Round:
+        asked.append(list(pipelines))
+        errors = {name: error for name, error in rounds[len(asked) - 1].items() if error}
+        return together.Round({name: [] for name in pipelines}, errors)
+
+    pauses: list[float] = []
+    monkeypatch.setattr(together, "run_together", run_together)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    assert redolake("run", "--loop", "--every", "1").exit_code == 2
+    assert asked == [[ONE, TWO], [ONE, TWO], [ONE]]
+    assert len(pauses) == 2
+    assert folder.exists()
+
+
+def test_dagster_has_the_assets_jobs_and_sensors_of_each(folder: Path) -> None:
+    defs = OracleCdc.from_file(folder / "defs.yaml").build_defs()
+    keys = {key.to_user_string() for key in defs.resolve_all_asset_keys()}
+    assert {
+        "erp_orclpdb1/mirror/demo/t",
+        "erp_orclpdb2/mirror/demo/t",
+        "erp_orclpdb2/mirror/demo/u",
+    } <= keys
+    assert "erp_orclpdb1/mirror/demo/u" not in keys
+    sensors = {sensor.name for sensor in defs.sensors or ()}
+    assert {"erp_orclpdb1_windows_sensor", "erp_orclpdb2_windows_sensor"} <= sensors
+    jobs = [job.name for job in defs.resolve_all_job_defs()]
+    ours = [name.removeprefix("erp_orclpdb1") for name in jobs if "orclpdb1" in name]
+    assert ours
+    assert ours == [name.removeprefix("erp_orclpdb2") for name in jobs if "orclpdb2" in name]

@@ -1,0 +1,297 @@
+"""One configuration of two pluggable databases: a source for each, from one connect string that leads to the root."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import oracledb
+import pytest
+
+from cdc_core.config import OracleConfig, SourceConfig, sources_of
+from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
+from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, connect
+from cdc_core.steps import Pipeline
+from cdc_core.steps.together import Round, common_scn, run_together
+from oracle_embedded.redo.settings import DEFAULT_WARTS
+from tests.oracle.embedded import (
+    ADMIN,
+    CAPTURE,
+    LOCAL_CAPTURE,
+    ContainerDatabase,
+    container_database,
+    source_config,
+)
+from tests.steps.harness import Source, table_id
+from tests.steps.ways import ARCHIVE, changes
+
+ONE, TWO = "ORCLPDB1", "ORCLPDB2"
+XIDS = "SELECT RAWTOHEX(XID) FROM V$TRANSACTION"
+
+
+@dataclass
+class PdbSource(Source):
+    """The source of one pluggable database of the configuration."""
+
+    pdb: str = ""
+
+    def written(self) -> SourceConfig:
+        config = source_config(self.path, **{**self.more, "tables": self.tables})
+        return sources_of(config)[self.pdb]
+
+
+@dataclass
+class Both:
+    """Two pluggable databases, and the source of each."""
+
+    cdb: ContainerDatabase
+    sources: dict[str, PdbSource]
+
+    def run(self) -> Round:
+        return run_together(self.pipelines)
+
+    @property
+    def pipelines(self) -> dict[str, Pipeline]:
+        return {name: source.pipeline for name, source in self.sources.items()}
+
+    def archive(self) -> None:
+        self.cdb.pdbs[ONE].run(ARCHIVE, user=ADMIN)
+
+    def check(self) -> None:
+        """Both stand at one SCN, and equal Oracle there."""
+        scn = common_scn(self.pipelines)
+        for source in self.sources.values():
+            assert source.record("T").mirror_scn == scn
+            source.check_exact("T")
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[Both]:
+    yield from opened(tmp_path, "completed_logs")
+
+
+def opened(path: Path, close_at: str) -> Iterator[Both]:
+    """In each a table of one name and one number, with other rows."""
+    with ExitStack() as stack:
+        cdb = stack.enter_context(container_database(warts=DEFAULT_WARTS))
+        for name, oracle in cdb.pdbs.items():
+            oracle.run(
+                "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+                *(f"INSERT INTO T VALUES ({key}, '{name}')" for key in range(1, 4)),
+            )
+        more = {"capture": {"close_at": close_at}, "oracle": cdb.login(pdbs=[ONE, TWO])}
+        sources = {
+            name: PdbSource(oracle, path, [{"name": "DEMO.T"}], more=dict(more), pdb=name)
+            for name, oracle in cdb.pdbs.items()
+        }
+        for source in sources.values():
+            stack.callback(source.close)
+        yield Both(cdb, sources)
+
+
+@pytest.mark.parametrize(
+    "close_at", ["completed_logs", pytest.param("online", marks=pytest.mark.slow)]
+)
+def test_equal_names_numbers_and_xids_are_captured_apart_and_up_to_one_scn(
+    tmp_path: Path, close_at: str
+) -> None:
+    """With one XID open in both over a window's border: a commit in one, a rollback in the other."""
+    for both in opened(tmp_path, close_at):
+        assert not both.run().errors
+        with ExitStack() as stack:
+            owners = {
+                name: stack.enter_context(oracle.owner()) for name, oracle in both.cdb.pdbs.items()
+            }
+            for name, owner in owners.items():
+                owner.cursor().execute(f"UPDATE T SET V = '{name} changed' WHERE ID = 1")
+                owner.cursor().execute(f"INSERT INTO T VALUES (4, '{name} new')")
+            xids = {name: open_xids(both.cdb, name) for name in owners}
+            assert xids[ONE] == xids[TWO] != []
+            both.archive()
+            assert not both.run().errors
+            both.check()
+            owners[ONE].commit()
+            owners[TWO].rollback()
+        both.cdb.pdbs[ONE].run("DELETE FROM T WHERE ID = 2")
+        both.cdb.pdbs[TWO].run("UPDATE T SET ID = 12 WHERE ID = 2")
+        both.archive()
+        assert not both.run().errors
+        both.check()
+        ops = {
+            name: [change["_cdc_op"] for change in changes(one)]
+            for name, one in both.sources.items()
+        }
+        assert ops[ONE] == ["u", "c", "d"]
+        for name, source in both.sources.items():
+            images = [change[side] for change in changes(source) for side in ("before", "after")]
+            assert {image["V"].split()[0] for image in images if image and image.get("V")} == {name}
+
+
+def open_xids(cdb: ContainerDatabase, name: str) -> list[Any]:
+    with oracledb.connect(user=CAPTURE, password="capture", dsn=cdb.dsn) as connection:
+        connection.cursor().execute(f"ALTER SESSION SET CONTAINER = {name}")
+        return list(connection.cursor().execute(XIDS))
+
+
+def test_all_sources_end_their_windows_at_one_scn_also_where_one_was_ahead(tmp_path: Path) -> None:
+    for both in opened(tmp_path, "online"):
+        both.run()
+        both.check()
+        both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (5, 'late')")
+        both.sources[TWO].windows()
+        both.run()
+        both.check()
+        both.sources[TWO].pipeline.resnapshot_tables([table_id("T")])
+        list(both.sources[TWO].pipeline.run_snapshot())
+        assert common_scn(both.pipelines) is None, "the snapshot is newer than every common end"
+        both.run()
+        both.check()
+
+
+def test_a_closed_pluggable_database_holds_mining_until_it_is_open(both: Both) -> None:
+    """LogMiner wants every container open (ORA-16331); nothing is lost meanwhile."""
+    both.run()
+    both.cdb.pdbs[TWO].run("INSERT INTO T VALUES (5, 'before')")
+    both.archive()
+    both.cdb.close_pdb(TWO)
+    both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (5, 'meanwhile')")
+    both.archive()
+    for source in both.sources.values():
+        source.close()
+    errors = both.run().errors
+    assert {name: error.facts["ora"] for name, error in errors.items()} == {
+        ONE: "ORA-16331", TWO: "ORA-01109"
+    }  # fmt: skip
+    assert all(isinstance(error, OracleUnavailableError) for error in errors.values())
+    assert errors[TWO].facts["pdb"] == TWO
+    both.cdb.open_pdbs()
+    assert not both.run().errors
+    both.check()
+
+
+@pytest.mark.slow
+def test_a_closed_one_leaves_the_other_alone_where_logminer_runs_inside_each(both: Both) -> None:
+    for source in both.sources.values():
+        source.more["capture"] = {"close_at": "completed_logs", "logs": "scn_range"}
+    both.run()
+    both.cdb.close_pdb(TWO)
+    both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (5, 'meanwhile')")
+    both.archive()
+    for source in both.sources.values():
+        source.close()
+    assert list(both.run().errors) == [TWO]
+    both.sources[ONE].check_current("T")
+    both.cdb.open_pdbs()
+    both.cdb.pdbs[TWO].run("INSERT INTO T VALUES (6, 'open again')")
+    both.archive()
+    assert not both.run().errors
+    both.check()
+
+
+def test_one_that_was_dropped_stops_and_the_other_goes_on(both: Both) -> None:
+    both.run()
+    both.cdb.drop(TWO)
+    both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (5, 'later')")
+    both.archive()
+    for source in both.sources.values():
+        source.close()
+    errors = both.run().errors
+    assert list(errors) == [TWO]
+    assert isinstance(errors[TWO], PreflightError)
+    assert "oracle.pdbs" in errors[TWO].hint
+    both.sources[ONE].check_current("T")
+    assert (
+        len(
+            both.sources[ONE].lake.image(
+                both.sources[ONE].pipeline.config.tables[0].table, of_oracle=True
+            )
+        )
+        == 4
+    )
+
+
+@pytest.mark.slow
+def test_one_that_was_rewound_ends_its_own_tables_alone(both: Both) -> None:
+    both.run()
+    for oracle in both.cdb.pdbs.values():
+        oracle.run("INSERT INTO T VALUES (5, 'before')")
+    both.archive()
+    both.run()
+    both.cdb.pdbs[TWO].database.redo.open_pluggable_resetlogs()
+    both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (6, 'after')")
+    both.archive()
+    assert not both.run().errors
+    assert both.sources[TWO].record("T").state == "failed"
+    both.sources[ONE].check_current("T")
+
+
+@pytest.mark.slow
+def test_a_run_that_was_cut_short_goes_on_and_replays_change_nothing(both: Both) -> None:
+    both.run()
+    for number in range(3):
+        for name, oracle in both.cdb.pdbs.items():
+            oracle.run(
+                f"INSERT INTO T VALUES ({10 + number}, '{name}')",
+                f"UPDATE T SET V = '{name} {number}' WHERE ID = 1",
+            )
+        both.archive()
+        for source in both.sources.values():
+            source.pipeline.plan_windows()
+            source.pipeline.capture_window(source.pipeline.pending_windows()[0])
+            source.close()
+    both.run()
+    both.check()
+    for source in both.sources.values():
+        windows = [one.window for one in source.pipeline.records.windows(states=("applied",))]
+        for window in random.Random(7).sample(windows, len(windows)):
+            source.pipeline.replay_window(window)
+    both.check()
+
+
+def test_a_table_named_with_its_pluggable_database_is_captured_there_alone(both: Both) -> None:
+    for oracle in both.cdb.pdbs.values():
+        oracle.run("CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO U VALUES (1)")
+    for source in both.sources.values():
+        source.tables.append({"name": f"{TWO}.DEMO.U"})
+    both.run()
+    found = {
+        name: [str(one.table) for one in source.pipeline.records.tables()]
+        for name, source in both.sources.items()
+    }
+    assert found == {ONE: ["DEMO.T"], TWO: ["DEMO.T", "DEMO.U"]}
+
+
+def test_a_session_enters_the_pluggable_database_and_sends_nothing_else(both: Both) -> None:
+    sent: list[str] = []
+    config = both.sources[TWO].written().oracle
+    with connect(config, on_statement=sent.append) as session:
+        assert session.fetch_all("SELECT DISTINCT V FROM DEMO.T") == [(TWO,)]
+        with session.in_root():
+            assert session.fetch_all("SELECT SYS_CONTEXT('USERENV', 'CON_NAME') FROM DUAL") == [
+                ("CDB$ROOT",)
+            ]
+        assert session.container == TWO
+        assert session.fetch_all("SELECT DISTINCT V FROM DEMO.T") == [(TWO,)]
+    into = f'ALTER SESSION SET CONTAINER = "{TWO}"'
+    assert sent[:3] == [into, SETTINGS, ROW_ARCHIVAL]
+    assert all(text.split()[0] in ("SELECT", "ALTER") for text in sent)
+
+
+def test_a_local_user_is_told_who_may_enter(both: Both) -> None:
+    oracle = both.cdb.pdbs[ONE]
+    oracle.add_local_capture()
+    config = OracleConfig.model_validate({**oracle.login(LOCAL_CAPTURE), "pdb": TWO})
+    with pytest.raises(PreflightError, match="GRANT SET CONTAINER TO REDOLAKE"):
+        connect(config)
+
+
+def test_a_pipeline_takes_one_source(tmp_path: Path) -> None:
+    config = source_config(
+        tmp_path, "T", oracle={"dsn": "x/y", "user": "u", "password": "p", "pdbs": ["A", "B"]}
+    )
+    with pytest.raises(ConfigError, match="each is a source of its own"):
+        Pipeline(config)
