@@ -28,7 +28,7 @@ class OracleConfig(ConfigModel):
 
     pdbs: tuple[PdbName, ...] = ()
     """Pluggable databases of the container database that ``dsn`` leads to, whose tables this file captures, for example ``[SALES, HR]``. Each
-    is a source of its own, named ``<name>_<pdb>`` (``erp_sales``), with windows and Delta tables of its own; connection, policies and
+    is a source of its own, named ``<name>_<pdb>`` (``orders_sales``), with windows and Delta tables of its own; connection, policies and
     all other options are shared. Tables that are named without a pluggable database are captured in each. Takes a common user, as ``pdb``
     does. Not together with ``pdb``."""
 
