@@ -105,12 +105,14 @@ def spark_process() -> Iterator[None]:
 
 @pytest.fixture
 def open_lake(spark_process: None, tmp_path: Path) -> Callable[..., Lake]:
-    """Open a lake in the test's own folder."""
+    """Open a lake in the test's own folder, in which Spark merges (``tests/lake/test_rewriting.py`` is about the other way)."""
     from cdc_core.config import LakeConfig
     from cdc_core.lake.lake import Lake
 
     def opened(**options: object) -> Lake:
-        config = LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g")
+        config = LakeConfig(
+            path=str(tmp_path / "lake"), driver_memory="1g", rewrite_mirrors_up_to_mb=0
+        )
         return Lake.open(config, "shop", **options)  # type: ignore[arg-type]
 
     return opened

@@ -58,6 +58,14 @@ class NewFile:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class OldFile:
+    """A file that a Delta table has, without a deletion vector."""
+
+    name: str
+    bytes: int
+
+
 class _Statistics:
     """Minimum, maximum and number of NULLs of some top-level columns."""
 
@@ -235,9 +243,10 @@ def commit_files(
     doing: str,
     facts: dict[str, object],
     version: int | None = None,
+    replaced: Sequence[OldFile] = (),
 ) -> None:
-    """Append files to a Delta table in one commit with our user metadata and transaction identifier; with ``version``, right behind
-    that version or not at all.
+    """Append files to a Delta table, and take the ``replaced`` ones out of it, in one commit with our user metadata and transaction identifier;
+    with ``version``, right behind that version or not at all. Neither files nor replaced ones: the commit says that nothing changed.
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
@@ -246,10 +255,22 @@ def commit_files(
     """
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
     from deltalake.exceptions import CommitFailedError, DeltaError
-    from deltalake.transaction import AddAction
+    from deltalake.transaction import AddAction, RemoveAction
 
     now = int(time.time() * 1000)
-    actions = [AddAction(file.name, file.bytes, {}, now, True, file.statistics) for file in files]
+    actions = [
+        *(AddAction(file.name, file.bytes, {}, now, True, file.statistics) for file in files),
+        *(
+            RemoveAction(
+                file.name,
+                data_change=True,
+                deletion_timestamp=now,
+                size=file.bytes,
+                partition_values={},
+            )
+            for file in replaced
+        ),
+    ]
     conflict = CommitConflictError(
         f"{doing}: another writer committed to the same Delta table",
         hint="Try again; a source must have one writer.",

@@ -441,6 +441,7 @@ class Lake:
             drops_columns,
             executors_from,
             self._executor_python,
+            self._config.rewrite_mirrors_up_to_mb * 1024 * 1024,
         )
 
     def _open_session(self) -> Any:

@@ -1,7 +1,8 @@
 """How is one row per key merged into a mirror? Generated MERGE text.
 
 The rule is the same for windows and chunks: a matched row changes only where the source's position is greater than the
-row's own. A window or chunk that is applied twice therefore changes nothing the second time.
+row's own. A window or chunk that is applied twice therefore changes nothing the second time. ``stage.merging`` is the same rule in Arrow,
+for windows whose part of the mirror is small.
 """
 
 from __future__ import annotations
@@ -10,14 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cdc_core.errors import (
-    ANY_TABLE,
-    RESNAPSHOT_HINT,
-    CdcError,
-    DecodeError,
-    DuplicateKeyError,
-    LakeError,
-)
+from cdc_core.errors import CdcError
 from cdc_core.lake.sent import SentChunk
 from cdc_core.lake.spark import packed_error, translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
@@ -26,6 +20,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.stage.merging import double_key, lacking_row, lost_columns
 
 NEWER = f"(s.{COMMIT_SCN} > t.{COMMIT_SCN} OR (s.{COMMIT_SCN} = t.{COMMIT_SCN} AND s.{ORDINAL} > t.{ORDINAL}))"
 
@@ -177,22 +172,9 @@ WHEN NOT MATCHED AND s._cdc_kind = 'row' THEN INSERT ({names}) VALUES ({values})
 def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force: bool) -> str:
     plain = f"s.{quote_name(column)}"
     if column == COMMIT_SCN and not force:
-        double = DuplicateKeyError(
-            "an insert meets a row of its key that nothing has deleted: the key is not unique, or the mirror has a row that "
-            "Oracle does not have",
-            hint="`redolake reconcile` shows whether the mirror is right. If it is not, run `redolake repair`, then `redolake table resume "
-            f"{ANY_TABLE}`. If the key is not unique, name unique columns under the table's key and run `redolake table resnapshot "
-            f"--fresh {ANY_TABLE}`.",
-            table=schema.table,
-            key=", ".join(schema.key),
-        )
-        return f"IF(s._cdc_new, {_raise(double)}, {plain})"
+        return f"IF(s._cdc_new, {_raise(double_key(schema))}, {plain})"
     if column == ORDINAL and absent and not force:
-        error = DecodeError(
-            "a change of key does not carry all columns, and the old key's row is not there to take them from",
-            hint=RESNAPSHOT_HINT,
-            table=schema.table,
-        )
+        error = lost_columns(schema)
         return f"IF(s._cdc_lost AND SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
     if column not in absent:
         return plain
@@ -203,12 +185,7 @@ def _inserted_value(column: str, schema: TableSchema, absent: Sequence[str]) -> 
     plain = f"s.{quote_name(column)}"
     if column != ORDINAL or not absent:
         return plain
-    error = LakeError(
-        "a change does not carry all columns, and the mirror does not have its row",
-        hint=RESNAPSHOT_HINT,
-        table=schema.table,
-    )
-    return f"IF(SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
+    return f"IF(SIZE(s._cdc_missing) > 0, {_raise(lacking_row(schema))}, {plain})"
 
 
 def _raise(error: CdcError) -> str:

@@ -7,8 +7,9 @@ protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion V
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,20 +33,29 @@ KEYS_READ_MAX = 20_000_000
 FILES_READ_MAX = 256
 """And out of so many files."""
 
+PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
+"""What a mirror that is as it was created asks of its writers; delta-rs keeps to it."""
+
 _THREADS = 4
 _NUMBER = "_number"
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorFiles:
-    """A version of a mirror. ``features`` are what it asks of its writers, ``files`` delta-rs's table of them."""
+    """A version of a mirror. ``features`` and ``writer_version`` are what it asks of its writers, ``files`` delta-rs's table of them."""
 
     work: TableWork
     version: int
     features: frozenset[str]
-    is_mapped: bool
+    writer_version: int
+    properties: Mapping[str, str]
     files: pa.Table
     delta: Any
+
+    @property
+    def is_mapped(self) -> bool:
+        """Was column mapping ever configured?"""
+        return MAPPING in self.properties
 
     @classmethod
     def read(cls, work: TableWork) -> MirrorFiles:
@@ -64,7 +74,8 @@ class MirrorFiles:
                     work,
                     mirror.version(),
                     frozenset(mirror.protocol().writer_features or ()),
-                    MAPPING in mirror.metadata().configuration,
+                    mirror.protocol().min_writer_version,
+                    dict(mirror.metadata().configuration),
                     pa.table(mirror.get_add_actions(flatten=True)),
                     mirror,
                 )
@@ -108,18 +119,37 @@ class MirrorFiles:
         if near["num_records"].null_count or is_much or rows < keys.num_rows:
             return False
         filesystem, root = filesystem_of(self.work.mirror)
-        if any("%" in name or "://" in name or name.startswith("/") for name in names):
-            return False  # somebody else's files
+        if not are_own_names(names):
+            return False
         numbered = keys.append_column(_NUMBER, pa.array(np.arange(keys.num_rows)))
         looking = partial(_numbers_in, filesystem, root, numbered, self._kept())
         is_there = np.zeros(keys.num_rows, dtype=np.bool_)
         with (
-            storing("reading a mirror's keys", **self.work.facts()),
+            self.reading("reading a mirror's keys"),
             ThreadPoolExecutor(_THREADS, thread_name_prefix="keys") as pool,
         ):
             for found in pool.map(looking, names):
                 is_there[found] = True
         return bool(is_there.all())
+
+    @contextmanager
+    def reading(self, doing: str) -> Iterator[None]:
+        """Read files of this version in the block.
+
+        Raises:
+            StoreUnavailableError: The disk fails, or the bucket cannot be reached.
+            LakeError: A file is gone or damaged.
+        """
+        try:
+            with storing(doing, **self.work.facts()):
+                yield
+        except (OSError, pa.ArrowInvalid) as error:
+            raise LakeError(
+                f"{doing}: a file of the mirror is gone or damaged",
+                hint="Try again if VACUUM ran without a retention. `redolake table rebuild OWNER.TABLE` writes a damaged mirror from its "
+                "change log.",
+                **self.work.facts(),
+            ) from error
 
     def _kept(self) -> dict[str, pa.Array]:
         """By file: which of its rows its deletion vector leaves."""
@@ -132,6 +162,11 @@ class MirrorFiles:
                 read["filepath"].to_pylist(), read["selection_vector"], strict=True
             )
         }
+
+
+def are_own_names(names: Sequence[str]) -> bool:
+    """Do files lie in their table's folder, under names that Delta's log has as they are? Not all that somebody else wrote."""
+    return not any("%" in name or "://" in name or name.startswith("/") for name in names)
 
 
 def _numbers_in(

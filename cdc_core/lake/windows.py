@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -37,6 +38,7 @@ from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.reduce import reduced_sql
+from cdc_core.lake.rewriting import rewrite_files, why_merged
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
@@ -51,11 +53,14 @@ from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
 from cdc_core.stage.committed import CommittedTransactions, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
+from cdc_core.stage.merging import WindowMerge
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
 from cdc_core.stage.reducing import merge_sources, source_schema
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.widths import WidthCounter
 from cdc_core.stage.window import staged_changes
+
+_LOG = logging.getLogger(__name__)
 
 
 def apply_window(
@@ -322,8 +327,10 @@ class _Merging:
         mirror = MirrorFiles.read(work)
         if (inserted := self._append(mirror, changes, facts, reduction)) is not None:
             return [inserted]
-        session = work.session_for(facts.changes)
         if not (facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog)))):
+            if (rewritten := self._rewrite(mirror, changes, facts)) is not None:
+                return [rewritten]
+            session = work.session_for(facts.changes)
             sent = Sent(schema, self.read_scn, where)
             with self._source(changes, facts, reduction, session, sent) as staged:
                 inserts = not self._are_there(mirror, staged, facts)
@@ -332,6 +339,7 @@ class _Merging:
                 )
             sent.check(counts)
             return counts
+        session = work.session_for(facts.changes)
         # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key;
         # rows from before a column was added have its default.
         with translated("reducing a window", **work.facts()):
@@ -341,6 +349,37 @@ class _Merging:
         counts = merged(work, frame, schema, absent=absent, **commit)
         sent.check(counts)
         return counts
+
+    def _rewrite(
+        self, mirror: MirrorFiles, changes: LoggedChanges, facts: ChangeFacts
+    ) -> dict[str, int] | None:
+        """Merge the window without Spark, into files of the mirror that are written anew; MERGE's counts, None if Spark is to do it."""
+        work, schema, where = self.work, self.mirrored, self.work.facts(window=self.window.key)
+        if not work.rewrite_bytes_max:
+            return None
+        if changes.parts > 1 or work.executors_for(facts.changes) is not None:
+            reason: str | None = "the window is large"
+        else:
+            reason = why_merged(mirror, schema, facts.bounds, work.rewrite_bytes_max)
+        if reason is not None:
+            _LOG.debug("Spark merges window %s of %s: %s", self.window.key, work.table, reason)
+            return None
+        sent = Sent(schema, self.read_scn, where)
+        parts = merge_sources(changes, schema, facts.absent, has_gaps=self.has_gaps)
+        [rows] = sent.counting(parts)
+        merge = WindowMerge(
+            rows, schema, facts.absent, covered_scn=self.covered_scn, read_scn=self.read_scn
+        )
+        return rewrite_files(
+            mirror,
+            schema,
+            merge,
+            facts.bounds,
+            check=lambda found: sent.check([found]),
+            metadata=_metadata(work, self.window, changes=facts.changes),
+            txn=(work.window_app, self.window.scn_high),
+            doing="merging a window into the mirror",
+        )
 
     def _are_there(self, mirror: MirrorFiles, staged: StagedRows, facts: ChangeFacts) -> bool:
         """Has the mirror a row of each key that has one after the window? A MERGE that inserts nothing then does all that is to be done, and leaves

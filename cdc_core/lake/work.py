@@ -73,7 +73,8 @@ class ExecutorPython:
 class TableWork:
     """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work;
     ``optional`` are the optional columns that its change log holds; ``drops_columns``: its mirror is to lose what Oracle dropped;
-    ``executors_from`` is the configuration's ``stage_on_executors_from_rows``."""
+    ``executors_from`` is the configuration's ``stage_on_executors_from_rows``; ``rewrite_bytes_max`` bytes of its mirror's files may be
+    written anew without Spark."""
 
     root: str
     source: str
@@ -85,6 +86,7 @@ class TableWork:
     drops_columns: bool = False
     executors_from: ExecutorsFrom = "never"
     executor_python: ExecutorPython = field(default_factory=ExecutorPython)
+    rewrite_bytes_max: int = 0
 
     @property
     def mirror(self) -> str:

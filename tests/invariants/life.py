@@ -29,7 +29,16 @@ from tests.invariants.deadline import EVENT_SECONDS_MAX, HungError, deadline
 from tests.invariants.events import Event
 from tests.invariants.lakes import JudgedDelta, JudgedKept, JudgedLake
 from tests.invariants.load import KEYS
-from tests.invariants.points import FENCE, LINK, POINTS, UNFENCED, LakeKind, Role
+from tests.invariants.points import (
+    FENCE,
+    IN_MERGE,
+    IN_REWRITING,
+    LINK,
+    POINTS,
+    UNFENCED,
+    LakeKind,
+    Role,
+)
 from tests.invariants.proof import Comparison, Proof
 from tests.invariants.refused import REFUSALS
 from tests.invariants.server import EmbeddedServer, current_scn
@@ -130,6 +139,8 @@ class Life:
         """The lake follows a TRUNCATE and loses columns that Oracle drops."""
         self.reading = "committed" if self.completes and seed % 2 == 0 else "uncommitted"
         """Who assembles the transactions: LogMiner, or Redolake's ledger."""
+        self.rewrites = seed % 2 == 0
+        """Windows are merged into Delta by writing files anew; else by Spark."""
         self._now, self._since = "start", time.monotonic()
 
     def run(self) -> Proof:
@@ -452,6 +463,8 @@ class Life:
     def _on_kill_at_a_point(self, event: Event) -> bool:
         """Kill the point's worker when it gets there; where it does not, there was too little to do."""
         point = event.what or self.dice.choice(list(POINTS))
+        if point in (IN_MERGE, IN_REWRITING):
+            point = IN_REWRITING if self.rewrites else IN_MERGE
         role = POINTS[point].role
         for attempt in range(ATTEMPTS):
             self._give_work(point)
@@ -865,7 +878,7 @@ class Life:
             "snapshot": {"chunk_rows": 100},
             "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),
             "lake": {
-                "path": str(lake), "driver_memory": "1g",
+                "path": str(lake), "driver_memory": "1g", **({} if self.rewrites else {"rewrite_mirrors_up_to_mb": 0}),
                 "spark_config": {"spark.driver.extraJavaOptions": SHORT_LIVED, **(ON_A_CLUSTER if self._spark else {})},
                 **({"spark_master": self._spark} if self._spark else {}),
                 **self._stage,

@@ -2,7 +2,7 @@
 
     python -m tests.invariants.long [--seed N] [--resume] [--at-once N]
 
-Lives with the lake in memory, one with PostgreSQL and S3, and one with Delta Lake through Spark, under seeds that follow the given one.
+Lives with the lake in memory, one with PostgreSQL and S3, and two with Delta Lake, of which one merges by Spark, under seeds that follow the given one.
 What each printed, what it found, and the summary (JSON and Markdown) are in ``.redolake/prove/SEED``; ``--resume`` runs those lives that
 have no result there. Exits 1 if a life found a fault (it has then shortened itself where it could), ended without a result, or if all
 of them together met too little (:data:`tests.invariants.sums.ENOUGH`, each point of a kill).
@@ -71,7 +71,9 @@ class Planned:
 def lives_of(seed: int) -> list[Planned]:
     """The long form under a seed; what takes longest begins first."""
     return [
-        Planned(seed, "delta", DELTA_EVENTS),
+        *(
+            Planned(seed + at, "delta", DELTA_EVENTS) for at in range(2)
+        ),  # with Spark's MERGE, and without
         Planned(seed + KEPT_LIVES, "kept", KEPT_EVENTS, services=True),
         *(Planned(seed + at, "kept", KEPT_EVENTS) for at in range(KEPT_LIVES)),
     ]

@@ -166,6 +166,13 @@ def _in_merge(reached: Callable[[], None]) -> None:
     windows.merged = wrapped  # type: ignore[attr-defined]
 
 
+def _before_the_exchange(reached: Callable[[], None]) -> None:
+    """When a window's rows are in a new file of the mirror, and no commit names it."""
+    from cdc_core.lake import rewriting
+
+    _before(rewriting, "commit_files", reached)
+
+
 def _before_the_fence(reached: Callable[[], None]) -> None:
     from cdc_core.leases import HeldLease
 
@@ -200,6 +207,8 @@ def _files(folder: Path) -> set[Path]:
 FENCE = "about to commit, fence not asked"
 UNFENCED = "change log written, fence not asked"
 LINK = "past the fence, version not in the lake"
+IN_MERGE = "Spark in the middle of a MERGE"
+IN_REWRITING = "mirror's files written anew, not committed"
 POINTS: dict[str, Point] = {
     "chunk file written, not renamed": Point("capture", _on_rename("/chunks/")),
     "chunk files renamed, no manifest": Point("capture", _on_manifest("/chunks/")),
@@ -216,7 +225,8 @@ POINTS: dict[str, Point] = {
     "change log committed, mirror not": Point(
         "apply", _between_deltas, is_per_table=True, lake="delta"
     ),
-    "Spark in the middle of a MERGE": Point("apply", _in_merge, lake="delta"),
+    IN_MERGE: Point("apply", _in_merge, lake="delta"),
+    IN_REWRITING: Point("apply", _before_the_exchange, is_per_table=True, lake="delta"),
     "Delta committed, store not": Point("apply", _on_store("advance_tables"), is_per_table=True),
     "window in the lake, not recorded": Point("apply", _on_store("record_applied")),
 }

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.invariants.events import LONG_LIFE, OFTEN, Event, numbers_text, parse_numbers, plan
 from tests.invariants.life import Life
-from tests.invariants.points import LINK, Role, points_of
+from tests.invariants.points import IN_MERGE, IN_REWRITING, LINK, Role, points_of
 from tests.invariants.proof import Proof, show
 from tests.invariants.prove import prove, shrink
 from tests.invariants.sabotage import SABOTAGES
@@ -31,9 +31,14 @@ SHORT = (
 LONG_EVENTS = 400
 SHORT_DELTA = (
     ("load", "NOTES"), ("long", ""), ("capture", ""), ("snapshot where", ""), ("load", "NOTES"),
-    ("kill at a point", "Spark in the middle of a MERGE"), ("load", "NOTES"), ("kill the JVM", ""), ("replay", ""),
+    ("kill at a point", IN_MERGE), ("load", "NOTES"), ("kill the JVM", ""), ("replay", ""),
 )  # fmt: skip
 """Few events on two tables where Spark is: what it does after a kill takes it long, for each table."""
+SHORT_REWRITING = (
+    ("load", "NOTES"), ("long", ""), ("capture", ""), ("load", "NOTES"), ("kill at a point", IN_REWRITING), ("load", "NOTES"),
+    ("kill at a point", IN_REWRITING), ("load", "NOTES"), ("kill at a point", "Delta committed, store not"), ("long end", ""),
+    ("load", "NOTES"), ("replay", ""),
+)  # fmt: skip
 
 
 def events_of(kinds: Sequence[tuple[str, str]]) -> list[Event]:
@@ -73,10 +78,23 @@ def test_every_table_equals_oracle_after_a_kill_in_a_merge_and_shuffled_replays(
     events = events_of(SHORT_DELTA)
     proof = prove(2013, events=events, lake="delta", tables=tables, scns_compared=4)
     check(proof, tables, 2)
-    killed = {"Spark in the middle of a MERGE": 1, "the JVM alone": 1}
+    killed = {IN_MERGE: 1, "the JVM alone": 1}
     assert dict(proof.kills) == killed, proof.kills
     assert proof.replayed, "nothing was replayed"
     assert proof.reconciled, "nothing was reconciled"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_table_equals_oracle_after_kills_where_files_are_written_anew() -> None:
+    """Delta Lake without Spark's MERGE: before the commit that exchanges files, behind it, and for a second table of the same window."""
+    tables = ("NOTES", "EVENTS")
+    events = events_of(SHORT_REWRITING)
+    proof = prove(2014, events=events, lake="delta", tables=tables, scns_compared=4)
+    check(proof, tables, 2)
+    assert dict(proof.kills) == {IN_REWRITING: 2, "Delta committed, store not": 1}, proof.kills
+    assert proof.replayed, "nothing was replayed"
 
 
 @pytest.mark.slow

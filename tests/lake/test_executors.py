@@ -458,7 +458,10 @@ def breaks(number: int) -> dict[str, Any]:
 
 def opened(tmp_path: Path) -> Lake:
     config = LakeConfig(
-        path=str(tmp_path / "lake"), driver_memory="1g", stage_on_executors_from_rows=12
+        path=str(tmp_path / "lake"),
+        driver_memory="1g",
+        stage_on_executors_from_rows=12,
+        rewrite_mirrors_up_to_mb=0,
     )
     return Lake.open(config, "shop")
 

@@ -246,7 +246,7 @@ def test_each_way_of_a_window_into_the_mirror_is_counted(
     """From files, by SQL where a change of key lacks a LOB, and derived from the whole change log: MERGE says that it did nothing."""
     spark = Scripted(counts(0, 0, 0), SENT)
     monkeypatch.setattr("cdc_core.lake.lake.start_session", lambda *_given, **_options: spark)
-    source, lake = Source(tmp_path / "landing", orders_schema()), Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")  # fmt: skip
+    source, lake = Source(tmp_path / "landing", orders_schema()), Lake.open(LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop")  # fmt: skip
     tx = source.begin()
     row_id = tx.insert(order(1))
     tx.commit()

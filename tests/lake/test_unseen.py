@@ -30,7 +30,9 @@ def _no_spark(_config: LakeConfig) -> Any:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=_no_spark)
+    return Lake.open(
+        LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop", spark=_no_spark
+    )
 
 
 def _plain(*key: Column) -> TableSchema:

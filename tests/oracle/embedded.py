@@ -264,7 +264,8 @@ def _empty_store() -> bytes:
 
 
 def source_config(path: Path, *tables: str, **more: Any) -> SourceConfig:
-    """A source named ``src`` with local folders below ``path``, and an empty store; ``more`` are further attributes."""
+    """A source named ``src`` with local folders below ``path``, and an empty store; ``more`` are further attributes. Spark merges its
+    windows unless ``lake`` among them says otherwise."""
     store = path / "state.db"
     if path.is_dir() and not store.exists():
         store.write_bytes(_empty_store())
@@ -274,9 +275,13 @@ def source_config(path: Path, *tables: str, **more: Any) -> SourceConfig:
             "tables": [{"name": f"{OWNER}.{name}"} for name in tables],
             "capture": {"close_at": "online"},
             "landing": {"type": "local", "path": str(path / "landing")},
-            "lake": {"path": str(path / "lake")},
             "state": {"url": f"sqlite:///{path / 'state.db'}"},
             **more,
+            "lake": {
+                "path": str(path / "lake"),
+                "rewrite_mirrors_up_to_mb": 0,
+                **more.get("lake", {}),
+            },
         }
     )
 

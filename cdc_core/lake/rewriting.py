@@ -1,0 +1,185 @@
+"""When is a window merged into its mirror without Spark? When the files that can have its keys are small: then they are written anew.
+
+That is MERGE's copy-on-write by columns: of the files between whose bounds a key of the window lies, those of which a row changes are written
+into one new file together with the rows that are new, and one commit through delta-rs exchanges them, right behind the version
+that was read or not at all. Rows pass in batches; what is held is the window's rows, one per key, and by row of the files the number
+of the row that changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cdc_core.lake.appending import ROW_GROUP_ROWS, OldFile, commit_files, write_file
+from cdc_core.lake.history import filesystem_of
+from cdc_core.lake.mirror_files import PLAIN_FEATURES, MirrorFiles, are_own_names
+from cdc_core.lake.tables import MIRROR_INDEXED
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.changes import Bounds
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+from cdc_core.stage.merging import Effects, WindowMerge
+
+_PLAIN_WRITER_VERSIONS = (1, 2, 7)
+"""Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints, change data, mapping and identities."""
+
+_OTHERS = ("delta.constraints.", "delta.columnMapping.")
+_SET = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
+
+
+def why_merged(
+    mirror: MirrorFiles, schema: TableSchema, bounds: Bounds, bytes_max: int
+) -> str | None:
+    """Why a window must be merged by Spark; None where the mirror's files can be written anew.
+
+    What delta-rs refuses, or writes without what the feature asks for, is Spark's: measured with deltalake 1.6, whose ``remove`` actions
+    name no deletion vector, and which writes past change data, row tracking, constraints and invariants without an error.
+
+    Args:
+        mirror: The mirror.
+        schema: The table.
+        bounds: Between which values the window's keys lie.
+        bytes_max: So many bytes of files may be written anew.
+    """
+    others = sorted(mirror.features - PLAIN_FEATURES)
+    if others or mirror.writer_version not in _PLAIN_WRITER_VERSIONS:
+        return f"the mirror has features: {', '.join(others) or f'writer version {mirror.writer_version}'}"
+    if found := [
+        name
+        for name, value in mirror.properties.items()
+        if name.startswith(_OTHERS) or (name in _SET and value.lower() == "true")
+    ]:
+        return f"the mirror has properties: {', '.join(sorted(found))}"
+    fields = mirror.delta.schema().fields
+    if {one.name for one in fields} != set(mirror_schema(schema).names):
+        return "the mirror has columns of somebody else"
+    if any(
+        not one.nullable or any(name.startswith("delta.") for name in one.metadata)
+        for one in fields
+    ):
+        return "the mirror has columns with rules"
+    if mirror.delta.metadata().partition_columns:
+        return "the mirror is partitioned"
+    files = _near(mirror, bounds)
+    if not are_own_names(files["path"].to_pylist()):
+        return "the mirror has files of somebody else"
+    size = pc.sum(files["size_bytes"]).as_py() or 0
+    return f"its files have {size} bytes" if size > bytes_max else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """A file of which rows change."""
+
+    file: OldFile
+    effects: Effects
+
+
+def rewrite_files(
+    mirror: MirrorFiles,
+    schema: TableSchema,
+    merge: WindowMerge,
+    bounds: Bounds,
+    *,
+    check: Callable[[dict[str, int]], None],
+    metadata: str,
+    txn: tuple[str, int],
+    doing: str,
+) -> dict[str, int]:
+    """Merge a window by writing the files anew whose rows it changes, in one commit; returns MERGE's counts.
+
+    Args:
+        mirror: A mirror of which :func:`why_merged` says nothing.
+        schema: The table.
+        merge: The window.
+        bounds: Between which values its keys lie.
+        check: Called with the counts before anything is written.
+        metadata: The commit's user metadata.
+        txn: The commit's transaction identifier.
+        doing: What the commit is called in errors.
+
+    Raises:
+        CommitConflictError: Another writer committed since the mirror was read.
+        DuplicateKeyError, DecodeError, LakeError: As ``stage.merging`` says; nothing was committed.
+        StoreUnavailableError: A file cannot be read or written.
+    """
+    work, columns = mirror.work, mirror_schema(schema)
+    filesystem, root = filesystem_of(work.mirror)
+    touched = []
+    with mirror.reading("reading a mirror's keys"):
+        for row in _near(mirror, bounds).select(["path", "size_bytes"]).to_pylist():  # one per file
+            keys = [*schema.key, COMMIT_SCN, ORDINAL]
+            path = f"{root}/{row['path']}"
+            there = pa.Table.from_batches(
+                _batches(filesystem, path, pa.schema([columns.field(one) for one in keys])),
+                pa.schema([columns.field(one) for one in keys]),
+            )
+            effects = merge.effects(there)
+            if effects.change_something:
+                touched.append(_Touched(OldFile(row["path"], row["size_bytes"]), effects))
+    counts = {
+        "num_inserted_rows": merge.rows_inserted,
+        "num_updated_rows": merge.rows_updated,
+        "num_deleted_rows": merge.rows_deleted,
+    }
+    check(counts)
+    rows = _rows(filesystem, root, columns, touched, merge)
+    with mirror.reading("rewriting files of a mirror"):
+        new = write_file(work.mirror, columns, rows, columns.names[:MIRROR_INDEXED])
+    commit_files(
+        work.mirror,
+        columns,
+        [] if new is None else [new],
+        replaced=[one.file for one in touched],
+        metadata=metadata,
+        txn=txn,
+        fence=work.fence,
+        doing=doing,
+        facts=work.facts(),
+        version=mirror.version,
+    )
+    return counts
+
+
+def _near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
+    """The files that can have a key between these bounds."""
+    return mirror.files.filter(pc.invert(mirror.apart(bounds)))
+
+
+def _rows(
+    filesystem: pafs.FileSystem,
+    root: str,
+    columns: pa.Schema,
+    touched: Sequence[_Touched],
+    merge: WindowMerge,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the files as they are after the window, then those that are new."""
+    for one in touched:
+        start = 0
+        for batch in _batches(filesystem, f"{root}/{one.file.name}", columns):
+            effects = one.effects.of(start, batch.num_rows)
+            start += batch.num_rows
+            rows = merge.merged(pa.Table.from_batches([batch]), effects)
+            yield from rows.to_batches()
+    yield from merge.inserted().combine_chunks().to_batches()
+
+
+def _batches(
+    filesystem: pafs.FileSystem, path: str, columns: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in their order. It may be older than a column, which is NULL there."""
+    with pq.ParquetFile(path, filesystem=filesystem) as file:
+        there = [name for name in columns.names if name in file.schema_arrow.names]
+        for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS, columns=there):
+            arrays = [
+                batch[field.name].cast(field.type)
+                if field.name in there
+                else pa.nulls(batch.num_rows, field.type)
+                for field in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=columns)

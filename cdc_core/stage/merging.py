@@ -1,0 +1,236 @@
+"""What does a window make of rows of its mirror? MERGE's rule, by columns.
+
+``lake.merge.merge_sql`` is the same rule for Spark; one test holds both to each other (``tests/lake/test_rewriting.py``).
+
+Keys are equal as in Spark: 0 and -0 are one key, NaN is equal to itself, NULL to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import (
+    ANY_TABLE,
+    RESNAPSHOT_HINT,
+    CdcError,
+    DecodeError,
+    DuplicateKeyError,
+    LakeError,
+)
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.changes import Flags, Rows
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+
+_NEVER = np.iinfo(np.int64).max
+_MINE, _THEIRS = "mine", "theirs"
+
+
+def double_key(schema: TableSchema) -> CdcError:
+    """An insert meets a row that no change has deleted."""
+    return DuplicateKeyError(
+        "an insert meets a row of its key that nothing has deleted: the key is not unique, or the mirror has a row that "
+        "Oracle does not have",
+        hint="`redolake reconcile` shows whether the mirror is right. If it is not, run `redolake repair`, then `redolake table resume "
+        f"{ANY_TABLE}`. If the key is not unique, name unique columns under the table's key and run `redolake table resnapshot "
+        f"--fresh {ANY_TABLE}`.",
+        table=schema.table,
+        key=", ".join(schema.key),
+    )
+
+
+def lost_columns(schema: TableSchema) -> CdcError:
+    """A row that came from another key lacks columns, and the mirror's row of its new key is not its own."""
+    return DecodeError(
+        "a change of key does not carry all columns, and the old key's row is not there to take them from",
+        hint=RESNAPSHOT_HINT,
+        table=schema.table,
+    )
+
+
+def lacking_row(schema: TableSchema) -> CdcError:
+    """A change lacks columns, and there is no row to take them from."""
+    return LakeError(
+        "a change does not carry all columns, and the mirror does not have its row",
+        hint=RESNAPSHOT_HINT,
+        table=schema.table,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What becomes of so many rows of a mirror, in their order.
+
+    ``source`` is the number of the window's row that has the same key, -1 without one; ``updates`` and ``deletes`` are the
+    rows that change.
+    """
+
+    source: Rows
+    updates: Flags
+    deletes: Flags
+
+    @property
+    def change_something(self) -> bool:
+        """Does any row change?"""
+        return bool(self.updates.any() or self.deletes.any())
+
+    def of(self, start: int, rows: int) -> Effects:
+        """Those of some rows."""
+        own = slice(start, start + rows)
+        return Effects(self.source[own], self.updates[own], self.deletes[own])
+
+
+class WindowMerge:
+    """The rows of a window, on their way into a mirror.
+
+    All rows of the mirror that can have one of the window's keys are looked at first (:meth:`effects`); then their rows can be made
+    (:meth:`merged`), and those that are new (:meth:`inserted`).
+
+    Args:
+        rows: One row per key, in the columns of ``stage.reducing.merge_source``.
+        schema: The table.
+        absent: As for ``lake.merge.merge_sql``.
+        covered_scn: As for ``lake.merge.merge_sql``.
+        read_scn: As for ``lake.merge.merge_sql``.
+    """
+
+    def __init__(
+        self,
+        rows: pa.Table,
+        schema: TableSchema,
+        absent: Sequence[str],
+        *,
+        covered_scn: int,
+        read_scn: int | None,
+    ) -> None:
+        self._schema, self._columns = schema, mirror_schema(schema)
+        self._rows = rows.combine_chunks()
+        self._absent, self._covered_scn, self._read_scn = tuple(absent), covered_scn, read_scn
+        self._scn, self._ordinal = (rows[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
+        self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
+        self._is_new, self._is_lost = (rows[one].to_numpy() for one in ("_cdc_new", "_cdc_lost"))
+        self._lacks = _lacking(self._rows, absent)
+        self._lacks_some: Flags = np.logical_or.reduce(
+            [np.zeros(rows.num_rows, dtype=np.bool_), *self._lacks.values()]
+        )
+        self._keys = _comparable(self._rows, schema.key).append_column(
+            _MINE, pa.array(np.arange(rows.num_rows))
+        )
+        self._is_there = np.zeros(rows.num_rows, dtype=np.bool_)
+        self._inserted: Flags | None = None
+        self.rows_updated = self.rows_deleted = 0
+
+    def effects(self, there: pa.Table) -> Effects:
+        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and ``_cdc_ordinal``: a row changes only where the window's
+        position is greater than its own.
+
+        Raises:
+            DuplicateKeyError: An insert meets a row.
+            DecodeError: A moved row lacks columns.
+        """
+        source = self._source_of(there)
+        found = source >= 0
+        self._is_there[source[found]] = True
+        if not found.any():
+            nothing = np.zeros(there.num_rows, dtype=np.bool_)
+            return Effects(source, nothing, nothing)
+        own_scn, own_ordinal = self._scn[source], self._ordinal[source]
+        scn, ordinal = (
+            pc.fill_null(there[one], _NEVER).to_numpy() for one in (COMMIT_SCN, ORDINAL)
+        )
+        is_newer = found & ((own_scn > scn) | ((own_scn == scn) & (own_ordinal > ordinal)))
+        updates = is_newer & self._is_row[source]
+        deletes = is_newer & ~self._is_row[source]
+        changed = source[updates]
+        if self._is_new[changed].any():
+            raise double_key(self._schema)
+        if (self._is_lost & self._lacks_some)[changed].any():
+            raise lost_columns(self._schema)
+        self.rows_updated += int(updates.sum())
+        self.rows_deleted += int(deletes.sum())
+        return Effects(source, updates, deletes)
+
+    def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
+        """The rows of the mirror as they are after the window, in their order. A column that the window's row lacks keeps its value."""
+        if not effects.change_something:
+            return there
+        as_is = np.arange(there.num_rows)
+        anew = as_is.copy()
+        anew[effects.updates] = there.num_rows + np.arange(int(effects.updates.sum()))
+        sent = pa.array(effects.source[effects.updates])
+        kept = ~effects.deletes
+        columns = []
+        for field in self._columns:
+            values = there[field.name].combine_chunks()
+            places = as_is if field.name in self._schema.key else anew
+            if field.name in self._lacks:
+                places = np.where(self._lacks[field.name][effects.source], as_is, anew)
+            own = self._rows[field.name].combine_chunks().take(sent)
+            columns.append(pa.concat_arrays([values, own]).take(pa.array(places[kept])))
+        return pa.Table.from_arrays(columns, schema=self._columns)
+
+    @property
+    def rows_inserted(self) -> int:
+        """How many rows are new, when all of the mirror's are looked at.
+
+        Raises:
+            LakeError: One of them lacks columns.
+        """
+        return int(self._comes().sum())
+
+    def inserted(self) -> pa.Table:
+        """The rows that are new.
+
+        Raises:
+            LakeError: One of them lacks columns.
+        """
+        found = self._rows.filter(pa.array(self._comes()))
+        return found.select(self._columns.names).cast(self._columns)
+
+    def _comes(self) -> Flags:
+        if self._inserted is None:
+            comes = ~self._is_there & self._is_row & (self._scn > self._covered_scn)
+            if self._read_scn is not None:
+                comes &= ~self._lacks_some | self._is_lost | (self._scn > self._read_scn)
+            if (comes & self._lacks_some).any():
+                raise lacking_row(self._schema)
+            self._inserted = comes
+        return self._inserted
+
+    def _source_of(self, there: pa.Table) -> Rows:
+        keys = _comparable(there, self._schema.key)
+        names = keys.column_names
+        numbered = keys.append_column(_THEIRS, pa.array(np.arange(there.num_rows)))
+        met = numbered.join(self._keys, names, join_type="inner", use_threads=False)
+        source: npt.NDArray[np.int64] = np.full(there.num_rows, -1, dtype=np.int64)
+        source[met[_THEIRS].to_numpy()] = met[_MINE].to_numpy()
+        return source
+
+
+def _comparable(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The key columns, of which equal ones have equal bytes, under names of their own."""
+    return pa.table({f"k{at}": _same_bytes(rows[name]) for at, name in enumerate(key)})
+
+
+def _same_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
+
+
+def _lacking(rows: pa.Table, absent: Sequence[str]) -> dict[str, Flags]:
+    """Of each column that changes lack: which rows lack it."""
+    missing = rows["_cdc_missing"].combine_chunks()
+    names, parents = pc.list_flatten(missing), pc.list_parent_indices(missing)
+    found = {}
+    for column in absent:
+        flags = np.zeros(rows.num_rows, dtype=np.bool_)
+        flags[parents.filter(pc.equal(names, column)).to_numpy()] = True
+        found[column] = flags
+    return found

@@ -1,0 +1,462 @@
+"""Windows that are merged without Spark: the files of the mirror that they change are written anew, in one commit, and only where that is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.errors import (
+    CdcError,
+    CommitConflictError,
+    DuplicateKeyError,
+    FencedError,
+    LakeError,
+    RowCountError,
+)
+from cdc_core.lake import appending, rewriting
+from cdc_core.lake.lake import Lake
+from cdc_core.lake.merge import merged
+from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.rewriting import rewrite_files, why_merged
+from cdc_core.lake.spark import start_session
+from cdc_core.lake.staging import staged_rows
+from cdc_core.lake.work import TableWork, no_fence
+from cdc_core.stage.layout import mirror_schema
+from cdc_core.stage.merging import WindowMerge
+from cdc_core.stage.reducing import source_schema
+from tests.lake.test_foreign_writer import append_foreign
+from tests.stage.landed import Row, Source, Window, order, orders_schema
+from tests.stage.merges import COVERED, KINDS, random_case
+
+Mirror = Callable[..., list[Row]]
+
+
+class SparkAskedError(Exception):
+    """The lake asked for Spark, so it means to merge."""
+
+
+def _no_spark(_config: LakeConfig) -> Any:
+    raise SparkAskedError
+
+
+def _lake(folder: Path, **options: Any) -> Lake:
+    """A lake in which only what needs no Spark works."""
+    return Lake.open(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A lake in which only what needs no Spark works."""
+    return _lake(tmp_path)
+
+
+def _filled(source: Source, lake: Lake, *borders: int) -> None:
+    """Orders 1 to 9 by a first snapshot, in files that end with these; the next window begins behind it."""
+    tx = source.begin()
+    source.ids = {i: tx.insert(order(i, f"name {i}", note=f"note {i}")) for i in range(1, 10)}
+    tx.commit()
+    scn = source.tick()
+    low = 0
+    for number, high in enumerate((*borders, 9)):
+        chunk = source.chunk(scn=scn, number=number, keep=partial(_lies_in, low, high))
+        chunk.apply(lake)
+        low = high
+    source.low, source.pending, source.ended = source.scn, [], []
+
+
+def _lies_in(low: int, high: int, row: Row) -> bool:
+    return bool(low < row["ID"] <= high)
+
+
+def _window(source: Source, *changes: Callable[[Any], Any]) -> Window:
+    tx = source.begin()
+    for change in changes:
+        change(tx)
+    tx.commit()
+    return source.cut()
+
+
+def _path(folder: Path) -> str:
+    return str(folder / "lake" / "shop" / "mirror" / orders_schema().table.path)
+
+
+def _actions(folder: Path, kind: str) -> list[Any]:
+    """Those of the mirror's newest commit."""
+    newest = max((Path(_path(folder)) / "_delta_log").glob("*.json"))
+    return [one[kind] for one in map(json.loads, newest.read_text().splitlines()) if kind in one]
+
+
+def test_windows_leave_the_mirror_as_the_table_was(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror
+) -> None:
+    """Updates with and without the LOB, deletes, inserts, keys that come back, and versions that stay what they were."""
+    _filled(source, lake)
+    ids, read_scn = source.ids, source.low
+    one = _window(
+        source,
+        lambda tx: tx.update(ids[1], {"NAME": "without its LOB"}),
+        lambda tx: tx.update(ids[2], {"NOTE": "with it", "AMOUNT": None}),
+        lambda tx: tx.delete(ids[3]),
+        lambda tx: tx.delete(ids[4]),
+        lambda tx: tx.insert(order(4, "again", note=None)),
+        lambda tx: tx.insert(order(20, "new")),
+    )
+    done = one.apply(lake, read_scn=read_scn)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 3, 1)
+    assert mirror(source.schema) == source.state(one.scn_high)
+    first = DeltaTable(_path(tmp_path)).version()
+    assert one.apply(lake).skipped
+    two = _window(source, lambda tx: tx.update(ids[9], {"NAME": "later"}))
+    assert two.apply(lake, position=one.scn_high).rows_updated == 1
+    assert mirror(source.schema) == source.state(two.scn_high)
+    assert mirror(source.schema, first) == source.state(one.scn_high)
+    assert lake.mirror_version_at(source.schema.table, one.scn_high) == first
+    assert lake.position(source.schema.table).mirror_scn == two.scn_high
+    [said] = _actions(tmp_path, "commitInfo")
+    assert json.loads(said["userMetadata"])["kind"] == "window"
+
+
+def test_only_the_files_that_change_are_written_anew(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror
+) -> None:
+    """And no other is read, where the log says that the window's keys are not there."""
+    _filled(source, lake, 3, 6)
+    files = {
+        one["min.ID"]: one
+        for one in pa.table(DeltaTable(_path(tmp_path)).get_add_actions(flatten=True)).to_pylist()
+    }
+    (Path(_path(tmp_path)) / files[1]["path"]).rename(tmp_path / "aside")
+    ids = source.ids
+    window = _window(
+        source,
+        lambda tx: tx.update(ids[5], {"NAME": "changed"}),
+        lambda tx: tx.delete(ids[6]),
+        lambda tx: tx.insert(order(12)),
+    )
+    window.apply(lake)
+    (tmp_path / "aside").rename(Path(_path(tmp_path)) / files[1]["path"])
+    [gone] = _actions(tmp_path, "remove")
+    assert (gone["path"], gone["size"]) == (files[4]["path"], files[4]["size_bytes"])
+    assert gone["dataChange"]
+    assert gone["partitionValues"] == {}
+    [new] = _actions(tmp_path, "add")
+    statistics = json.loads(new["stats"])
+    assert (
+        statistics["numRecords"],
+        statistics["minValues"]["ID"],
+        statistics["maxValues"]["ID"],
+    ) == (3, 4, 12)
+    assert mirror(source.schema) == source.state(window.scn_high)
+
+
+def test_a_window_that_leaves_nothing_still_takes_the_mirror_forward(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror
+) -> None:
+    """Its row came and went, and its key lies between those of the mirror."""
+    _filled(source, lake)
+    tx = source.begin()
+    tx.delete(source.ids[5])
+    tx.commit()
+    source.cut().apply(lake)
+    before = mirror(source.schema, hidden=True)
+    window = _window(source, lambda tx: tx.delete(tx.insert(order(5))))
+    done = window.apply(lake)
+    assert (done.changes, done.rows_inserted, done.rows_updated, done.rows_deleted) == (2, 0, 0, 0)
+    assert mirror(source.schema, hidden=True) == before
+    assert lake.position(source.schema.table).mirror_scn == window.scn_high
+    assert not _actions(tmp_path, "add")
+    assert not _actions(tmp_path, "remove")
+
+
+@pytest.mark.parametrize("asked", [1, 2], ids=["before-the-change-log", "before-the-mirror"])
+def test_a_process_that_lost_its_lease_commits_nothing(
+    source: Source, lake: Lake, mirror: Mirror, asked: int
+) -> None:
+    _filled(source, lake)
+    before, left = mirror(source.schema, hidden=True), [asked]
+    window = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "x"}))
+
+    def fence() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise FencedError("lost", hint="-")
+
+    with pytest.raises(FencedError):
+        window.apply(lake, fence=fence)
+    assert mirror(source.schema, hidden=True) == before
+    assert window.apply(lake).rows_updated == 1
+    assert mirror(source.schema) == source.state(window.scn_high)
+
+
+def test_a_crash_behind_the_commit_is_a_window_that_is_there(
+    source: Source, lake: Lake, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(source, lake)
+    window = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "x"}))
+    commit = appending.commit_files
+
+    def crash(*given: Any, **more: Any) -> None:
+        commit(*given, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rewriting, "commit_files", crash)
+        with pytest.raises(KeyboardInterrupt):
+            window.apply(lake)
+    after = mirror(source.schema, hidden=True)
+    assert mirror(source.schema) == source.state(window.scn_high)
+    assert window.apply(lake).skipped
+    assert mirror(source.schema, hidden=True) == after
+
+
+def test_who_commits_in_between_wins_and_loses_no_row(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between our look at the mirror and the commit, and when the fence is asked."""
+    _filled(source, lake)
+    write = appending.write_file
+
+    def in_between(*given: Any) -> Any:
+        append_foreign(_path(tmp_path), 500)
+        return write(*given)
+
+    window = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "x"}))
+    with monkeypatch.context() as patched:
+        patched.setattr(rewriting, "write_file", in_between)
+        with pytest.raises(CommitConflictError, match="another writer committed"):
+            window.apply(lake)
+    asked: list[None] = []
+
+    def late() -> None:
+        asked.append(None)
+        append_foreign(_path(tmp_path), 501)
+
+    with pytest.raises(CommitConflictError, match="another writer committed"):
+        window.apply(lake, fence=late)
+    assert asked == [None]
+    window.apply(lake)
+    found = mirror(source.schema)
+    assert [one["ID"] for one in found if one["ID"] >= 500] == [500, 501]
+    assert [one for one in found if one["ID"] < 500] == source.state(window.scn_high)
+
+
+def test_a_mirror_that_is_wrong_stops_the_window_and_stays(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror
+) -> None:
+    """An insert meets a row, a change without its LOB none, a stranger's row has no position; no value is shown."""
+    _filled(source, lake)
+    before, read_scn = mirror(source.schema, hidden=True), source.low
+    ghost = source.new_row_id()
+    source.rows[ghost] = order(70, "secret")
+    cases: list[tuple[type[CdcError], Callable[[Any], Any]]] = [
+        (DuplicateKeyError, lambda tx: tx.insert(order(9, "secret"))),
+        (LakeError, lambda tx: tx.update(ghost, {"NAME": "secret"})),
+    ]
+    for error, change in cases:
+        low, state = source.low, dict(source.states)
+        window = _window(source, change)
+        with pytest.raises(error) as caught:
+            window.apply(lake, read_scn=read_scn)
+        assert type(caught.value) is error
+        assert "secret" not in str(caught.value)
+        assert mirror(source.schema, hidden=True) == before
+        source.low, source.states = low, state
+    append_foreign(_path(tmp_path), 60)
+    before = mirror(source.schema, hidden=True)
+    source.rows[ghost] = order(60, "secret", note=None)
+    window = _window(source, lambda tx: tx.update(ghost, {"NAME": "y", "NOTE": "all of it"}))
+    with pytest.raises(RowCountError, match="MERGE reported other row counts"):
+        window.apply(lake, read_scn=read_scn)
+    assert mirror(source.schema, hidden=True) == before
+
+
+class _Delta:
+    """What delta-rs says of a mirror beside its files."""
+
+    def __init__(self, *fields: Any, partitions: tuple[str, ...] = ()) -> None:
+        self.fields, self.partition_columns = fields, partitions
+
+    def schema(self) -> Any:
+        return self
+
+    metadata = schema
+
+
+@dataclass(frozen=True)
+class _Field:
+    name: str
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+PLAIN = tuple(_Field(name) for name in mirror_schema(orders_schema()).names)
+
+
+@pytest.mark.parametrize(
+    ("traits", "reason"),
+    [
+        pytest.param({}, None, id="plain"),
+        pytest.param({"features": frozenset({"timestampNtz", "appendOnly", "invariants"}), "writer_version": 7}, None, id="as-created"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7}, "features: deletionVectors", id="deletion-vectors"),
+        pytest.param({"features": frozenset({"clustering", "domainMetadata"}), "writer_version": 7}, "clustering", id="clustering"),
+        pytest.param({"features": frozenset({"rowTracking"}), "writer_version": 7}, "rowTracking", id="row-tracking"),
+        pytest.param({"features": frozenset({"changeDataFeed"}), "writer_version": 7}, "changeDataFeed", id="change-data"),
+        pytest.param({"features": frozenset({"of-tomorrow"}), "writer_version": 7}, "of-tomorrow", id="a-feature-of-tomorrow"),
+        pytest.param({"writer_version": 4}, "writer version 4", id="an-older-way-to-say-so"),
+        pytest.param({"writer_version": 8}, "writer version 8", id="a-protocol-of-tomorrow"),
+        pytest.param({"properties": {"delta.columnMapping.mode": "none"}}, "columnMapping", id="column-mapping-was-there"),
+        pytest.param({"properties": {"delta.constraints.positive": "ID > 0"}}, "constraints", id="constraint"),
+        pytest.param({"properties": {"delta.appendOnly": "TRUE"}}, "appendOnly", id="append-only"),
+        pytest.param({"properties": {"delta.enableChangeDataFeed": "true"}}, "enableChangeDataFeed", id="change-data-by-property"),
+        pytest.param({"properties": {"delta.enableChangeDataFeed": "false", "redolake.key": "[]"}}, None, id="switched-off"),
+        pytest.param({"delta": _Delta(*PLAIN, _Field("MINE"))}, "columns of somebody else", id="another-column"),
+        pytest.param({"delta": _Delta(*PLAIN[1:])}, "columns of somebody else", id="a-column-less"),
+        pytest.param({"delta": _Delta(replace(PLAIN[0], nullable=False), *PLAIN[1:])}, "with rules", id="not-null"),
+        pytest.param({"delta": _Delta(replace(PLAIN[0], metadata={"delta.generationExpression": "1"}), *PLAIN[1:])}, "with rules", id="generated"),
+        pytest.param({"delta": _Delta(replace(PLAIN[0], metadata={"comment": "NUMBER"}), *PLAIN[1:])}, None, id="comment"),
+        pytest.param({"delta": _Delta(*PLAIN, partitions=("ID",))}, "partitioned", id="partitions"),
+        pytest.param({"path": "a%20b.parquet"}, "files of somebody else", id="a-name-in-another-form"),
+        pytest.param({"path": "s3://elsewhere/a.parquet"}, "files of somebody else", id="a-file-elsewhere"),
+        pytest.param({"size": 101}, "101 bytes", id="too-large"),
+        pytest.param({"size": 101, "keys": {"ID": (50, 60)}}, None, id="too-large-and-not-near"),
+    ],
+)  # fmt: skip
+def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
+    traits: dict[str, Any], reason: str | None
+) -> None:
+    file = {
+        "path": traits.get("path", "a.parquet"),
+        "size_bytes": traits.get("size", 100),
+        "min.ID": 1,
+        "max.ID": 9,
+    }
+    work = TableWork("/lake", "shop", orders_schema().table, 0, no_fence, lambda: None)
+    mirror = MirrorFiles(
+        work,
+        1,
+        traits.get("features", frozenset()),
+        traits.get("writer_version", 2),
+        traits.get("properties", {}),
+        pa.Table.from_pylist([file]),
+        traits.get("delta", _Delta(*PLAIN)),
+    )
+    found = why_merged(mirror, orders_schema(), traits.get("keys", {"ID": (5, 20)}), 100)
+    assert found == reason or (found is not None and reason is not None and reason in found)
+
+
+def test_spark_merges_where_it_is_to_and_what_is_too_large(
+    tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(source, _lake(tmp_path))
+    window = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "x"}))
+    with pytest.raises(SparkAskedError):
+        window.apply(_lake(tmp_path, rewrite_mirrors_up_to_mb=0))
+    with monkeypatch.context() as patched:
+        patched.setattr("cdc_core.stage.changes.PART_CHANGES_MAX", 0.5)
+        with pytest.raises(SparkAskedError):
+            window.apply(_lake(tmp_path))
+    assert window.apply(_lake(tmp_path)).rows_updated == 1
+
+
+def test_a_file_that_is_gone_stops_the_window_with_a_way_out(
+    tmp_path: Path, source: Source, lake: Lake
+) -> None:
+    _filled(source, lake)
+    [file] = Path(_path(tmp_path)).glob("*.parquet")
+    content = file.read_bytes()
+    window = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "x"}))
+    file.unlink()
+    with pytest.raises(LakeError, match=r"gone or damaged.*table rebuild"):
+        window.apply(lake)
+    file.write_bytes(content[:-40])
+    with pytest.raises(LakeError, match="gone or damaged"):
+        window.apply(lake)
+    file.write_bytes(content)
+    assert window.apply(lake).rows_updated == 1
+
+
+def _held(work: TableWork) -> list[str]:
+    rows = QueryBuilder().register("t", DeltaTable(work.mirror)).execute("select * from t")
+    return sorted(repr(list(row.items())) for row in pa.table(rows.read_all()).to_pylist())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "kind",
+    [
+        one if one in ("double", "composite") else pytest.param(one, marks=pytest.mark.slow)
+        for one in KINDS
+    ],
+)
+def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, kind: str) -> None:
+    """Spark's MERGE and the rewriting, of the same mirror and window, leave the same rows and count alike."""
+    session = start_session(LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g"))
+    case = random_case(Random(kind), kind)
+    sent = pa.Table.from_pylist(case.source, source_schema(case.schema))
+    ours, sparks = (
+        TableWork(str(tmp_path / name), "shop", case.schema.table, 0, no_fence, lambda: session)
+        for name in ("ours", "sparks")
+    )
+    for work in (ours, sparks):
+        rows = pa.Table.from_pylist(case.mirror, mirror_schema(case.schema))
+        write_deltalake(work.mirror, rows)
+    commit: dict[str, Any] = {"doing": "merging", "metadata": "{}", "txn": ("a", 1)}
+    with staged_rows(sparks, session, iter([sent])) as staged:
+        [wanted] = merged(
+            sparks, staged.frame, case.schema, absent=case.absent, covered_scn=COVERED, **commit
+        )
+    merge = WindowMerge(sent, case.schema, case.absent, covered_scn=COVERED, read_scn=None)
+    counts = rewrite_files(
+        MirrorFiles.read(ours), case.schema, merge, {}, check=lambda _: None, **commit
+    )
+    assert counts == {name: wanted[name] for name in counts}
+    assert _held(ours) == _held(sparks)
+
+
+@pytest.mark.spark
+def test_spark_takes_a_mirror_on_that_was_written_anew(
+    tmp_path: Path, open_lake: Callable[..., Lake], source: Source, mirror: Mirror
+) -> None:
+    """Read, merged, put together, vacuumed; with deletion vectors Spark keeps it, and without them it is written anew again."""
+    lake, spark = _lake(tmp_path), open_lake()
+    _filled(source, lake, 3, 6)
+    ids, table = source.ids, source.schema.table
+
+    def check(lake: Lake, *changes: Callable[[Any], Any]) -> str:
+        window = _window(source, *changes)
+        window.apply(lake)
+        assert mirror(source.schema) == source.state(window.scn_high)
+        [said] = _actions(tmp_path, "commitInfo")
+        return str(said["operation"])
+
+    assert (
+        check(lake, lambda tx: tx.update(ids[5], {"NAME": "one"}), lambda tx: tx.delete(ids[1]))
+        == "WRITE"
+    )
+    session = start_session(LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g"))
+    read = session.sql(
+        f"SELECT * FROM delta.`{_path(tmp_path)}` WHERE ID BETWEEN 4 AND 6"
+    ).collect()
+    assert sorted((row["ID"], row["NAME"]) for row in read) == [
+        (4, "name 4"),
+        (5, "one"),
+        (6, "name 6"),
+    ]
+    assert check(spark, lambda tx: tx.update(ids[5], {"NAME": "two"})) == "MERGE"
+    spark.maintain(table, MaintenanceConfig(deletion_vectors="always", vacuum_hours=1), ("ID",))
+    window = _window(source, lambda tx: tx.update(ids[8], {"NAME": "three"}))
+    with pytest.raises(SparkAskedError):
+        window.apply(lake)
+    window.apply(spark)
+    spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=1), ("ID",))
+    assert mirror(source.schema) == source.state(window.scn_high)
