@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from cdc_core.config import LakeConfig
 from cdc_core.errors import CommitConflictError, PreflightError
 from cdc_core.lake.appending import create_table
 from cdc_core.lake.history import read_log
+from cdc_core.lake.lake import Lake
 from cdc_core.lake.spark import spark_settings
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import EXCLUDED, JARS
@@ -30,7 +32,9 @@ from cdc_core.runtime.java import find_java
 from cdc_core.runtime.s3_jars import S3_JARS
 from pipelines.setup import set_up
 from tests.lake.test_appending import SCHEMA, append, ids, rows
+from tests.lake.test_foreign_writer import append_foreign
 from tests.oracle.embedded import running_oracle
+from tests.stage.landed import Source, order, orders_schema
 
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 600
@@ -108,6 +112,36 @@ def test_a_known_log_on_s3_counts_as_long_as_its_newest_commit_is_the_same_objec
     other = store.get_object(**newest)["Body"].read().replace(b'"version":200', b'"version":300')
     store.put_object(**newest, Body=other)
     assert read_log(table).transactions == {"app": 300}  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("endpoint")
+def test_a_window_is_merged_on_s3_without_spark(tmp_path: Path) -> None:
+    """And never behind another writer's commit, which is put between our look at the mirror and our own."""
+    path = f"s3a://{BUCKET}/lake"
+    lake, source = Lake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
+    tx = source.begin()
+    first = [tx.insert(order(key)) for key in range(1, 4)]
+    tx.commit()
+    source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    tx = source.begin()
+    tx.update(first[0], {"NAME": "changed"})
+    tx.delete(first[1])
+    tx.insert(order(9))
+    tx.commit()
+    window, mirror = source.cut(), f"{path}/shop/mirror/shop.orders"
+    asked = count()  # before the commit of the change log, and before that of the mirror
+    with pytest.raises(CommitConflictError):
+        window.apply(lake, fence=lambda: append_foreign(mirror, 500) if next(asked) else None)
+    done = window.apply(lake)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 1)
+    found = QueryBuilder().register("t", DeltaTable(mirror)).execute('SELECT "ID", "NAME" FROM t')
+    rows = sorted((int(row["ID"]), row["NAME"]) for row in pa.table(found.read_all()).to_pylist())
+    assert rows == [(1, "changed"), (3, "n"), (9, "n"), (500, "foreign")]
+
+
+def no_spark(_config: LakeConfig) -> Any:
+    raise AssertionError("the lake asked for Spark")
 
 
 @pytest.mark.spark
