@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.lake.appending import ROW_GROUP_ROWS, OldFile, commit_files, write_file
+from cdc_core.lake.appending import OldFile, commit_files, write_file
 from cdc_core.lake.history import filesystem_of
 from cdc_core.lake.mirror_files import PLAIN_FEATURES, MirrorFiles, are_own_names
 from cdc_core.lake.tables import MIRROR_INDEXED
@@ -24,6 +24,9 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.merging import Effects, WindowMerge
+
+_BATCH_ROWS = 16_384
+"""So many rows of a file are read at once: few, since the writer holds two row groups."""
 
 _PLAIN_WRITER_VERSIONS = (1, 2, 7)
 """Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints, change data, mapping and identities."""
@@ -175,7 +178,7 @@ def _batches(
     """The rows of a file in their order. It may be older than a column, which is NULL there."""
     with pq.ParquetFile(path, filesystem=filesystem) as file:
         there = [name for name in columns.names if name in file.schema_arrow.names]
-        for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS, columns=there):
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=there):
             arrays = [
                 batch[field.name].cast(field.type)
                 if field.name in there

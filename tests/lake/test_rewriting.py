@@ -11,8 +11,9 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.errors import (
@@ -460,3 +461,33 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     window.apply(spark)
     spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=1), ("ID",))
     assert mirror(source.schema) == source.state(window.scn_high)
+
+
+def test_rows_pass_in_batches(tmp_path: Path) -> None:
+    """What is held of a file that is one row group are a few of those that are written."""
+    schema, rows = orders_schema(), 400_000
+    work = TableWork(str(tmp_path), "shop", schema.table, 0, no_fence, lambda: None)
+    columns = mirror_schema(schema)
+    numbers = pa.array(range(rows))
+    texts = pc.binary_join_element_wise(numbers.cast(pa.string()), "x" * 80, "-")
+    ones = pa.repeat(1, rows)
+    arrays = [numbers, texts, pa.nulls(rows), texts, ones, ones]
+    held = pa.table([one.cast(to.type) for one, to in zip(arrays, columns, strict=True)], columns)
+    write_deltalake(work.mirror, held, writer_properties=WriterProperties(max_row_group_size=rows))
+    marks = {"_cdc_kind": "row", "_cdc_missing": [], "_cdc_lost": False, "_cdc_new": False}
+    place = {"_cdc_commit_scn": 2, "_cdc_ordinal": 1}
+    changed = [{"ID": at, "NAME": "new", **place, **marks} for at in range(0, rows, 1000)]
+    sent = pa.Table.from_pylist(changed, source_schema(schema))
+    merge = WindowMerge(sent, schema, (), covered_scn=0, read_scn=None)
+    plain = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(plain)
+    pa.set_memory_pool(counted)
+    try:
+        counts = rewrite_files(
+            MirrorFiles.read(work), schema, merge, {},
+            check=lambda _: None, metadata="{}", txn=("a", 1), doing="merging",
+        )  # fmt: skip
+    finally:
+        pa.set_memory_pool(plain)
+    assert counts["num_updated_rows"] == len(changed)
+    assert 0 < (counted.max_memory() or 0) < held.nbytes * 2 / 3
