@@ -42,9 +42,7 @@ def reach(ledger: Sequence[OpenTransaction], mining_low: Scn, oldest: Scn) -> Sc
         oldest: Above this SCN all redo of the source lies: for transactions whose beginning was not seen.
     """
     starts = [
-        oldest if one.start_scn is None else one.start_scn - 1
-        for one in ledger
-        if one.state != "released"
+        oldest if one.start_scn is None else one.start_scn - 1 for one in ledger if not one.is_over
     ]
     return Scn(min([mining_low, *starts]))
 
@@ -53,7 +51,7 @@ def to_follow(ledger: Iterable[OpenTransaction]) -> list[OpenTransaction]:
     """The ledger as START, COMMIT and ROLLBACK rows alone follow it. What was given up keeps its tables: its COMMIT ends them."""
     return [
         one
-        if one.state == "released"
+        if one.is_over
         else replace(one, state="open", tables=(), table_rows=(), rows=0, undone=0, has_rollback=False)
         for one in ledger
     ]  # fmt: skip
@@ -63,7 +61,7 @@ def unread(ledger: Iterable[OpenTransaction], tables: Sequence[str]) -> list[Ope
     """The ledger to keep. Which tables a transaction that is given up has changed, nobody knows: it counts as one of all."""
     return [
         replace(one, state="unread")
-        if one.state != "released"
+        if not one.is_over
         else one
         if one.tables
         else replace(one, tables=tuple(tables), table_rows=(1,) * len(tables), rows=len(tables))

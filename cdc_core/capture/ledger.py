@@ -12,7 +12,10 @@ LogMiner does not always name a transaction in full. These rules hold:
 * A START row in a slot says that the slot's old transaction has ended, even if its end was never seen. The old one leaves the
   ledger, with a warning if it had changes.
 * A ROLLBACK row without its full XID or without an address may close a rollback to a savepoint only. The transaction is
-  set aside as ``undone`` if all its changes are taken back, and comes back with its next row; otherwise it goes on.
+  set aside as ``undone`` if all its changes are taken back, and comes back with its next row; otherwise it goes on. In tables with LOBs
+  one undo row stands for a statement of several rows, so counting does not tell: the transaction is ``ending``. What ends it then is a
+  COMMIT row, the next START row in its slot (the ROLLBACK row was its end), or Oracle's no longer knowing it
+  (:mod:`cdc_core.capture.orphans`).
 * An end of a transaction that is not open, or that began later, ends nothing. A START row without any XID opens nothing.
 * An undo row in an empty slot takes back nothing that was captured.
 * A COMMIT at or below the window's lower end that is seen for the first time is ``late``: windows that were taken before lack its
@@ -30,6 +33,7 @@ from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -40,6 +44,7 @@ from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.transactions import (
+    OVER,
     IncompleteTransaction,
     LedgerState,
     OpenTransaction,
@@ -48,6 +53,7 @@ from cdc_core.model.transactions import (
 
 _LOG = logging.getLogger(__name__)
 # Plain numbers: compared for each row that begins or ends a transaction.
+_SET_ASIDE = ("undone", "ending")
 START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Operation.ROLLBACK)
 
 
@@ -105,6 +111,7 @@ class TransactionLedger:
         opened: The ledger after the window before.
         snapshot_scn: Up to here tables were read by the first snapshot: older commits are in it.
         mined_from: All redo above this SCN was read, once.
+        by_statement: Those of the tables with LOBs, in which an undo row may take back several redo rows.
     """
 
     def __init__(
@@ -115,16 +122,20 @@ class TransactionLedger:
         *,
         snapshot_scn: int,
         mined_from: int,
+        by_statement: Sequence[str] = (),
     ) -> None:
         self._window, self._snapshot_scn, self._mined_from = window, snapshot_scn, mined_from
         self._table_names = list(table_names)
+        self._by_statement = frozenset(by_statement)
+        places = [at for at, name in enumerate(self._table_names) if name in self._by_statement]
+        self._by_statement_places = np.array(places, dtype=np.int32)
         self._open = {one.xid: _entry_of(one) for one in opened}
         # Two of one slot cannot both be open; the one that was seen later is.
         by_age = sorted(self._open.values(), key=lambda one: one.first_ordinal)
         self._slots = {slot_of(one.xid): one for one in by_age}
         self._ended: list[tuple[object, ...]] = []
         self._ended_whole: list[pa.RecordBatch] = []
-        self._undone = [one for one in by_age if one.state == "undone"]
+        self._undone = [one for one in by_age if one.state in _SET_ASIDE]
         self._rolled_back_xids: set[str] = set()
         self._ddl_commits: dict[str, int | None] = {}
         self.rows = 0
@@ -303,11 +314,24 @@ class TransactionLedger:
     def _is_over(self, stream: Stream[Entry], entry: Entry, event: Event) -> bool:
         if event.operation == COMMIT or not (event.is_partial or event.has_no_address):
             return True
-        if not stream.has_changes(entry, event.at):
-            entry.state, entry.undone_at = "undone", event.ordinal
+        if entry.state in OVER:  # rows without an address are read by each pass again
+            return False
+        is_undone = not stream.has_changes(entry, event.at)
+        is_new = event.scn > self._window.scn_low
+        if is_undone or (is_new and self._is_by_statement(stream, entry, event)):
+            entry.state = "undone" if is_undone else "ending"
+            entry.undone_at = event.ordinal
             if entry not in self._undone:
                 self._undone.append(entry)
         return False
+
+    def _is_by_statement(self, stream: Stream[Entry], entry: Entry, event: Event) -> bool:
+        """Has the transaction changed a table in which counting rows does not tell what is left?"""
+        if not self._by_statement:
+            return False
+        return bool(self._by_statement & entry.tables.keys()) or stream.touches(
+            entry, event.at, self._by_statement_places
+        )
 
     def _evicted(self, entry: Entry, event: Event) -> tuple[Entry, Event] | None:
         """A transaction whose slot another one has taken."""
@@ -342,10 +366,10 @@ class TransactionLedger:
     def _revive(self, stream: Stream[Entry]) -> None:
         """What was set aside goes on if it has changes after that."""
         for entry in self._undone:
-            if entry.state == "undone" and stream.has_changes_after(entry, entry.undone_at):
+            if entry.state in _SET_ASIDE and stream.has_changes_after(entry, entry.undone_at):
                 entry.state = "open"
         self._undone = [
-            one for one in self._undone if one.state == "undone" and one.xid in self._open
+            one for one in self._undone if one.state in _SET_ASIDE and one.xid in self._open
         ]
 
     # -- the end of a transaction ----------------------------------------------------------------------------------------
@@ -396,11 +420,15 @@ class TransactionLedger:
 
     def _check_whole(self, entry: Entry, event: Event) -> None:
         """Were all changes of the transaction read? By its START row; else by where Oracle says that it began."""
-        if entry.start_scn is not None and entry.state != "released" and not self._rolled_back_xids:
+        if entry.start_scn is not None and entry.state not in OVER and not self._rolled_back_xids:
             return
         stated = 0 if _is_nameless(entry) else entry.stated_scn or event.start_scn
         if entry.state == "released":
             self._doubt(entry, event, "it was given up before, since Oracle no longer knew it")
+        elif entry.state == "rolled_back":
+            self._doubt(
+                entry, event, "it was taken for rolled back before, since Oracle no longer knew it"
+            )
         elif entry.xid in self._rolled_back_xids:
             self._doubt(entry, event, "it was seen to end before")
         elif entry.start_scn is None and not stated:

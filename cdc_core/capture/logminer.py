@@ -193,6 +193,7 @@ class _Window:
             self._names,
             snapshot_scn=source.snapshot_scn,
             mined_from=source.mining_low,
+            by_statement=[str(schema.table) for schema in tables if schema.has_lobs],
         )
         self._folder = window_folder(source.name, record.window)
         self._rows = WindowRows(
@@ -453,7 +454,7 @@ class _Window:
             tables_committed=tuple(sorted(self._ledger.tables_committed)),
             transactions_committed=self._ledger.committed,
             transactions_rolled_back=self._ledger.rolled_back,
-            transactions_open=sum(one.state != "released" for one in self._ledger_after),
+            transactions_open=sum(not one.is_over for one in self._ledger_after),
             transactions_released=len(self._released()),
             logs=tuple(
                 LogUsed(

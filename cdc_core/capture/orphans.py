@@ -8,8 +8,10 @@ transaction whose session was never seen, or whose absence cannot be asked for, 
 A released transaction stays in the ledger until its undo slot is used again. If it commits after all, the tables that it changed leave
 the stream before that commit (:mod:`cdc_core.capture.ledger`).
 
-One that was set aside as ``undone`` leaves the ledger by the same rule, and nobody need know: the ROLLBACK row that may have closed a
-savepoint only was its end. Should it go on after all, it is met again without what it took back.
+One of which a ROLLBACK row was seen that may have closed a savepoint only has ended by that row as soon as Oracle does not know it and
+what was mined reaches past that: its session may live on. Nobody need know. If all its changes were taken back (``undone``), it leaves the
+ledger; should it go on after all, it is met again without what it took back. If nothing tells that (``ending``), it becomes
+``rolled_back``, and a COMMIT of it stops its tables like that of a released one.
 
 Source: measured on 23ai by others (transactions of killed sessions); Oracle Database Reference 19c, V$TRANSACTION, V$SESSION.
 """
@@ -82,16 +84,19 @@ def judged(
 
 
 def _judged(one: OpenTransaction, living: Living, scn_low: Scn) -> OpenTransaction | None:
-    if one.state == "released" or one.xid.endswith(UNRESOLVED):
+    if one.is_over or one.xid.endswith(UNRESOLVED):
         return one
     if one.xid in living.transactions:
         return one if one.absent_scn is None else replace(one, absent_scn=None)
     if one.absent_scn is None:
         return replace(one, absent_scn=living.scn)
-    is_mined = one.absent_scn <= scn_low
-    if not is_mined or not _is_ownerless(one, living):
+    if one.absent_scn > scn_low:  # not mined past it
         return one
-    return None if one.state == "undone" else replace(one, state="released")
+    if one.state == "undone":
+        return None
+    if one.state == "ending":
+        return replace(one, state="rolled_back")
+    return replace(one, state="released") if _is_ownerless(one, living) else one
 
 
 def _is_ownerless(one: OpenTransaction, living: Living) -> bool:

@@ -159,6 +159,11 @@ class Stream(Generic[E]):
         undone = int(np.count_nonzero(own & self._undo[:at]))
         return entry.rows + rows > 2 * (entry.undone + undone)
 
+    def touches(self, entry: E, at: int, places: npt.NDArray[np.int32]) -> bool:
+        """Are captured changes of the transaction before this row in one of these tables?"""
+        own = self._is_of(entry)[:at] & self._changes[:at]
+        return bool((own & np.isin(self._batch.tables[:at], places)).any())
+
     def has_changes_after(self, entry: E, ordinal: int) -> bool:
         """Has the transaction a captured change behind this ordinal?"""
         own = self._is_of(entry) & self._changes

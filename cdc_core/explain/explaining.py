@@ -220,6 +220,7 @@ class _Landed:
 _WHY = {
     "evicted": "another transaction began in its undo slot: it has ended, and the export does not have its end",
     "open": "the export has no COMMIT and no ROLLBACK of it",
+    "ending": "it ends with a ROLLBACK that may have closed a savepoint only, and the export has no other end of it",
     "undone": "it took back all its changes, and the export has no end of it",
 }
 

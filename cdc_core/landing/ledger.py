@@ -15,7 +15,14 @@ from cdc_core.landing.manifest import WindowManifest
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.transactions import LedgerState, OpenTransaction
 
-LIVING_STATES: tuple[LedgerState, ...] = ("open", "undone", "released", "unread")
+LIVING_STATES: tuple[LedgerState, ...] = (
+    "open",
+    "undone",
+    "ending",
+    "released",
+    "rolled_back",
+    "unread",
+)
 """States of ``TRANSACTION_SCHEMA`` that are the ledger after a window; the others have ended in it."""
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-LedgerState = Literal["open", "undone", "released", "unread"]
+LedgerState = Literal["open", "undone", "ending", "released", "rolled_back", "unread"]
+OVER: tuple[LedgerState, ...] = ("released", "rolled_back")
+"""Kept only so that a COMMIT against all that is known stops its tables: nothing waits for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,9 @@ class OpenTransaction:
     row was seen.
 
     ``state`` is ``unread`` where no row of it has landed, since committed transactions alone are read; ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
-    apply; and ``released`` when Oracle no longer knows it and its end was never seen. ``absent_scn`` is the SCN at which Oracle
+    apply; ``ending`` after such a row where nothing tells whether something is left, since one undo row of a table with LOBs stands for a
+    statement; ``rolled_back`` when Oracle no longer knows one that was ``ending``; and ``released`` when Oracle no longer knows it and no
+    end of it was ever seen. ``absent_scn`` is the SCN at which Oracle
     was first found not to know it, ``session_id`` and ``serial`` name the session that began it, ``client_id`` is that session's
     CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time then, without a zone.
 
@@ -44,6 +48,11 @@ class OpenTransaction:
     start_timestamp: datetime | None = None
     client_id: str | None = None
     windows: tuple[int, ...] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Has it ended, as far as anybody can know?"""
+        return self.state in OVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from cdc_core.model.transactions import OpenTransaction
+from cdc_core.model.transactions import OVER, OpenTransaction
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.tables import OPEN_TRANSACTIONS
@@ -38,7 +38,7 @@ def replace_ledger(connection: Connection, source: str, ledger: Sequence[OpenTra
 def first_open_ordinal(connection: Connection, source: str) -> int | None:
     """The ordinal of the first row of any open transaction that was not given up; None if none is open."""
     query = select(func.min(OPEN_TRANSACTIONS.c.first_ordinal)).where(
-        OPEN_TRANSACTIONS.c.source == source, OPEN_TRANSACTIONS.c.state != "released"
+        OPEN_TRANSACTIONS.c.source == source, OPEN_TRANSACTIONS.c.state.not_in(OVER)
     )
     found = connection.execute(query).scalar()
     return None if found is None else int(found)

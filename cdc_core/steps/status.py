@@ -21,7 +21,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     now = datetime.now(UTC)
     ledger = ctx.store.open_transactions(ctx.source)
     released = tuple(one for one in ledger if one.state == "released")
-    ledger = [one for one in ledger if one.state != "released"]
+    ledger = [one for one in ledger if not one.is_over]
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
     records = {record.table: record for record in ctx.store.tables(ctx.source)}
     positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}

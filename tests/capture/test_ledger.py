@@ -43,9 +43,15 @@ class Followed:
         ordinal: int = 0,
         snapshot_scn: int = 100,
         mined_from: int = 50,
+        by_statement: tuple[str, ...] = (),
     ) -> None:
         self.ledger = TransactionLedger(
-            opened, WINDOW, ["HR.EMP", "HR.Dept"], snapshot_scn=snapshot_scn, mined_from=mined_from
+            opened,
+            WINDOW,
+            ["HR.EMP", "HR.Dept"],
+            snapshot_scn=snapshot_scn,
+            mined_from=mined_from,
+            by_statement=by_statement,
         )
         reader = RowReader(ordinal, [EMP, DEPT], Reading(0, (), {}))
         self.landed: list[dict[str, Any]] = []
@@ -329,6 +335,37 @@ def test_a_transaction_that_was_set_aside_leaves_without_a_word_when_its_slot_is
     assert found.states == [(x(X1), "rollback", 2)]
     assert (found.ledger.rolled_back, found.ledger.evicted, found.open) == (1, 0, [(x(NEXT1), "open")])  # fmt: skip
     assert caplog.records == []
+
+
+LOBS = {"by_statement": ("HR.EMP",)}
+STATEMENT = [row(START), row(INSERT), row(Operation.UPDATE), undo(P1)]
+"""One undo row takes back the two rows of a statement, as in a table with LOBs."""
+
+
+def test_where_one_undo_row_stands_for_a_statement_the_next_start_says_that_the_rollback_was_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ending = followed([*STATEMENT, row(ROLLBACK, P1)], **LOBS)
+    assert (ending.ended, ending.open) == ([], [(x(X1), "ending")])
+    found = followed([*STATEMENT, row(ROLLBACK, P1), row(START, NEXT1)], **LOBS)
+    assert found.states == [(x(X1), "rollback", 3)]
+    assert (found.ledger.rolled_back, found.ledger.evicted, found.open) == (1, 0, [(x(NEXT1), "open")])  # fmt: skip
+    opened = tuple(ending.ledger.open_transactions())
+    assert followed([row(START, NEXT1)], opened=opened, **LOBS).states == found.states
+    assert caplog.records == []
+
+
+def test_where_one_undo_row_stands_for_a_statement_a_transaction_may_go_on() -> None:
+    later = [*STATEMENT, row(ROLLBACK, P1), row(INSERT), row(COMMIT)]
+    assert followed(later, **LOBS).states == [(x(X1), "commit", 4)]
+    assert followed([*later[:-1], row(START, NEXT1)], **LOBS).states == [(x(X1), "evicted", 4)]
+    assert followed([*STATEMENT, row(ROLLBACK, P1), row(COMMIT)], **LOBS).states == [(x(X1), "commit", 3)]  # fmt: skip
+
+
+def test_where_rows_can_be_counted_a_savepoint_that_leaves_changes_ends_nothing() -> None:
+    assert followed([*STATEMENT, row(ROLLBACK, P1)]).open == [(x(X1), "open")]
+    other = followed([*STATEMENT, row(ROLLBACK, P1)], by_statement=("HR.Dept",))
+    assert other.open == [(x(X1), "open")]
 
 
 def test_a_whole_rollback_row_is_believed() -> None:

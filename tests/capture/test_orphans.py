@@ -15,6 +15,7 @@ from cdc_core.errors import PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.state.ledger import first_open_ordinal
 from oracle_embedded.database import ADMIN
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle
@@ -33,6 +34,12 @@ GONE = Living(frozenset(), frozenset(), Scn(300))
         pytest.param(ABSENT, GONE, replace(ABSENT, state="released"), id="absent-twice-and-mined-past"),
         pytest.param(replace(ABSENT, state="undone"), GONE, None, id="undone-before"),
         pytest.param(replace(ABSENT, state="undone", absent_scn=201), GONE, replace(ABSENT, state="undone", absent_scn=201), id="undone-and-not-mined-past-it"),
+        pytest.param(replace(ABSENT, state="undone"), replace(GONE, sessions=None), None, id="undone-and-the-session-lives-on"),
+        pytest.param(replace(ABSENT, state="ending"), replace(GONE, sessions=None), replace(ABSENT, state="rolled_back"), id="ending-and-the-session-lives-on"),
+        pytest.param(replace(ABSENT, state="ending", absent_scn=201), GONE, replace(ABSENT, state="ending", absent_scn=201), id="ending-and-not-mined-past-it"),
+        pytest.param(replace(ONE, state="ending"), GONE, replace(ONE, state="ending", absent_scn=300), id="ending-and-absent-for-the-first-time"),
+        pytest.param(replace(ABSENT, state="ending"), replace(GONE, transactions=frozenset({XID})), replace(ONE, state="ending"), id="ending-and-there-again"),
+        pytest.param(replace(ABSENT, state="rolled_back"), replace(GONE, transactions=frozenset({XID})), replace(ABSENT, state="rolled_back"), id="once-rolled-back"),
         pytest.param(replace(ABSENT, absent_scn=200), GONE, replace(ABSENT, absent_scn=200, state="released"), id="mined-up-to-the-first-absence"),
         pytest.param(replace(ABSENT, absent_scn=201), GONE, replace(ABSENT, absent_scn=201), id="not-mined-past-it"),
         pytest.param(ABSENT, replace(GONE, transactions=frozenset({XID})), ONE, id="there-again"),
@@ -189,3 +196,84 @@ def test_a_transaction_that_was_given_up_and_commits_stops_its_tables(
     [end] = source.window().left
     assert end.table == TableId("DEMO", "EMP")
     assert "given up before" in end.reason
+
+
+def test_a_rolled_back_lob_transaction_ends_when_oracle_no_longer_knows_it(
+    oracle: Oracle, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One undo row stands for a statement of several redo rows, so the count of rows does not tell that all was taken back. The
+    sessions live on, as those of a pool do."""
+    oracle.run("CREATE TABLE DOCS (ID NUMBER(10) PRIMARY KEY, T CLOB)")
+    source = Source.begin(oracle, tmp_path, "DOCS", "EMP")
+    sessions = [oracle.owner() for _ in range(4)]
+    for key, connection in enumerate(sessions):
+        connection.cursor().execute("INSERT INTO DOCS VALUES (:1, :2)", [key, "long " * 2000])
+        connection.rollback()
+    with caplog.at_level(logging.WARNING):
+        windows = [source.window()]
+        assert "ending" in {state for state, _ in states(source)}, "no ROLLBACK row was in doubt"
+        windows += [source.window() for _ in range(3)]
+        assert {state for state, _ in states(source)} == {"rolled_back"}
+        with source.store._database.reading() as connection:
+            assert first_open_ordinal(connection, "src") is None, "landing files wait for it"
+    assert sum(one.transactions_released + one.transactions_evicted for one in windows) == 0
+    assert not [one for one in windows if one.left]
+    assert caplog.text == ""
+
+
+@pytest.fixture
+def closed() -> Iterator[tuple[Oracle, Any]]:
+    """A database that writes redo at once, so that an online log shows where a savepoint was closed, and a session."""
+    with running_oracle(strand_records=1) as oracle:
+        oracle.run("CREATE TABLE DOCS (ID NUMBER(10) PRIMARY KEY, T CLOB)")
+        yield oracle, oracle.owner()
+
+
+def closes_a_savepoint(connection: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("INSERT INTO DOCS VALUES (1, 'kept')")
+    cursor.execute("SAVEPOINT HERE")
+    cursor.execute("INSERT INTO DOCS VALUES (2, :1)", ["long " * 2000])
+    cursor.execute("ROLLBACK TO SAVEPOINT HERE")
+
+
+def test_one_that_was_taken_for_rolled_back_and_commits_stops_its_tables(
+    closed: tuple[Oracle, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if Oracle had lied twice of a transaction that closed a savepoint only."""
+    oracle, slow = closed
+    source = Source.begin(oracle, tmp_path, "DOCS")
+    closes_a_savepoint(slow)
+    source.window()
+    assert ("ending", False) in states(source)
+
+    def blind(session: Any) -> Living:
+        return replace(read_living(session), transactions=frozenset())
+
+    monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)
+    for _ in range(3):
+        source.window()
+    assert ("rolled_back", True) in states(source)
+    slow.commit()
+    [end] = source.window().left
+    assert end.table == TableId("DEMO", "DOCS")
+    assert "taken for rolled back" in end.reason
+
+
+def test_a_lob_transaction_that_closed_a_savepoint_and_commits_is_whole(
+    closed: tuple[Oracle, Any], tmp_path: Path
+) -> None:
+    oracle, slow = closed
+    source = Source.begin(oracle, tmp_path, "DOCS")
+    closes_a_savepoint(slow)
+    for _ in range(4):
+        source.window()
+    assert ("ending", False) in states(source), "Oracle knows it"
+    slow.cursor().execute("INSERT INTO DOCS VALUES (20, 'later')")
+    source.window()
+    source.window()
+    assert states(source) == [("open", False)], "a ROLLBACK row that is read again says nothing new"
+    slow.commit()
+    found = source.window()
+    assert (found.transactions_committed, found.left) == (1, ())
+    assert states(source) == []

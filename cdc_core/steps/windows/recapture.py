@@ -182,7 +182,7 @@ def _first_needed(ctx: Context, records: Sequence[WindowRecord], lost: set[int])
         whole = [record for record in records[:wanted] if record.ordinal not in lost]
         ledger = _ledger_after(ctx, whole[-1]) if whole else []
     first = records[wanted].ordinal if wanted < len(records) else SCN_MAX
-    waiting = [one.first_ordinal for one in ledger if one.state != "released"]
+    waiting = [one.first_ordinal for one in ledger if not one.is_over]
     return min([first, *(ordinal >> ORDINAL_SHIFT for ordinal in waiting)])
 
 
