@@ -89,6 +89,15 @@ class EarlyRedo(Protocol):
         """Give it up. May be called twice."""
 
 
+@dataclass(frozen=True, slots=True)
+class SharedWork:
+    """A window of another source whose redo is read in the same pass."""
+
+    source: Source
+    work: WindowWork
+    landing: LandingStore
+
+
 class Source(Protocol):
     """Reads the committed changes of one database, window by window.
 
@@ -139,6 +148,16 @@ class Source(Protocol):
 
         Raises:
             CdcError: The redo cannot be read now; :meth:`capture_window` will say whether that lasts.
+        """
+
+    def read_shared(
+        self, work: WindowWork, landing: LandingStore, beside: Sequence[SharedWork]
+    ) -> list[EarlyRedo | None]:
+        """Read the redo of windows with the same bounds in one pass: of this source, and of sources of other pluggable databases in the same
+        container database, under the same ``capture``. Otherwise like :meth:`read_early`.
+
+        Returns:
+            What was read for this source, and for each beside it; None where that cannot be done.
         """
 
     def capture_window(

@@ -29,7 +29,13 @@ from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.log_naming import logs_read
 from cdc_core.capture.logs import RedoLog, read_log_starts
 from cdc_core.capture.mining import MINED_SCHEMA, mined_batches, mining
-from cdc_core.capture.proving import check_database, check_incarnation, prove_logs, refuse_changed
+from cdc_core.capture.proving import (
+    ProvedLogs,
+    check_database,
+    check_incarnation,
+    prove_logs,
+    refuse_changed,
+)
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import MinedBatch, RowReader
 from cdc_core.capture.shown_names import ShownNames
@@ -145,54 +151,122 @@ def read_early(
     """
     if how.reading == "committed":
         return None  # how far back it reads, the window before says
-    miner = miner or session
-    low, high = work.record.mining_low, work.record.window.scn_high
-    reading = Reading(low, (), {})
-    segments = KnownSegments(work.tables)
-    shown = names_shown(session, work.tables, how)
-    segments.look(session)
-    asked = question_of(work, reading, segments, shown, masks=masks, rows=rows, how=how)
+    own = EarlyPass(session, work, landing, masks=masks, rows=rows, how=how)
+    answer = None
+    try:
+        answer = _read(own, miner or session, stop)
+    finally:
+        if answer is None:
+            own.close()
+    return answer
+
+
+def _read(own: EarlyPass, miner: OracleSession, stop: threading.Event) -> EarlyRows | None:
+    asked, how = own.asked, own.asked.how
+    low, high = asked.reads_above, asked.window.scn_high
     if asked.again:
         return None
-    reader = RowReader(
-        asked.ordinal,
-        asked.tables,
-        reading,
-        shown,
-        by_number=has_old_names(how.strategy),
-    )
-    excluded = ExcludedValues(asked.tables, masks)
-    with where_both_run(session, miner, how):
-        if not _is_unchanging(session, high):
+    with where_both_run(own.session, miner, how):
+        if (proved := own.prove(miner)) is None:
             return None
-        check_database(session, work.source)
-        incarnation = check_incarnation(session, work.source.resetlogs_change)
-        proved = prove_logs(session, miner, low, high, incarnation, how)
-        waiting = WaitingRows(landing.scratch())
-        try:
-            with mining(miner, proved.logs, low, high, how=how, logs_by=how.logs):
-                found = mined_batches(
-                    miner, asked.tables, reading, high,
-                    rows=rows, shown=shown, unnamed=asked.unnamed, logs_by=how.logs,
-                )  # fmt: skip
-                with closing(found) as batches:
-                    for batch in reader.read(batches):
-                        waiting.write(excluded.remove_from(batch))
-                        if stop.is_set():
-                            waiting.close()
-                            return None
-                used = logs_read(miner, proved.logs, proved.copies, how.logs)
-            refuse_changed(miner, used, proved.low, high, incarnation, how)
-            check_same(session, miner)
-            waiting.finish()
-        except BaseException:
-            waiting.close()
-            raise
-    if names_shown(session, work.tables, how) != shown:
-        # A table was renamed meanwhile; under which name its rows were shown, nobody knows.
-        waiting.close()
-        return None
-    return EarlyRows(asked, proved.logs, reading, reader.unnamed, excluded.ends, waiting)
+        with mining(miner, proved.logs, low, high, how=how, logs_by=how.logs):
+            found = mined_batches(
+                miner, asked.tables, own.reading, high,
+                rows=asked.rows, shown=asked.shown, unnamed=asked.unnamed, logs_by=how.logs,
+            )  # fmt: skip
+            with closing(found) as batches:
+                for batch in batches:
+                    own.take(batch)
+                    if stop.is_set():
+                        return None
+            own.end()
+            used = logs_read(miner, proved.logs, proved.copies, how.logs)
+        refuse_changed(miner, used, proved.low, high, own.incarnation, how)
+        check_same(own.session, miner)
+    return own.answer(proved.logs)
+
+
+class EarlyPass:
+    """One window's part in a pass before its turn: what it asks, and the rows that answer it so far.
+
+    Args:
+        session: In the container of the tables.
+        work: The planned window, without anything of the one before it.
+    """
+
+    def __init__(
+        self,
+        session: OracleSession,
+        work: WindowWork,
+        landing: LandingStore,
+        *,
+        masks: Mapping[TableId, Masks],
+        rows: int,
+        how: LogMinerConfig,
+    ) -> None:
+        self.session, self._work = session, work
+        self.incarnation = work.source.resetlogs_change
+        self.reading = Reading(work.record.mining_low, (), {})
+        segments = KnownSegments(work.tables)
+        shown = names_shown(session, work.tables, how)
+        segments.look(session)
+        self.asked = question_of(
+            work, self.reading, segments, shown, masks=masks, rows=rows, how=how
+        )
+        self._reader = RowReader(
+            self.asked.ordinal,
+            self.asked.tables,
+            self.reading,
+            shown,
+            by_number=has_old_names(how.strategy),
+        )
+        self._excluded = ExcludedValues(self.asked.tables, masks)
+        self._waiting = WaitingRows(landing.scratch())
+
+    def prove(self, miner: OracleSession) -> ProvedLogs | None:
+        """The logs of the window, where LogMiner runs; None as long as its redo may change.
+
+        Raises:
+            CdcError: It is not the database that was snapshotted, or logs are gone.
+        """
+        high = self.asked.window.scn_high
+        if not _is_unchanging(self.session, high):
+            return None
+        check_database(self.session, self._work.source)
+        self.incarnation = check_incarnation(self.session, self._work.source.resetlogs_change)
+        low, how = self.asked.reads_above, self.asked.how
+        return prove_logs(self.session, miner, low, high, self.incarnation, how)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Keep the next rows, as they may land."""
+        if (whole := self._reader.take(batch)) is not None:
+            self._waiting.write(self._excluded.remove_from(whole))
+
+    def end(self) -> None:
+        """All rows were taken.
+
+        Raises:
+            DecodeError: The last statement ends in the middle.
+        """
+        self._reader.end()
+        self._waiting.finish()
+
+    def answer(self, logs: list[RedoLog]) -> EarlyRows | None:
+        """The rows, behind the pass; None if a table was renamed meanwhile: under which name its rows were shown, nobody knows."""
+        if names_shown(self.session, self._work.tables, self.asked.how) != self.asked.shown:
+            return None
+        return EarlyRows(
+            self.asked,
+            logs,
+            self.reading,
+            self._reader.unnamed,
+            self._excluded.ends,
+            self._waiting,
+        )
+
+    def close(self) -> None:
+        """Give the rows up. May be called twice."""
+        self._waiting.close()
 
 
 def _is_unchanging(session: OracleSession, scn_high: Scn) -> bool:

@@ -7,8 +7,9 @@ V$LOGMNR_CONTENTS and V$LOGMNR_LOGS.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -29,6 +30,9 @@ _LOG = logging.getLogger(__name__)
 
 COMMIT_SCN = pa.field("commit_scn", pa.int64())
 """Behind the columns of :data:`MINED_SCHEMA` where committed transactions alone are shown."""
+
+CONTAINER = pa.field("container", pa.string())
+"""Behind the columns of :data:`MINED_SCHEMA` where the rows are those of several pluggable databases."""
 
 MINED_SCHEMA = pa.schema(
     [
@@ -61,12 +65,13 @@ MINED_SCHEMA = pa.schema(
 )
 """Columns of the query, in its order. One row per row of V$LOGMNR_CONTENTS, in the view's own order."""
 
-_QUERY = """
+_SELECT = """
 SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA_OBJV#, DATA_OBJD#, SEQUENCE#,
        START_SCN, SRC_CON_ID, SESSION#, SERIAL#, TIMESTAMP, RAWTOHEX(XID), SEG_OWNER, TABLE_NAME, ROW_ID, INFO, RS_ID, USERNAME, CLIENT_ID,
-       SQL_REDO{commit}
+       SQL_REDO{more}
   FROM V$LOGMNR_CONTENTS
- WHERE SCN > :scn_low AND SCN <= :scn_high{container}
+ WHERE SCN > :scn_low AND SCN <= :scn_high{container}"""
+_ROWS = """
  AND (OPERATION_CODE NOT IN ({ignored}){closing}){unread}{committed}
    AND (OPERATION_CODE IN ({control}){tables}{objects})"""
 _UNNAMED = """
@@ -89,6 +94,15 @@ _COMMITTED_ONLY = "SYS.DBMS_LOGMNR.COMMITTED_DATA_ONLY"
 _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
 _RS_ID_WIDTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose rows a pass asks for: those of the tables, under the names that LogMiner shows, and with ``unnamed`` all rows without a name."""
+
+    tables: Sequence[TableSchema]
+    shown: ShownNames
+    unnamed: bool
 
 
 @contextmanager
@@ -150,43 +164,82 @@ def mined_batches(
     Returns:
         Batches of :data:`MINED_SCHEMA`, in the view's order; with ``commit_low`` :data:`COMMIT_SCN` stands behind.
     """
-    binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high}
-    terms = []
-    captured = [schema.table for schema in tables]
-    others = {name for name in (shown or {}).values() if name is not None} - set(captured)
-    for number, table in enumerate([*captured, *sorted(others)]):
-        terms.append(f" OR SEG_OWNER = :o{number} AND TABLE_NAME = :n{number}")
-        binds |= {f"o{number}": table.owner, f"n{number}": table.name}
+    conditions, named = _asked(Wanted(tables, shown or {}, unnamed))
+    binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high, **named}
     container = ""
     if session.is_cdb and session.container != ROOT:
         # Inside a pluggable database the view has the rows of that one alone; that they name it is documented for the root.
         of_none = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
         container = f" AND (SRC_CON_NAME = :container{of_none})"
         binds["container"] = session.container
-    objects = "".join(f" OR DATA_OBJ# IN ({listed})" for listed in in_lists(_numbers(tables)))
-    closed = in_lists(_numbers([schema for schema in tables if schema.has_placeholders]))
-    closing = " OR ".join(f"DATA_OBJ# IN ({listed})" for listed in closed)
-    if unnamed:
-        objects += _UNNAMED.format(ddl=int(Operation.DDL))
     unread, unread_binds = _unread(reading)
     schema = MINED_SCHEMA
     if commit_low is not None:
         schema = schema.append(COMMIT_SCN)
         binds["commit_low"] = commit_low
-    sql = _QUERY.format(
-        unread=unread,
-        commit=", COMMIT_SCN" if commit_low is not None else "",
-        committed=_COMMITTED if commit_low is not None else "",
-        container=container,
-        ignored=_codes(*IGNORED),
-        closing=_CLOSING.format(internal=int(Operation.INTERNAL), objects=closing)
-        if closing
-        else "",
-        control=_codes(*CONTROL, Operation.MISSING_SCN),
-        tables="".join(terms),
-        objects=objects,
+    sql = _SELECT.format(
+        more=", COMMIT_SCN" if commit_low is not None else "", container=container
+    ) + _ROWS.format(
+        unread=unread, committed=_COMMITTED if commit_low is not None else "", **conditions
     )
     return session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=schema)
+
+
+def mined_of_all(
+    session: OracleSession,
+    wanted: Mapping[str, Wanted],
+    scn_low: Scn,
+    scn_high: Scn,
+    *,
+    rows: int,
+) -> Generator[pa.RecordBatch]:
+    """The rows of several pluggable databases in one pass, with ``scn_low < SCN <= scn_high``: of each those that :func:`mined_batches`
+    gives in a session that is in it, where no redo is looked at again.
+
+    Args:
+        session: In the root.
+        wanted: What is asked of each, by its name.
+
+    Returns:
+        Batches of :data:`MINED_SCHEMA` with :data:`CONTAINER` behind, in the view's order.
+    """
+    binds: dict[str, object] = {"scn_low": scn_low, "scn_high": scn_high}
+    parts = []
+    for number, (container, asked) in enumerate(wanted.items()):
+        conditions, named = _asked(asked, f"p{number}_")
+        own = _ROWS.format(unread="", committed="", **conditions)
+        parts.append(f"(SRC_CON_NAME = :p{number}_container{own})")
+        binds |= {f"p{number}_container": container, **named}
+    select = _SELECT.format(more=", SRC_CON_NAME", container="")
+    sql = f"{select}\n AND ({' OR '.join(parts)})"
+    return session.fetch_batches(sql, binds, rows=rows, schema=MINED_SCHEMA.append(CONTAINER))
+
+
+def _asked(wanted: Wanted, prefix: str = "") -> tuple[dict[str, str], dict[str, object]]:
+    """The parts of :data:`_ROWS` that say which rows are asked for, and their binds, whose names begin with ``prefix``."""
+    tables, unnamed = wanted.tables, wanted.unnamed
+    binds: dict[str, object] = {}
+    terms = []
+    captured = [schema.table for schema in tables]
+    others = {name for name in wanted.shown.values() if name is not None} - set(captured)
+    for number, table in enumerate([*captured, *sorted(others)]):
+        terms.append(f" OR SEG_OWNER = :{prefix}o{number} AND TABLE_NAME = :{prefix}n{number}")
+        binds |= {f"{prefix}o{number}": table.owner, f"{prefix}n{number}": table.name}
+    objects = "".join(f" OR DATA_OBJ# IN ({listed})" for listed in in_lists(_numbers(tables)))
+    closed = in_lists(_numbers([schema for schema in tables if schema.has_placeholders]))
+    closing = " OR ".join(f"DATA_OBJ# IN ({listed})" for listed in closed)
+    if unnamed:
+        objects += _UNNAMED.format(ddl=int(Operation.DDL))
+    conditions = {
+        "ignored": _codes(*IGNORED),
+        "closing": _CLOSING.format(internal=int(Operation.INTERNAL), objects=closing)
+        if closing
+        else "",
+        "control": _codes(*CONTROL, Operation.MISSING_SCN),
+        "tables": "".join(terms),
+        "objects": objects,
+    }
+    return conditions, binds
 
 
 def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:

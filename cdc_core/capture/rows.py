@@ -143,12 +143,28 @@ class RowReader:
             RedoUnavailableError: LogMiner found a hole in the redo.
         """
         for batch in batches:
-            whole = self._whole(_named(batch))
-            if whole.num_rows:
-                _refuse_hole(whole)
-                whole = self._reading.take(whole)
-            if whole.num_rows:
-                yield self._numbered(whole)
+            if (whole := self.take(batch)) is not None:
+                yield whole
+        self.end()
+
+    def take(self, batch: pa.RecordBatch) -> MinedBatch | None:
+        """The whole rows of the next batch that were not read before; None if there are none. :meth:`end` follows the last one.
+
+        Raises:
+            RedoUnavailableError: LogMiner found a hole in the redo.
+        """
+        whole = self._whole(_named(batch))
+        if whole.num_rows:
+            _refuse_hole(whole)
+            whole = self._reading.take(whole)
+        return self._numbered(whole) if whole.num_rows else None
+
+    def end(self) -> None:
+        """All batches were taken.
+
+        Raises:
+            DecodeError: The last statement ends in the middle.
+        """
         if self._unfinished is not None:
             raise DecodeError(
                 "the last statement of the window has no end (CSF)",

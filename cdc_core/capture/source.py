@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer, positions
 from cdc_core.capture.dictionaries import refuse_start_without
-from cdc_core.capture.early import EarlyRows
+from cdc_core.capture.early import EarlyPass, EarlyRows
 from cdc_core.capture.logs import read_logs
 from cdc_core.capture.preflight import check_redo
+from cdc_core.capture.shared_pass import can_share, read_shared
 from cdc_core.capture.standby import miner_of, readable_end
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.decode.masking import masks_by_table
+from cdc_core.errors import CdcError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
-from cdc_core.source import EarlyRedo, NextWindow, Start, WindowWork
+from cdc_core.source import EarlyRedo, NextWindow, SharedWork, Start, WindowWork
+
+_LOG = logging.getLogger(__name__)
 
 
 class LogMinerSource:
@@ -86,6 +92,36 @@ class LogMinerSource:
                 )
 
         return self._database.read(read)
+
+    def read_shared(
+        self, work: WindowWork, landing: LandingStore, beside: Sequence[SharedWork]
+    ) -> list[EarlyRedo | None]:
+        """See :meth:`Source.read_shared`."""
+        together = [SharedWork(self, work, landing), *beside]
+        if not can_share(self._config.capture):
+            return [None for _ in together]
+        with ExitStack() as opened:
+            passes = [self._pass_of(one, opened) for one in together]
+            found = iter(read_shared([one for one in passes if one is not None]))
+            return [None if one is None else next(found) for one in passes]
+
+    def _pass_of(self, shared: SharedWork, opened: ExitStack) -> EarlyPass | None:
+        """What a window asks, in a session that the stack closes; None where nobody can ask now."""
+        source = shared.source
+        if not isinstance(source, LogMinerSource) or source._config.capture != self._config.capture:
+            return None
+        try:
+            return EarlyPass(
+                opened.enter_context(source._database.session()),
+                shared.work,
+                shared.landing,
+                masks=masks_by_table(source._config),
+                rows=source._config.oracle.fetch_rows,
+                how=source._config.capture,
+            )
+        except CdcError as error:
+            _LOG.info("a window is read in its turn, not with others: %s", error)
+            return None
 
     def capture_window(
         self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -30,7 +30,7 @@ from cdc_core.model.reports import (
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
-from cdc_core.source import OpenSource
+from cdc_core.source import EarlyRedo, OpenSource
 from cdc_core.steps import holders as work_holders
 from cdc_core.steps import maintaining, policies, rebuilding, reconciling, signals
 from cdc_core.steps import status as source_status
@@ -51,6 +51,7 @@ from cdc_core.steps.windows import plan as window_plan
 from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
+from cdc_core.steps.windows import sharing as window_sharing
 from cdc_core.steps.windows.early import EarlyReads
 from cdc_core.steps.windows.recapture import Recapture
 
@@ -201,9 +202,15 @@ class Pipeline:
         """Windows that are not applied yet, in order."""
         return window_plan.pending_windows(self._ctx)
 
-    def capture_window(self, window: ScnWindow) -> StepReport:
-        """Redo → landing (:func:`window_capture.capture_window`)."""
+    def read_shared(self, window: ScnWindow, beside: Sequence[Pipeline]) -> list[EarlyRedo | None]:
+        """A window's redo, read once for several sources (:func:`window_sharing.read_shared`)."""
+        return window_sharing.read_shared(self._ctx, window, [one._ctx for one in beside])
+
+    def capture_window(self, window: ScnWindow, redo: EarlyRedo | None = None) -> StepReport:
+        """Redo → landing (:func:`window_capture.capture_window`); with what was read of it already."""
         with self._kept():
+            if redo is not None:
+                return window_capture.capture_window(self._ctx, window, lambda _: nullcontext(redo))
             if (early := self._early) is None:
                 return window_capture.capture_window(self._ctx, window)
             try:

@@ -1,19 +1,25 @@
 """How are the sources of several pluggable databases of one container database carried, so that all stand at one SCN?
 
-SCNs and redo logs belong to the container database, so a window of each can end at the same SCN. Each source has its own fate: one whose
-pluggable database is closed or gone leaves the others alone.
+SCNs and redo logs belong to the container database, so a window of each can end at the same SCN, and the redo of windows with the same
+bounds is read once for all. Each source has its own fate: one whose pluggable database is closed or gone leaves the others alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 from cdc_core.errors import CdcError
 from cdc_core.model.reports import StepReport
-from cdc_core.model.scn import Scn
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.source import EarlyRedo
 from cdc_core.steps.pipeline import Pipeline
+
+_LOG = logging.getLogger("cdc_core.steps")
 
 WINDOWS_COMPARED = 1_000
 """Among so many of each source's newest windows one with a common end is looked for."""
@@ -45,6 +51,7 @@ def run_together(pipelines: Mapping[str, Pipeline]) -> Round:
             errors[name] = error
             ends.pop(name, None)
 
+    capture_shared(pipelines)
     for name, pipeline in pipelines.items():
         cut = next(iter(ends.values()), None)
         carry(name, partial(pipeline.run_once, until=cut))
@@ -54,6 +61,60 @@ def run_together(pipelines: Mapping[str, Pipeline]) -> Round:
     for name in [name for name, end in ends.items() if end < furthest]:
         carry(name, partial(pipelines[name].run_windows, until=furthest))
     return Round(done, errors)
+
+
+def capture_shared(pipelines: Mapping[str, Pipeline]) -> None:
+    """Cut windows with common ends, and capture those that several sources have from one pass over the redo. What cannot be done now is
+    left to each source, which then says why."""
+    waiting: dict[str, list[ScnWindow]] = {}
+    cut: Scn | None = None
+    for name, pipeline in pipelines.items():
+        if _worked(name, partial(_plan, pipeline, cut)):
+            planned = pipeline.records.windows(states=("planned",))
+            waiting[name] = [one.window for one in planned]
+            cut = cut or newest_end(pipeline)
+    counted = Counter(window for windows in waiting.values() for window in windows)
+    for window in sorted(window for window, sources in counted.items() if sources > 1):
+        for name in [name for name, windows in waiting.items() if window in windows]:
+            at = waiting[name].index(window)
+            before, waiting[name] = waiting[name][:at], waiting[name][at:]
+            if not _worked(name, partial(_capture, pipelines[name], before)):
+                del waiting[name]
+        sharing = [name for name, windows in waiting.items() if window in windows]
+        redo = _shared_redo(window, [pipelines[name] for name in sharing])
+        for name, rows in zip(sharing, redo, strict=True):
+            with closing(rows) if rows else nullcontext():
+                if not _worked(name, partial(pipelines[name].capture_window, window, rows)):
+                    del waiting[name]
+
+
+def _plan(pipeline: Pipeline, until: Scn | None) -> None:
+    if pipeline.records.is_begun:
+        pipeline.plan_windows(until=until)
+
+
+def _capture(pipeline: Pipeline, windows: Sequence[ScnWindow]) -> None:
+    for window in windows:
+        pipeline.capture_window(window)
+
+
+def _shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Sequence[EarlyRedo | None]:
+    if len(sharing) > 1:
+        try:
+            return sharing[0].read_shared(window, sharing[1:])
+        except CdcError as error:
+            _LOG.info("each source reads the window for itself window=%s: %s", window.key, error)
+    return [None] * len(sharing)
+
+
+def _worked(name: str, step: Callable[[], object]) -> bool:
+    """Did a step succeed? What stops it, the source's own turn says."""
+    try:
+        step()
+    except CdcError as error:
+        _LOG.info("left to the source's own turn pdb=%s: %s", name, error)
+        return False
+    return True
 
 
 def common_scn(pipelines: Mapping[str, Pipeline]) -> Scn | None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import oracledb
 import pytest
 
+from cdc_core.capture import shared_pass
+from cdc_core.capture.early import EarlyPass
 from cdc_core.config import OracleConfig, SourceConfig, sources_of
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
-from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, connect
+from cdc_core.landing import redo_files
+from cdc_core.landing.manifest import LandedFile
+from cdc_core.model.scn import ScnWindow
+from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, OracleSession, connect
 from cdc_core.steps import Pipeline
 from cdc_core.steps.together import Round, common_scn, run_together
 from oracle_embedded.redo.settings import DEFAULT_WARTS
@@ -71,7 +77,8 @@ class Both:
 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[Both]:
-    yield from opened(tmp_path, "completed_logs")
+    (tmp_path / "both").mkdir()
+    yield from opened(tmp_path / "both", "completed_logs")
 
 
 def opened(path: Path, close_at: str) -> Iterator[Both]:
@@ -129,6 +136,99 @@ def test_equal_names_numbers_and_xids_are_captured_apart_and_up_to_one_scn(
         for name, source in both.sources.items():
             images = [change[side] for change in changes(source) for side in ("before", "after")]
             assert {image["V"].split()[0] for image in images if image and image.get("V")} == {name}
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The passes of LogMiner."""
+    found: list[str] = []
+    block = OracleSession.execute_block
+
+    def noted(session: OracleSession, plsql: str, binds: Any = None) -> None:
+        if "START_LOGMNR" in plsql:
+            found.append(session.container)
+        block(session, plsql, binds)
+
+    monkeypatch.setattr(OracleSession, "execute_block", noted)
+    return found
+
+
+def landed(source: PdbSource, window: ScnWindow) -> list[LandedFile]:
+    """The redo files of a window, with their digests."""
+    return list(source.pipeline._ctx.window_manifest(window)[0].redo_files)
+
+
+def test_redo_is_read_once_for_both_and_lands_as_if_each_had_read_it(
+    both: Both, passes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of more than one batch, statements that LogMiner splits, and a column that is left out, in transactions side by side. Where
+    row groups end depends on the batches."""
+    monkeypatch.setattr(redo_files, "HELD_ROWS_MAX", 50)
+    for source in both.sources.values():
+        source.more["oracle"] = both.cdb.login(pdbs=[ONE, TWO], fetch_rows=100)
+        source.tables = [{"name": "DEMO.T"}, {"name": "DEMO.W", "columns_exclude": ["SECRET"]}]
+    for oracle in both.cdb.pdbs.values():
+        oracle.run(
+            "CREATE TABLE W (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000), SECRET VARCHAR2(30))"
+        )
+    both.run()
+    both.archive()
+    both.run()
+    for source in both.sources.values():
+        source.close()
+    shutil.copytree(tmp_path / "both", before := tmp_path / "before")
+    passes.clear()
+    with ExitStack() as stack:
+        owners = [stack.enter_context(oracle.owner()) for oracle in both.cdb.pdbs.values()]
+        for low in range(10, 130, 30):
+            for number, owner in enumerate(owners):
+                keys = [(key, f"of {number}") for key in range(low, low + 30)]
+                owner.cursor().executemany("INSERT INTO T VALUES (:1, :2)", keys)
+        for owner in owners:
+            owner.cursor().execute(
+                "INSERT INTO W VALUES (1, RPAD('a', 3000, 'b'), RPAD('c', 3000, 'd'), 'not to land')"
+            )
+            owner.commit()
+    both.archive()
+    assert not both.run().errors
+    assert passes == [ONE], "one window of both, one pass"
+    both.check()
+    for source in both.sources.values():
+        source.check_exact("W")
+        newest = source.pipeline.records.windows(newest_first=True, limit=1)[0].window
+        assert sum(file.rows for file in landed(source, newest)) == 121
+        alone = replace(source, path=before, _pipeline=None)
+        alone.pipeline.plan_windows(until=newest.scn_high)
+        alone.pipeline.capture_window(newest)
+        assert landed(alone, newest) == landed(source, newest)
+        alone.close()
+    assert passes == [ONE, ONE, TWO]
+
+
+def test_what_cannot_be_shared_is_read_by_each(
+    both: Both, passes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass for both that fails stops nobody; neither does one whose rows one of them cannot take."""
+    both.run()
+    both.archive()
+    both.run()
+    for failing in (
+        ("mined_of_all", shared_pass),
+        ("answer", EarlyPass),
+    ):
+        passes.clear()
+        for oracle in both.cdb.pdbs.values():
+            oracle.run("UPDATE T SET V = V || '+' WHERE ID = 1")
+        both.archive()
+        with monkeypatch.context() as patch:
+            patch.setattr(failing[1], failing[0], _lost)
+            assert not both.run().errors
+        assert passes == [ONE, ONE, TWO]
+        both.check()
+
+
+def _lost(*_arguments: Any, **_more: Any) -> None:
+    raise OracleUnavailableError("the session was lost")
 
 
 def open_xids(cdb: ContainerDatabase, name: str) -> list[Any]:

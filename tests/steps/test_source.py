@@ -29,7 +29,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin
 from cdc_core.oracle.database import OracleDatabase, current_scn
-from cdc_core.source import EarlyRedo, NextWindow, Start, WindowWork
+from cdc_core.source import EarlyRedo, NextWindow, SharedWork, Start, WindowWork
 from cdc_core.steps import Pipeline
 from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import OWNER, running_oracle
@@ -82,6 +82,12 @@ class ScriptedSource:
         self, work: WindowWork, landing: LandingStore, stop: threading.Event
     ) -> EarlyRedo | None:
         return None
+
+    def read_shared(
+        self, work: WindowWork, landing: LandingStore, beside: Sequence[SharedWork]
+    ) -> list[EarlyRedo | None]:
+        del work, landing
+        return [None] * (len(beside) + 1)
 
     def capture_window(
         self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None

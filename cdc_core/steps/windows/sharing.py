@@ -1,0 +1,30 @@
+"""How is the redo of one window read once for the sources of several pluggable databases?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_core.model.scn import ScnWindow
+from cdc_core.source import EarlyRedo, SharedWork, WindowWork
+from cdc_core.steps.context import Context
+from cdc_core.steps.windows.capture import window_work
+
+
+def read_shared(
+    ctx: Context, window: ScnWindow, beside: Sequence[Context]
+) -> list[EarlyRedo | None]:
+    """Read a window's redo in one pass for a source and for those beside it, which have planned a window with the same bounds.
+
+    Returns:
+        What was read for the source, and for each beside it, which their :func:`~cdc_core.steps.windows.capture.capture_window` takes;
+        None where that cannot be done.
+
+    Raises:
+        CdcError: The pass failed; each window says in its turn whether that lasts.
+    """
+    others = [SharedWork(one.changes, _work(one, window), one.landing) for one in beside]
+    return ctx.changes.read_shared(_work(ctx, window), ctx.landing, others)
+
+
+def _work(ctx: Context, window: ScnWindow) -> WindowWork:
+    return window_work(ctx, ctx.window_record(window), None, ())
