@@ -37,6 +37,7 @@ import pyarrow.parquet as pq
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
 from cdc_core.lake.appending import NewFile, remove_file, write_file
 from cdc_core.lake.changes import rows_sql
+from cdc_core.lake.chunk_ahead import ChunkAhead, Written
 from cdc_core.lake.counted import number_copies
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
@@ -78,8 +79,10 @@ def apply_chunk(
     *,
     position: int | None,
     asked: Sequence[Sequence[Any]] | None,
+    ahead: ChunkAhead | None = None,
 ) -> TableApplied:
-    """Append the chunk to the change log and bring its rows into the mirror, each once."""
+    """Append the chunk to the change log and bring its rows into the mirror, each once. ``ahead`` are the files that were written while it
+    was read."""
     started = time.monotonic()
     app = work.chunk_app(manifest.snapshot_id, manifest.number)
     mirror = read_log(work.mirror)
@@ -107,27 +110,43 @@ def apply_chunk(
     # A list of keys that was read ahead of the position says nothing of rows that windows up to its SCN may still change.
     removes = bool(asked) and manifest.scn <= reached
     name = f"{manifest.snapshot_id}/{manifest.number}"
-    with _mirror_file(work, manifest, paths, mirrored) as mirror_file:
+    moment = moment_of(manifest.landed) if "landed" in work.optional else None
+    written = None
+    if ahead is not None and not (removes or _has_mapping(work)):
+        written = ahead.written(manifest, schema, mirrored, moment)
+    with _mirror_file(work, manifest, paths, mirrored, ahead, written) as mirror_file:
         if mirror_file is None and schema.is_by_all_columns:
             raise _counted_twice(work)
         if changelog is None or app not in changelog.transactions:
-            moment = moment_of(manifest.landed) if "landed" in work.optional else None
-            changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
-            if removes:
-                gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
-                rows += gone.num_rows
-                changes = chain(changes, deletions(gone, name, manifest.scn, schema, moment))
-            counter = WidthCounter(schema)
-            work.append_rows(
-                work.changelog,
-                change_schema(schema),
-                counter.passing(changes),
-                "appending a chunk to the change log",
-                lambda: with_widths(metadata, work.changelog, schema, counter.seen),
-                (app, 1),
-                indexed=CHANGELOG_INDEXED,
-                rows=rows,
-            )
+            doing, counter = "appending a chunk to the change log", WidthCounter(schema)
+            if ahead is not None and written is not None:
+                widths = written.widths
+                ahead.take_changelog()
+                work.commit_file(
+                    work.changelog,
+                    change_schema(schema),
+                    written.changelog,
+                    doing,
+                    lambda: with_widths(metadata, work.changelog, schema, widths),
+                    (app, 1),
+                    rows=manifest.rows,
+                )
+            else:
+                changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
+                if removes:
+                    gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
+                    rows += gone.num_rows
+                    changes = chain(changes, deletions(gone, name, manifest.scn, schema, moment))
+                work.append_rows(
+                    work.changelog,
+                    change_schema(schema),
+                    counter.passing(changes),
+                    doing,
+                    lambda: with_widths(metadata, work.changelog, schema, counter.seen),
+                    (app, 1),
+                    indexed=CHANGELOG_INDEXED,
+                    rows=rows,
+                )
     if mirror_file is not None:
         work.commit_file(
             work.mirror,
@@ -168,19 +187,37 @@ def apply_chunk(
     return _report(work, counts, manifest.rows, started)
 
 
+def _has_mapping(work: TableWork) -> bool:
+    """Has one of the tables other names in its files than in its schema?"""
+    logs = (read_log(work.changelog), work.require_mirror())
+    return any(log is not None and log.file_names.are_mapped for log in logs)
+
+
 @contextmanager
 def _mirror_file(
-    work: TableWork, manifest: ChunkManifest, paths: Sequence[str], schema: TableSchema
+    work: TableWork,
+    manifest: ChunkManifest,
+    paths: Sequence[str],
+    schema: TableSchema,
+    ahead: ChunkAhead | None,
+    written: Written | None,
 ) -> Iterator[Future[NewFile | None] | None]:
-    """The file to append to the mirror, which is written while the block appends to the change log; None if the rows cannot be appended. If
-    the block ends with an error, the file is removed: no commit names it yet."""
-    if not _holds_alone(work, manifest.snapshot_id, manifest.scn):
+    """The file to append to the mirror, which was written while the chunk was read, or is while the block appends to the change log; None if
+    the rows cannot be appended. If the block ends with an error, the file is removed: no commit names it yet."""
+    if not holds_alone(work, manifest.snapshot_id, manifest.scn):
         yield None
         return
     columns = mirror_schema(schema)
     rows = ChunkRows(paths, manifest.schema, schema).as_mirror(manifest.scn)
     with ThreadPoolExecutor(1, thread_name_prefix="mirror") as pool:
-        file = pool.submit(write_file, work.mirror, columns, rows, columns.names[:MIRROR_INDEXED])
+        file: Future[NewFile | None]
+        if ahead is not None and written is not None:
+            ahead.take_mirror()
+            file = Future()
+            file.set_result(written.mirror)
+        else:
+            indexed = columns.names[:MIRROR_INDEXED]
+            file = pool.submit(write_file, work.mirror, columns, rows, indexed)
         try:
             yield file
         except BaseException:
@@ -213,7 +250,7 @@ def remove_gone(
         # The mirror was begun for this snapshot: nothing can be gone.
         number_copies(work, schema, metadata, (app, 1))
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
-    if _holds_alone(work, snapshot_id, scn_lowest):
+    if holds_alone(work, snapshot_id, scn_lowest):
         if _has_double_keys(work, schema):
             raise _double_keys(work, schema, "the mirror")
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
@@ -274,7 +311,7 @@ def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
     return f"(SELECT {listed} FROM {changes} WHERE _cdc_snapshot = {string_literal(name)} AND _cdc_op = '{op}')"
 
 
-def _holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
+def holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
     """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by its own log from the
     first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'."""
     if truncated_scn(work, read_log(work.changelog)) > scn:

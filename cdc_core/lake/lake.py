@@ -8,6 +8,7 @@ call works in a Spark session of its own. Work on one table must not overlap; ca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import LakeError
 from cdc_core.lake.beside import BesideName, BesideTable, count_events
-from cdc_core.lake.chunks import apply_chunk, remove_gone
+from cdc_core.lake.chunk_ahead import ChunkAhead, begin_chunk
+from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.evolution import is_settled, settle_schema
 from cdc_core.lake.history import read_commits, read_log, version_at
@@ -224,6 +226,30 @@ class Lake:
         quarantine = QuarantineTable(self._work(table, generation, fence))
         return [quarantine.path] if quarantine.forget_text() else []
 
+    def begin_chunk(
+        self,
+        schema: TableSchema,
+        snapshot_id: str,
+        number: int,
+        scn: int,
+        landed: datetime,
+        *,
+        generation: int = 0,
+    ) -> ChunkAhead | None:
+        """Begin to write the files of a chunk while it is read; give what this returns to :meth:`apply_chunk`, and discard it behind that.
+        None where nothing is gained: the rows cannot simply be appended.
+
+        Args:
+            schema: The table's version in which the chunk is read.
+            snapshot_id: The chunk's snapshot.
+            number: Its number there.
+            scn: As of which SCN it is read.
+            landed: What its manifest will say.
+            generation: As for :meth:`apply_window`.
+        """
+        work = self._work(schema.table, generation, no_fence)
+        return begin_chunk(work, schema, snapshot_id, number, scn, landed, holds_alone=holds_alone)
+
     def apply_chunk(
         self,
         manifest: ChunkManifest,
@@ -232,6 +258,7 @@ class Lake:
         generation: int = 0,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
+        ahead: ChunkAhead | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a chunk to its table's change log and bring its rows into the mirror, each once.
@@ -242,6 +269,7 @@ class Lake:
             generation: As for :meth:`apply_window`.
             position: scn_high of the last window that the caller knows the mirror took; None before the first.
             asked: The keys that the chunk was asked for, where it is a list of keys: those of them that it lacks go.
+            ahead: The files that :meth:`begin_chunk` began; they are taken if they hold what the chunk's landed files give.
             fence: Called right before each commit.
 
         Raises:
@@ -249,7 +277,7 @@ class Lake:
             LakeError, LandingDamagedError, CommitConflictError: As for :meth:`apply_window`.
         """
         work = self._work(manifest.schema.table, generation, fence)
-        return apply_chunk(work, manifest, paths, position=position, asked=asked)
+        return apply_chunk(work, manifest, paths, position=position, asked=asked, ahead=ahead)
 
     def remove_gone(
         self,

@@ -169,7 +169,8 @@ class WindowManifest:
 class ChunkManifest:
     """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``.
 
-    ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table; ``landed`` as of a window.
+    ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table; ``landed`` the moment at which reading
+    began, otherwise as of a window.
     """
 
     source: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -53,6 +53,8 @@ def read_chunk(
     landing: LandingStore,
     rows: int,
     masks: Masks,
+    began: datetime | None = None,
+    passing: Callable[[pa.RecordBatch], None] | None = None,
 ) -> ChunkManifest:
     """Read the rows of a chunk ``AS OF SCN`` into landing files, and finish with the manifest.
 
@@ -60,6 +62,8 @@ def read_chunk(
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`), or None.
         rows: Rows per batch; nothing beyond a row group is held.
         masks: What lands in place of values.
+        began: When reading begins, in UTC, as the manifest will say; by default now.
+        passing: Called with each batch that lands, in order.
 
     Returns:
         The manifest that was written. There is one file at least, which is empty if no row is in the range.
@@ -71,6 +75,7 @@ def read_chunk(
         PreflightError: A policy hides rows or values of the table from the capture user; nothing has landed.
     """
     started = time.monotonic()
+    began = began or datetime.now(UTC)
     read = as_landed(schema)
     folder = chunk_folder(source, schema.table, snapshot_id, number)
     landing.remove_unlanded(folder)
@@ -78,7 +83,7 @@ def read_chunk(
         found = exact_rows(session, read, chunk, scn, condition, rows=rows)
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
-            files = _land(exact, landing, folder, arrow_schema(read))
+            files = _land(_shown(exact, passing), landing, folder, arrow_schema(read))
     manifest = ChunkManifest(
         source=source,
         schema=schema,
@@ -89,7 +94,7 @@ def read_chunk(
         rows=sum(file.rows for file in files),
         condition=condition,
         seconds=time.monotonic() - started,
-        landed=datetime.now(UTC).isoformat(),
+        landed=began.isoformat(),
     )
     landing.write_manifest(folder, chunk_manifest_bytes(manifest))
     _LOG.info(
@@ -123,6 +128,15 @@ def exact_rows(
     with closing(batches):
         for batch in batches:
             yield _held(_exact(batch, read), schema, wanted)
+
+
+def _shown(
+    batches: Iterator[pa.RecordBatch], passing: Callable[[pa.RecordBatch], None] | None
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if passing is not None:
+            passing(batch)
+        yield batch
 
 
 def _land(

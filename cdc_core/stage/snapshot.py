@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -89,27 +89,44 @@ class ChunkRows:
     def as_changes(
         self, name: str, scn: int, landed: datetime | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """``r`` rows of the change log; ``name`` is the chunk's, ``scn`` the one as of which it was read, ``landed`` when it landed, as far
-        as the change log holds that."""
-        for batch in self.batches():
-            image = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
-            yield _snapshot_rows(
-                "r", name, scn, self._schema, before=None, after=image, landed=landed
-            )
+        """``r`` rows of the change log (:func:`read_changes`)."""
+        return read_changes(self.batches(), name, scn, self._schema, landed)
 
     def as_mirror(self, scn: int) -> Iterator[pa.RecordBatch]:
-        """Rows of the mirror. Where equal rows are counted, those of the chunk are numbered from 1 on."""
-        columns = mirror_schema(self._schema)
-        copies = Counter[bytes]()
-        for batch in self.batches():
-            place = [
-                pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows)
-                for value in (scn, CHUNK_ORDINAL)
-            ]
-            own = batch.columns
-            if self._schema.is_by_all_columns:
-                own = [own[0], _numbers(own[0], copies), *own[1:]]
-            yield pa.RecordBatch.from_arrays([*own, *place], schema=columns)
+        """Rows of the mirror (:func:`mirror_rows`)."""
+        return mirror_rows(self.batches(), scn, self._schema)
+
+
+def read_changes(
+    rows: Iterable[pa.RecordBatch],
+    name: str,
+    scn: int,
+    schema: TableSchema,
+    landed: datetime | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """``r`` rows of the change log, of rows with the columns of ``schema``; ``name`` is the chunk's, ``scn`` the one as of which it was
+    read, ``landed`` when, as far as the change log holds that."""
+    for batch in rows:
+        image = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+        yield _snapshot_rows("r", name, scn, schema, before=None, after=image, landed=landed)
+
+
+def mirror_rows(
+    rows: Iterable[pa.RecordBatch], scn: int, schema: TableSchema
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the mirror, of rows with the columns of ``schema`` that were read as of ``scn``. Where equal rows are counted, those of the
+    chunk are numbered from 1 on."""
+    columns = mirror_schema(schema)
+    copies = Counter[bytes]()
+    for batch in rows:
+        place = [
+            pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows)
+            for value in (scn, CHUNK_ORDINAL)
+        ]
+        own = batch.columns
+        if schema.is_by_all_columns:
+            own = [own[0], _numbers(own[0], copies), *own[1:]]
+        yield pa.RecordBatch.from_arrays([*own, *place], schema=columns)
 
 
 def _numbers(digests: pa.BinaryArray, copies: Counter[bytes]) -> pa.Array:

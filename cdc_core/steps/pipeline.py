@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -41,6 +41,7 @@ from cdc_core.steps.records import Records
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
+from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.state.behind import refuse_older_store
 from cdc_core.steps.state.keeping import Keeper
 from cdc_core.steps.state.rebuild import rebuild_state
@@ -181,13 +182,19 @@ class Pipeline:
 
     def snapshot_chunk(self, key: ChunkKey) -> StepReport:
         """Oracle → landing (:func:`chunk_read.snapshot_chunk`)."""
-        with self._kept():
-            return chunk_read.snapshot_chunk(self._ctx, key)
+        return self._read_chunk(key)
 
     def apply_chunk(self, key: ChunkKey) -> StepReport:
         """Landing → change log and mirror (:func:`chunk_apply.apply_chunk`)."""
+        return self._apply_chunk(key)
+
+    def _read_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
         with self._kept():
-            return chunk_apply.apply_chunk(self._ctx, key)
+            return chunk_read.snapshot_chunk(self._ctx, key, files)
+
+    def _apply_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
+        with self._kept():
+            return chunk_apply.apply_chunk(self._ctx, key, files)
 
     # -- log path --------------------------------------------------------------------------------------------------
 
@@ -389,12 +396,13 @@ class Pipeline:
         yield from self._carry_chunks(self.pending_chunks(tables))
 
     def _carry_chunks(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
-        return carry_chunks(
-            keys,
-            self.snapshot_chunk,
-            self.apply_chunk,
-            tables_at_once=self.config.lake.tables_at_once,
-        )
+        with closing(ChunkFiles(self._ctx)) as files:
+            yield from carry_chunks(
+                keys,
+                lambda key: self._read_chunk(key, files),
+                lambda key: self._apply_chunk(key, files),
+                tables_at_once=self.config.lake.tables_at_once,
+            )
 
     def run_windows(self, *, until: int | None = None) -> Iterator[StepReport]:
         """Finish pending windows, then cut, capture and apply up to the present, yielding each finished step.

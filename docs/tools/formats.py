@@ -81,7 +81,7 @@ CHANGE: Mapping[str, str] = {
     "_cdc_start_scn": "SCN at which the transaction began; NULL if its beginning was not seen. Optional.",
     "_cdc_start_timestamp": "Database time at which the transaction began, without a zone. Optional.",
     "_cdc_client_id": "CLIENT_IDENTIFIER of the session that began the transaction. Optional.",
-    "_cdc_landed": "When Redolake had read the window or chunk, in UTC. Optional.",
+    "_cdc_landed": "When Redolake had read the window, or began to read the chunk, in UTC. Optional.",
     "_cdc_skipped": "Why the configuration (`events`) does not want the change among the events: `user`, `client`, `operation` or `unchanged`; NULL where it does.",
 }
 TRANSACTIONS_TABLE: Mapping[str, str] = {
@@ -153,7 +153,7 @@ CHUNK_MANIFEST: Mapping[str, str] = {
     "rows": "Rows in all files.",
     "condition": "Condition of an ad hoc snapshot; null for a whole table.",
     "seconds": "Time that reading took.",
-    "landed": "When the chunk landed, in UTC.",
+    "landed": "When reading of the chunk began, in UTC.",
 }
 
 

@@ -352,6 +352,9 @@ class MemoryLake:
                 found.rows[key] = derived.rows[key]
         return TableApplied(table=table, changes=len(wrong), skipped=not wrong)
 
+    def begin_chunk(self, *_args: Any, **_options: Any) -> None:
+        """Nothing is written before it is applied."""
+
     def apply_chunk(
         self,
         manifest: ChunkManifest,

@@ -18,12 +18,14 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.files import ChunkFiles, taken
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, is_of_whole_table
 from cdc_core.steps.stopping import stops_table, tried_alone
 
 
-def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
-    """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied since.
+def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
+    """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied since. ``files`` may have been written
+    while it was read.
 
     Raises:
         NotYetError: The chunk has not landed.
@@ -33,6 +35,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
     with (
         stops_table(ctx, key.table),
         ctx.writing(key.table) as lease,
+        taken(files, key) as ahead,
     ):
         record = chunk_record(ctx, key)
         if record.state == "planned":
@@ -56,6 +59,7 @@ def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
                 generation=table.generation,
                 position=table.mirror_scn,
                 asked=asked,
+                ahead=ahead,
                 fence=lease.check,
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from functools import partial
+from datetime import UTC, datetime
 
 from cdc_core.errors import SchemaMismatchError, SnapshotBrokenError, SnapshotTooOldError
 from cdc_core.landing.layout import chunk_folder
@@ -12,13 +12,16 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import chunk_part
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.files import ChunkFiles, writing
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
 from cdc_core.steps.stopping import stops_table
 
@@ -26,8 +29,9 @@ SNAPSHOT_ATTEMPTS = 3
 """How often a chunk is read, each time at a newer SCN, before ORA-01555 stops it."""
 
 
-def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
-    """Read one chunk from Oracle into landing, unless it has landed.
+def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
+    """Read one chunk from Oracle into landing, unless it has landed. With ``files``, the files of change log and mirror are written
+    meanwhile.
 
     Raises:
         LandingDamagedError: It has landed and is damaged.
@@ -39,7 +43,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         record = chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)
         if not repeated:
-            ctx.database.read(lambda session: _read_at_some_scn(session, ctx, record))
+            ctx.database.read(lambda session: _read_at_some_scn(session, ctx, key, record, files))
         manifest, sha256 = chunk_manifest(ctx, key)
         ctx.landing.local_paths(folder, manifest.files)
         if record.state == "planned":
@@ -58,7 +62,13 @@ def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
         )
 
 
-def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord) -> ChunkManifest:
+def _read_at_some_scn(
+    session: OracleSession,
+    ctx: Context,
+    key: ChunkKey,
+    record: ChunkRecord,
+    files: ChunkFiles | None,
+) -> ChunkManifest:
     """Read the chunk as of its planned SCN, or a newer one if undo is gone: by the apply rule, either is right. Where equal rows are counted,
     a row that two chunks of different SCNs have counts twice, and nothing tells: there the planned SCN is that of all chunks.
 
@@ -70,20 +80,26 @@ def _read_at_some_scn(session: OracleSession, ctx: Context, record: ChunkRecord)
         before = ctx.store.schema_at(ctx.source, record.table, scn)
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
         _refuse_changed_key(ctx, schema.table, schema.key)
-        read = partial(
-            read_chunk,
-            session,
-            schema,
-            chunk_part(record.range),
-            source=ctx.source,
-            snapshot_id=record.snapshot_id,
-            number=record.number,
-            scn=scn,
-            condition=record.condition,
-            landing=ctx.landing,
-            rows=ctx.config.oracle.fetch_rows,
-            masks=ctx.masks(record.table),
-        )
+
+        def read(schema: TableSchema = schema, scn: Scn = scn) -> ChunkManifest:
+            began = datetime.now(UTC)
+            with writing(files, key, schema, scn, began) as passing:
+                return read_chunk(
+                    session,
+                    schema,
+                    chunk_part(record.range),
+                    source=ctx.source,
+                    snapshot_id=record.snapshot_id,
+                    number=record.number,
+                    scn=scn,
+                    condition=record.condition,
+                    landing=ctx.landing,
+                    rows=ctx.config.oracle.fetch_rows,
+                    masks=ctx.masks(record.table),
+                    began=began,
+                    passing=passing,
+                )
+
         try:
             return read_after_ddl(session, [record.table], read)
         except SnapshotTooOldError as error:

@@ -1,0 +1,214 @@
+"""The files of a chunk that are written while it is read hold what its landed files give, or are not used."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from cdc_core.config import LakeConfig
+from cdc_core.errors import DuplicateKeyError, FencedError
+from cdc_core.lake.chunk_ahead import ChunkAhead
+from cdc_core.lake.history import read_commits
+from cdc_core.lake.lake import Lake
+from cdc_core.stage.snapshot import ChunkRows
+from tests.stage.landed import Chunk, Source, order, orders_schema, varchar
+
+LANDED = datetime(2026, 1, 2, 3, 4, 5)
+LAYERS = ("changelog", "mirror")
+
+
+def _no_spark(_config: LakeConfig) -> Any:
+    raise AssertionError("Spark was asked for")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=_no_spark)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    source = Source(tmp_path / "landing", orders_schema())
+    tx = source.begin()
+    for number in range(5):
+        tx.insert(order(number, note=None if number else "long"))
+    tx.commit()
+    return source
+
+
+def _chunk(source: Source, **more: Any) -> Chunk:
+    chunk = source.chunk(**more)
+    return Chunk(replace(chunk.manifest, landed=LANDED.isoformat()), chunk.paths)
+
+
+def _batches(chunk: Chunk) -> Iterator[pa.RecordBatch]:
+    for path in chunk.paths:
+        yield from pq.ParquetFile(path).iter_batches(2)
+
+
+def _read(lake: Lake, chunk: Chunk, **other: Any) -> ChunkAhead:
+    """The chunk as it was read, but for what ``other`` says of it."""
+    of = {"schema": chunk.manifest.schema, "snapshot_id": chunk.manifest.snapshot_id}
+    of |= {"number": chunk.manifest.number, "scn": chunk.manifest.scn, "landed": LANDED}
+    ahead = lake.begin_chunk(**{**of, **other})
+    assert ahead is not None
+    return ahead
+
+
+def _files(tmp_path: Path) -> list[int]:
+    folders = [tmp_path / "lake" / "shop" / layer / "shop.orders" for layer in LAYERS]
+    return [len(list(folder.glob("*.parquet"))) for folder in folders]
+
+
+def _tables(tmp_path: Path) -> list[pa.Table]:
+    folders = [tmp_path / "lake" / "shop" / layer / "shop.orders" for layer in LAYERS]
+    return [DeltaTable(str(folder)).to_pyarrow_table() for folder in folders]
+
+
+def _reads_of_landing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which rows are made of the landed files from here on."""
+    used: list[str] = []
+
+    def noting(name: str) -> None:
+        real = getattr(ChunkRows, name)
+
+        def noted(*args: Any) -> Any:
+            used.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(ChunkRows, name, noted)
+
+    noting("as_changes")
+    noting("as_mirror")
+    return used
+
+
+def test_the_files_hold_what_landing_gives(
+    lake: Lake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, statistics and widths; applying the chunk reads landing for its keys alone."""
+    chunk = _chunk(source)
+    chunk.apply(lake)
+    expected = _tables(tmp_path)
+    facts = [_facts(tmp_path, layer) for layer in LAYERS]
+    shutil.rmtree(tmp_path / "lake")
+    ahead = _read(lake, chunk)
+    for batch in _batches(chunk):
+        ahead.write(batch)
+    ahead.end()
+    used = _reads_of_landing(monkeypatch)
+    assert chunk.apply(lake, ahead=ahead).rows_inserted == 5
+    ahead.discard()
+    assert not [name for name in used if name == "as_changes"]
+    assert _files(tmp_path) == [1, 1]
+    assert _tables(tmp_path) == expected
+    assert [_facts(tmp_path, layer) for layer in LAYERS] == facts
+    assert chunk.apply(lake).skipped
+
+
+def _facts(tmp_path: Path, layer: str) -> Any:
+    """What the newest commit says, and the statistics of its file."""
+    path = str(tmp_path / "lake" / "shop" / layer / "shop.orders")
+    actions = pa.table(DeltaTable(path).get_add_actions(flatten=True)).drop_columns(
+        ["path", "size_bytes", "modification_time"]
+    )
+    return read_commits(path)[-1].metadata, actions.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"scn": 1}, id="of-another-SCN"),
+        pytest.param({"number": 2}, id="of-another-chunk"),
+        pytest.param({"landed": datetime(2026, 1, 1)}, id="of-an-earlier-attempt"),
+        pytest.param({"rows": 4}, id="without-a-row"),
+        pytest.param({"more": True}, id="with-another-column"),
+        pytest.param({"fails": True}, id="that-could-not-be-written"),
+    ],
+)
+def test_files_that_hold_something_else_go(
+    lake: Lake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
+) -> None:  # fmt: skip
+    chunk = _chunk(source)
+    lacking = other.pop("rows", 5)
+    if other.pop("more", False):
+        schema = chunk.manifest.schema
+        other["schema"] = replace(schema, columns=(*schema.columns[:-1], varchar("OTHER")))
+    fails = other.pop("fails", False)
+    ahead = _read(lake, chunk, **other)
+    if fails:
+        shutil.rmtree(tmp_path / "lake")
+    for batch in list(_batches(chunk))[: 3 if lacking == 5 else 2]:
+        names = [column.name for column in other["schema"].columns] if "schema" in other else batch.schema.names  # fmt: skip
+        ahead.write(batch.rename_columns(names))
+    ahead.end()
+    used = _reads_of_landing(monkeypatch)
+    assert chunk.apply(lake, ahead=ahead).rows_inserted == 5
+    ahead.discard()
+    assert sorted(used) == ["as_changes", "as_mirror"]
+    assert _files(tmp_path) == [1, 1]
+    assert [table.num_rows for table in _tables(tmp_path)] == [5, 5]
+
+
+def test_a_chunk_that_is_given_up_leaves_no_file(
+    lake: Lake, source: Source, tmp_path: Path
+) -> None:
+    """In the middle of its rows, and whole but refused."""
+    chunk = _chunk(source)
+    ahead = _read(lake, chunk)
+    ahead.write(next(_batches(chunk)))
+    ahead.discard()
+    ahead.write(next(_batches(chunk)))
+    double = source.chunk(keep=lambda row: row["ID"] == 1)
+    twice = pa.Table.from_batches([*_batches(double), *_batches(double)])
+    pq.write_table(twice, double.paths[0])
+    whole = Chunk(replace(double.manifest, landed=LANDED.isoformat(), rows=2), double.paths)
+    ahead = _read(lake, whole)
+    for batch in _batches(whole):
+        ahead.write(batch)
+    ahead.end()
+    with pytest.raises(DuplicateKeyError):
+        whole.apply(lake, ahead=ahead)
+    ahead.discard()
+    assert _files(tmp_path) == [0, 0]
+
+
+def test_a_commit_that_is_refused_names_no_file(lake: Lake, source: Source, tmp_path: Path) -> None:
+    """The chunk is applied from landing by the next attempt, once."""
+    chunk = _chunk(source)
+    ahead = _read(lake, chunk)
+    for batch in _batches(chunk):
+        ahead.write(batch)
+    ahead.end()
+    asked: list[int] = []
+
+    def fence() -> None:
+        asked.append(1)
+        if len(asked) == 4:  # behind both tables and the change log
+            raise FencedError("the lease is gone", hint="Try again.")
+
+    with pytest.raises(FencedError):
+        chunk.apply(lake, ahead=ahead, fence=fence)
+    ahead.discard()
+    assert [table.num_rows for table in _tables(tmp_path)] == [5, 0]
+    assert chunk.apply(lake).rows_inserted == 5
+    assert [table.num_rows for table in _tables(tmp_path)] == [5, 5]
+
+
+def test_nothing_is_written_ahead_for_a_mirror_that_has_other_rows(
+    lake: Lake, source: Source
+) -> None:
+    """A chunk of another snapshot replaces keys there, which takes a MERGE."""
+    _chunk(source).apply(lake)
+    other = _chunk(source, snapshot="s2").manifest
+    begun = lake.begin_chunk(other.schema, other.snapshot_id, other.number, other.scn, LANDED)
+    assert begun is None

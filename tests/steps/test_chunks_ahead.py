@@ -1,0 +1,92 @@
+"""Whoever reads and applies chunks writes the lake's files while it reads: the same tables come about, also where reading begins anew."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from cdc_core.config import LakeConfig
+from cdc_core.lake.lake import Lake
+from cdc_core.lake.tables import changelog_path, mirror_path
+from cdc_core.stage.snapshot import ChunkRows
+from cdc_core.steps import Pipeline
+from oracle_embedded.database import CAPTURE
+from oracle_embedded.faults import Fault, FaultKind
+from tests.oracle.embedded import running_oracle
+from tests.steps.harness import table_id
+
+_PLACES = ("_cdc_commit_scn", "_cdc_scn", "_cdc_window", "_cdc_snapshot", "_cdc_landed")
+
+
+def _no_spark(_config: LakeConfig) -> Any:
+    raise AssertionError("Spark was asked for")
+
+
+@pytest.mark.parametrize(
+    ("chunk_rows", "is_read_again"),
+    [
+        pytest.param(1000, True, id="a-chunk-whose-undo-is-gone-in-the-middle"),
+        pytest.param(400, False, id="several-chunks"),
+    ],
+)
+def test_chunks_are_written_to_the_lake_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int, is_read_again: bool
+) -> None:
+    """What was written of a chunk until its undo was gone goes, and is not in the tables."""
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE MIXED (ID NUMBER(9) PRIMARY KEY, N NUMBER, P NUMBER(9,2), D DATE, T TIMESTAMP(9), R RAW(4), C CLOB, V VARCHAR2(20))",
+            "INSERT INTO MIXED SELECT LEVEL, LEVEL / 8, LEVEL / 4, DATE '2013-02-28' + LEVEL, TIMESTAMP '2013-02-28 23:59:59.123456789',"
+            " HEXTORAW('00FF'), CASE WHEN MOD(LEVEL, 3) = 0 THEN NULL ELSE EMPTY_CLOB() END, 'v' || LEVEL FROM DUAL CONNECT BY LEVEL <= 700",
+        )
+
+        def pipeline(name: str) -> Pipeline:
+            login = {**oracle.login(CAPTURE), "fetch_rows": 100}
+            more: dict[str, Any] = {"oracle": login, "snapshot": {"chunk_rows": chunk_rows}}
+            config = oracle.config(tmp_path / name, "MIXED", **more)
+            return Pipeline(config, open_lake=partial(Lake.open, spark=_no_spark))
+
+        with pipeline("apart") as apart:
+            for key in apart.start_snapshot():
+                apart.snapshot_chunk(key)
+                apart.apply_chunk(key)
+            expected = _tables(apart)
+        if is_read_again:
+            monkeypatch.setattr(
+                ChunkRows, "as_changes", lambda *_: pytest.fail("landing was read again")
+            )
+            oracle.server.faults.arm(
+                Fault(FaultKind.ORA_ERROR, sql_contains='GETLENGTH("C")', nth=3, code=1555)
+            )  # fmt: skip
+        with pipeline("at-once") as at_once:
+            planned = at_once.start_snapshot()
+            [before, *_] = [one.scn for one in at_once._ctx.store.chunks("src", table_id("MIXED"))]
+            list(at_once.run_snapshot())
+            assert _tables(at_once) == expected
+            after = [one.scn for one in at_once._ctx.store.chunks("src", table_id("MIXED"))]
+            assert (after[0] > before) == is_read_again
+            for path in _paths(at_once):
+                files = len(list(Path(path).glob("*.parquet")))
+                assert files == len(DeltaTable(path).file_uris()) == len(planned)
+
+
+def _paths(pipeline: Pipeline) -> list[str]:
+    lake, table = pipeline.config.lake, table_id("MIXED")
+    return [
+        place(str(lake.path), pipeline.config.name, table)
+        for place in (changelog_path, mirror_path)
+    ]
+
+
+def _tables(pipeline: Pipeline) -> list[list[dict[str, Any]]]:
+    found = []
+    for path in _paths(pipeline):
+        rows = pa.table(DeltaTable(path).to_pyarrow_table())
+        rows = rows.drop_columns([name for name in _PLACES if name in rows.column_names])
+        found.append(sorted(rows.to_pylist(), key=repr))
+    return found
