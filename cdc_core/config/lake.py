@@ -87,7 +87,7 @@ class LakeConfig(ConfigModel):
     version, in their Python (``spark.pyspark.python`` under ``spark_config``; by default the path of the driver's Python). With landing on S3
     threads stage all windows; under ``auto`` also where the executors turn out to lack Redolake."""
 
-    rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=1024)] = 64
+    rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=1024)] = 128
     """Up to so many MiB of a mirror's files Redolake merges a window without Spark: it rewrites the files that change. Of a window, the files
     count that can hold its keys: with keys of whole numbers those between whose bounds they lie, with other keys all of the mirror. Beyond
     that, Spark merges the window. 0: Spark merges all windows."""

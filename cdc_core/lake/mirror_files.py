@@ -151,6 +151,11 @@ class MirrorFiles:
                 **self.work.facts(),
             ) from error
 
+    def have_vectors(self, names: Sequence[str]) -> bool:
+        """Has one of these files a deletion vector?"""
+        kept = self._kept()
+        return any(name.rpartition("/")[2] in kept for name in names)
+
     def _kept(self) -> dict[str, pa.Array]:
         """By file: which of its rows its deletion vector leaves."""
         if "deletionVectors" not in self.features:

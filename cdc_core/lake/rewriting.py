@@ -1,9 +1,14 @@
 """When is a window merged into its mirror without Spark? When the files that can have its keys are small: then they are written anew.
 
 That is MERGE's copy-on-write by columns: of the files between whose bounds a key of the window lies, those of which a row changes are written
-into one new file together with the rows that are new, and one commit through delta-rs exchanges them, right behind the version
-that was read or not at all. Rows pass in batches; what is held is the window's rows, one per key, and by row of the files the number
+into new files together with the rows that are new, and one commit through delta-rs exchanges them, right behind the version
+that was read or not at all. Files are taken in the order of their keys and stay small, so that a window of other keys finds few to write: small
+ones are put together, large ones cut. Rows pass in batches; what is held is the window's rows, one per key, and by row of the files the number
 of the row that changes it.
+
+Measured (CPU seconds, 19 columns, two busy cores, all warm) beside a MERGE without deletion vectors: one change in 1 million rows (36 MiB) 0.2
+against 3.0, 1,000 random ones 1.0 against 5.8; in 3 million rows (83 MiB) 2.7 against 12.5. It grows by 30 ms for each MiB that is written,
+which a MERGE with deletion vectors hardly does.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.lake.appending import OldFile, commit_files, write_file
+from cdc_core.lake.appending import NewFile, OldFile, commit_files, remove_file, write_file
 from cdc_core.lake.history import filesystem_of
 from cdc_core.lake.mirror_files import PLAIN_FEATURES, MirrorFiles, are_own_names
 from cdc_core.lake.tables import MIRROR_INDEXED
@@ -24,6 +29,9 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.merging import Effects, WindowMerge
+
+PORTION_BYTES = 64 * 1024 * 1024
+"""A new file gets so many bytes as Arrow holds them; Parquet takes a fourth or a fifth of that."""
 
 _BATCH_ROWS = 16_384
 """So many rows of a file are read at once: few, since the writer holds two row groups."""
@@ -40,8 +48,9 @@ def why_merged(
 ) -> str | None:
     """Why a window must be merged by Spark; None where the mirror's files can be written anew.
 
-    What delta-rs refuses, or writes without what the feature asks for, is Spark's: measured with deltalake 1.6, whose ``remove`` actions
-    name no deletion vector, and which writes past change data, row tracking, constraints and invariants without an error.
+    What delta-rs refuses, or writes without what the feature asks for, is Spark's. Measured with deltalake 1.6: its ``remove`` actions name no
+    deletion vector, so that the rows of such a file would be there twice; it refuses clustering and row tracking, and writes past change data,
+    constraints and invariants without an error.
 
     Args:
         mirror: The mirror.
@@ -49,7 +58,7 @@ def why_merged(
         bounds: Between which values the window's keys lie.
         bytes_max: So many bytes of files may be written anew.
     """
-    others = sorted(mirror.features - PLAIN_FEATURES)
+    others = sorted(mirror.features - PLAIN_FEATURES - {"deletionVectors"})
     if others or mirror.writer_version not in _PLAIN_WRITER_VERSIONS:
         return f"the mirror has features: {', '.join(others) or f'writer version {mirror.writer_version}'}"
     if found := [
@@ -69,10 +78,12 @@ def why_merged(
     if mirror.delta.metadata().partition_columns:
         return "the mirror is partitioned"
     files = _near(mirror, bounds)
-    if not are_own_names(files["path"].to_pylist()):
+    names, size = files["path"].to_pylist(), pc.sum(files["size_bytes"]).as_py() or 0
+    if not are_own_names(names):
         return "the mirror has files of somebody else"
-    size = pc.sum(files["size_bytes"]).as_py() or 0
-    return f"its files have {size} bytes" if size > bytes_max else None
+    if size > bytes_max:
+        return f"its files have {size} bytes"
+    return "its files have deletion vectors" if mirror.have_vectors(names) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +144,11 @@ def rewrite_files(
     check(counts)
     rows = _rows(filesystem, root, columns, touched, merge)
     with mirror.reading("rewriting files of a mirror"):
-        new = write_file(work.mirror, columns, rows, columns.names[:MIRROR_INDEXED])
+        new = _written(work.mirror, columns, rows)
     commit_files(
         work.mirror,
         columns,
-        [] if new is None else [new],
+        new,
         replaced=[one.file for one in touched],
         metadata=metadata,
         txn=txn,
@@ -150,8 +161,34 @@ def rewrite_files(
 
 
 def _near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
-    """The files that can have a key between these bounds."""
-    return mirror.files.filter(pc.invert(mirror.apart(bounds)))
+    """The files that can have a key between these bounds, in the order of their least keys."""
+    near = mirror.files.filter(pc.invert(mirror.apart(bounds)))
+    order = [(f"min.{name}", "ascending") for name in bounds if f"min.{name}" in near.column_names]
+    return near.sort_by(order) if order else near
+
+
+def _written(mirror: str, columns: pa.Schema, rows: Iterator[pa.RecordBatch]) -> list[NewFile]:
+    """Rows in new files that no commit names yet."""
+    files: list[NewFile] = []
+    try:
+        while (first := next(rows, None)) is not None:
+            portion = _portion(first, rows)
+            file = write_file(mirror, columns, portion, columns.names[:MIRROR_INDEXED])
+            files += [] if file is None else [file]
+    except BaseException:
+        for file in files:
+            remove_file(mirror, file)
+        raise
+    return files
+
+
+def _portion(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """As many of the rows as one file gets."""
+    size = first.nbytes
+    yield first
+    while size < PORTION_BYTES and (batch := next(others, None)) is not None:
+        size += batch.nbytes
+        yield batch
 
 
 def _rows(

@@ -23,6 +23,7 @@ from cdc_core.errors import (
     FencedError,
     LakeError,
     RowCountError,
+    StoreUnavailableError,
 )
 from cdc_core.lake import appending, rewriting
 from cdc_core.lake.lake import Lake
@@ -160,6 +161,70 @@ def test_only_the_files_that_change_are_written_anew(
     assert mirror(source.schema) == source.state(window.scn_high)
 
 
+def test_files_stay_small_and_in_the_order_of_keys(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window that touches all of them leaves files that a later one need not touch, whichever came first."""
+    _filled(source, lake, 3, 6)
+    monkeypatch.setattr(rewriting, "PORTION_BYTES", 1)
+    changes = [partial(_rename, row_id) for row_id in source.ids.values()]
+    window = _window(source, *changes, lambda tx: tx.insert(order(20)))
+    window.apply(lake)
+    again = _window(source, *changes, lambda tx: tx.delete(source.ids[4]))
+    again.apply(lake)
+    assert mirror(source.schema) == source.state(again.scn_high)
+    assert _bounds(tmp_path) == [(1, 3), (5, 6), (7, 9), (20, 20)]
+    _window(source, partial(_rename, source.ids[8])).apply(
+        lake
+    )  # the newest file is not the last one
+    # Two by two, then all: small ones are put together.
+    others = [change for at, change in zip(source.ids, changes, strict=True) if at != 4]
+    others.append(partial(_rename, max(source.rows)))
+    monkeypatch.setattr(rewriting, "PORTION_BYTES", 300)
+    _window(source, *others).apply(lake)
+    assert _bounds(tmp_path) == [(1, 6), (7, 20)]
+    monkeypatch.setattr(rewriting, "PORTION_BYTES", 10**6)
+    last = _window(source, *others)
+    last.apply(lake)
+    assert mirror(source.schema) == source.state(last.scn_high)
+    assert _bounds(tmp_path) == [(1, 20)]
+
+
+def _bounds(folder: Path) -> list[tuple[int, int]]:
+    files = pa.table(DeltaTable(_path(folder)).get_add_actions(flatten=True)).to_pylist()
+    return sorted((one["min.ID"], one["max.ID"]) for one in files)
+
+
+def test_no_file_stays_of_a_window_that_fails(
+    tmp_path: Path, source: Source, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(source, lake, 3, 6)
+    monkeypatch.setattr(rewriting, "PORTION_BYTES", 1)
+    window = _window(source, *(partial(_rename, row_id) for row_id in source.ids.values()))
+    before = set(Path(_path(tmp_path)).glob("*.parquet"))
+    written: list[Any] = []
+
+    def full(*given: Any) -> Any:
+        written.append(appending.write_file(*given))
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        return written[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rewriting, "write_file", full)
+        with pytest.raises(StoreUnavailableError):
+            window.apply(lake)
+    left = set(Path(_path(tmp_path)).glob("*.parquet")) - before
+    assert [one.name for one in left] == [written[1].name], (
+        "but for what the failed one wrote itself"
+    )
+    assert window.apply(lake).rows_updated == 9
+
+
+def _rename(row_id: str, tx: Any) -> None:
+    tx.update(row_id, {"NAME": f"again {row_id}"})
+
+
 def test_a_window_that_leaves_nothing_still_takes_the_mirror_forward(
     tmp_path: Path, source: Source, lake: Lake, mirror: Mirror
 ) -> None:
@@ -281,18 +346,6 @@ def test_a_mirror_that_is_wrong_stops_the_window_and_stays(
     assert mirror(source.schema, hidden=True) == before
 
 
-class _Delta:
-    """What delta-rs says of a mirror beside its files."""
-
-    def __init__(self, *fields: Any, partitions: tuple[str, ...] = ()) -> None:
-        self.fields, self.partition_columns = fields, partitions
-
-    def schema(self) -> Any:
-        return self
-
-    metadata = schema
-
-
 @dataclass(frozen=True)
 class _Field:
     name: str
@@ -303,12 +356,32 @@ class _Field:
 PLAIN = tuple(_Field(name) for name in mirror_schema(orders_schema()).names)
 
 
+class _Delta:
+    """What delta-rs says of a mirror beside its files."""
+
+    def __init__(
+        self, *fields: Any, partitions: tuple[str, ...] = (), vector: str | None = None
+    ) -> None:
+        self.fields, self.partition_columns, self._vector = fields or PLAIN, partitions, vector
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        return pa.table(
+            {"filepath": [f"file:///lake/{self._vector}"], "selection_vector": [[True]]}
+        ).to_reader()
+
+    def schema(self) -> Any:
+        return self
+
+    metadata = schema
+
+
 @pytest.mark.parametrize(
     ("traits", "reason"),
     [
         pytest.param({}, None, id="plain"),
         pytest.param({"features": frozenset({"timestampNtz", "appendOnly", "invariants"}), "writer_version": 7}, None, id="as-created"),
-        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7}, "features: deletionVectors", id="deletion-vectors"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "delta": _Delta(vector="a.parquet")}, "deletion vectors", id="deletion-vectors"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "delta": _Delta(vector="b.parquet")}, None, id="deletion-vectors-of-others"),
         pytest.param({"features": frozenset({"clustering", "domainMetadata"}), "writer_version": 7}, "clustering", id="clustering"),
         pytest.param({"features": frozenset({"rowTracking"}), "writer_version": 7}, "rowTracking", id="row-tracking"),
         pytest.param({"features": frozenset({"changeDataFeed"}), "writer_version": 7}, "changeDataFeed", id="change-data"),
@@ -455,12 +528,17 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     ]
     assert check(spark, lambda tx: tx.update(ids[5], {"NAME": "two"})) == "MERGE"
     spark.maintain(table, MaintenanceConfig(deletion_vectors="always", vacuum_hours=1), ("ID",))
-    window = _window(source, lambda tx: tx.update(ids[8], {"NAME": "three"}))
+    assert check(spark, lambda tx: tx.update(ids[8], {"NAME": "three"})) == "MERGE"
+    window = _window(source, lambda tx: tx.update(ids[7], {"NAME": "three too"}))
     with pytest.raises(SparkAskedError):
         window.apply(lake)
     window.apply(spark)
+    # Files that have none are still Redolake's.
+    assert check(lake, lambda tx: tx.insert(order(12))) == "WRITE"
+    assert check(lake, lambda tx: tx.update(max(source.rows), {"NAME": "four"})) == "WRITE"
+    assert _actions(tmp_path, "remove")
     spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=1), ("ID",))
-    assert mirror(source.schema) == source.state(window.scn_high)
+    assert check(lake, lambda tx: tx.update(ids[8], {"NAME": "five"})) == "WRITE"
 
 
 def test_rows_pass_in_batches(tmp_path: Path) -> None:
