@@ -304,7 +304,7 @@ class _Stage:
         schema, plan = self._definition(done.last["scn"])
         value = written(known.pop(slot), done.calls)
         if value is None:
-            self._made.append(self._unknown(done, schema, transaction))
+            self._made += self._unknown(done, schema, transaction)
             return
         self._missing.settle(transaction, slot)
         known.put(slot, value)
@@ -319,11 +319,13 @@ class _Stage:
 
     def _unknown(
         self, done: _Open, schema: TableSchema, transaction: Transaction
-    ) -> dict[str, Any]:
-        """A change that the redo carries in part: as landing has it, or marked."""
+    ) -> list[dict[str, Any]]:
+        """A change that the redo carries in part: as landing has it, or marked; nothing where a later change has the value."""
         self._missing.put(transaction, MissingLob(done.place, schema, done.last))
         sql = self._reselected.sql_of(done.last["ordinal"])
-        return {**done.last, **({"problem": INCOMPLETE} if sql is None else _update(sql))}
+        if sql is None:
+            return [{**done.last, "problem": INCOMPLETE}]
+        return [{**done.last, **_update(sql)}] if sql else []
 
 
 def _update(sql: str) -> dict[str, Any]:

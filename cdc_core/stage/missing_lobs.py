@@ -8,6 +8,9 @@ the redo carries in part, the last one of its row and column has that value, if 
 Every other one (another change of the LOB, or the row's DELETE, follows) has a value that nobody knows: it lands as a change that does
 not carry the column, and what follows brings the value.
 
+**By ROWID.** Where the ROWID identifies the table's rows, the row is looked up by it: the transaction has locked the row until its commit, so
+nobody else can have moved it. A change with a value that nobody knows names no row by a key there, and lands as no change at all.
+
 **What is left alone.** The row is looked up by the key that it has at the commit. So it must keep its key from the change on: where the
 transaction moves a row away from the key or onto it, or inserts one under it, or has a row that is not understood, the change stays
 what it is, a part of a value, and whoever decodes it refuses it.
@@ -39,7 +42,7 @@ MISSING_MAX = 200_000
 """So many changes of open transactions wait for the end of these; further ones stay parts of values."""
 
 _TYPES = ("CLOB", "NCLOB", "BLOB")
-"""What is looked up, in tables whose rows a key identifies. A document's text may differ from what was stored, and long strings are never
+"""What is looked up. A document's text may differ from what was stored, and long strings are never
 written in part."""
 
 
@@ -62,14 +65,16 @@ class MissingLob:
 
     @property
     def sql_without(self) -> str:
-        """The UPDATE that names the row and carries no other column."""
+        """The UPDATE that names the row and carries no other column; empty where no column names it."""
+        if not self.place.predicates:
+            return ""
         sets = ", ".join(self.place.predicates)
         return f"update {self.schema.table.sql} set {sets} where {self.place.where};"
 
     def sql_with(self, literal: str) -> str:
         """The UPDATE that gives the LOB a value."""
-        name = self.place.column
-        return f'update {self.schema.table.sql} set "{name}" = {literal} where {self.place.where};'
+        name, where = self.place.column, f" where {self.place.where}" if self.place.where else ""
+        return f'update {self.schema.table.sql} set "{name}" = {literal}{where};'
 
 
 @dataclass(slots=True)
@@ -90,8 +95,7 @@ class MissingLobs:
         """A change of which the redo has a part."""
         self.settle(transaction, missing.slot)
         column = missing.schema.column(missing.place.column)
-        is_wanted = column.data_type in _TYPES and not missing.schema.is_by_row_id
-        if is_wanted and self._count < self.limit:
+        if column.data_type in _TYPES and self._count < self.limit:
             rows = self._open.setdefault(transaction, {})
             rows.setdefault(missing.place.key, {})[column.name] = missing
             self._count += 1
@@ -150,7 +154,7 @@ class Reselected(Protocol):
     """What landing has in place of changes that the redo carries in part."""
 
     def sql_of(self, ordinal: int) -> str | None:
-        """The UPDATE that stands for the redo row of that number; None if there is none."""
+        """The UPDATE that stands for the redo row of that number, empty for no change; None if there is none."""
 
 
 class _Nothing:

@@ -100,6 +100,29 @@ def decodable_rows(
         LandingDamagedError: A file is missing or cannot be read.
         RowCountError: As :func:`surviving_rows`.
     """
+    rows = located_rows(committed, table, window, redo_paths, decoder, share=share)
+    if not any(column.is_lob for column in decoder.schema.columns):
+        return filter(len, rows)
+    ends = lob_ends(committed, table, window, redo_paths)
+    landed = LandedLobs(table, redo_paths)
+    return with_whole_lobs(rows, ends, decoder.version_at, landed) if ends else rows
+
+
+def located_rows(
+    committed: CommittedTransactions,
+    table: TableId,
+    window: ScnWindow,
+    redo_paths: Sequence[str],
+    decoder: ChangeDecoder,
+    *,
+    share: Share | None = None,
+) -> Iterator[pa.Table]:
+    """The rows that the transactions did not take back, LOBs piece by piece, with the ROWIDs that identify the table's rows.
+
+    Raises:
+        LandingDamagedError: A file is missing or cannot be read.
+        RowCountError: As :func:`surviving_rows`.
+    """
     has_placeholders = decoder.has_placeholders
     rows = surviving_rows(
         committed, table, window, redo_paths, has_placeholders=has_placeholders, share=share
@@ -109,12 +132,7 @@ def decodable_rows(
         return rows
     if has_placeholders:
         rows = with_addresses(rows, _ends(committed), decoder.version_at)
-    rows = map(without_beginnings, rows)
-    if not has_lobs:
-        return filter(len, rows)
-    ends = lob_ends(committed, table, window, redo_paths)
-    landed = LandedLobs(table, redo_paths)
-    return with_whole_lobs(rows, ends, decoder.version_at, landed) if ends else rows
+    return map(without_beginnings, rows)
 
 
 def lob_ends(

@@ -14,6 +14,7 @@ import pytest
 
 from cdc_core.errors import PreflightError
 from cdc_core.steps.examining import oracle_findings
+from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
 from oracle_embedded.redo.lob_statements import LobRow, LobStatements
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
@@ -275,3 +276,71 @@ def test_a_lob_that_is_written_through_its_locator_is_its_rows(tmp_path: Path) -
         source.windows()
         check(oracle, source)
         assert len({row[2] for row in images(source)}) == 3
+
+
+def part(cursor: Any, a: int, column: str, value: str | bytes, offset: int) -> None:
+    """Write into a LOB of a row through its locator."""
+    cursor.execute(f"SELECT {column} FROM NOTES WHERE A = :1 FOR UPDATE", [a])
+    (lob,) = cursor.fetchone()
+    lob.write(value, offset)
+
+
+def long_notes(oracle: Oracle) -> None:
+    with oracle.owner() as connection:
+        cursor = connection.cursor()
+        for a in range(6):
+            cursor.setinputsizes(None, oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_BLOB)
+            cursor.execute(
+                "INSERT INTO NOTES VALUES (:1, :2, :3)", [a, "old it's " * 900, b"b" * 9000]
+            )
+        connection.commit()
+
+
+def test_parts_of_lobs_are_read_by_their_rows_rowids(oracle: Oracle, tmp_path: Path) -> None:
+    """As of the commit: what came later, and what the transaction took back, is never taken for the value."""
+    long_notes(oracle)
+    more = {"capture": {"close_at": "online", "lobs": "reselect"}}
+    with source_of(oracle, tmp_path, **more) as source:
+        source.configure(NOTES)
+        sent: list[str] = []
+        source.pipeline._ctx.database._on_statement = sent.append
+        source.run()
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            for a in range(3):
+                part(cursor, a, "C", "new", 5)
+                part(cursor, a, "B", b"\xff", 8000)
+            part(cursor, 3, "C", "first", 1)
+            part(cursor, 3, "C", "second", 3)
+            part(cursor, 4, "C", "gone", 2)
+            cursor.execute("DELETE FROM NOTES WHERE A = 4")
+            cursor.execute("SAVEPOINT HERE")
+            part(cursor, 5, "C", "taken back", 2)
+            cursor.execute("ROLLBACK TO SAVEPOINT HERE")
+            connection.commit()
+            part(cursor, 0, "C", "LATER", 2)
+            connection.commit()
+        sent.clear()
+        source.windows()
+        check(oracle, source)
+        asked = [sql for sql in sent if "AS OF SCN :scn WHERE (ROWID IN" in sql]
+        assert len(asked) == 3, "both LOBs of three rows, one of a row, and the later commit's"
+        assert sum('"C", "B"' in sql for sql in asked) == 1
+
+
+def test_a_part_of_a_row_that_oracle_does_not_show_any_more_stays_a_part(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    long_notes(oracle)
+    more = {"capture": {"close_at": "online", "lobs": "reselect"}}
+    with source_of(oracle, tmp_path, **more) as source:
+        source.configure(NOTES)
+        source.run()
+        with oracle.owner() as connection:
+            part(connection.cursor(), 1, "C", "new", 5)
+            connection.commit()
+        query = 'FROM "DEMO"."NOTES" AS OF SCN'
+        oracle.server.faults.arm(Fault(FaultKind.ORA_ERROR, sql_contains=query, code=1555))
+        source.windows()
+        assert source.record("NOTES").state == "failed"
+        assert "a part of a LOB" in (source.record("NOTES").reason or "")

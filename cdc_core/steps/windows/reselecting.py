@@ -40,12 +40,15 @@ from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import missing_lobs
 from cdc_core.stage.missing_lobs import MissingLob
-from cdc_core.stage.window import lob_ends, surviving_rows
+from cdc_core.stage.window import lob_ends, located_rows
 from cdc_core.steps.context import Context
 from cdc_core.steps.stopping import READING_ERRORS
 from cdc_core.steps.windows.apply import redo_inputs
 
 _LOG = logging.getLogger(__name__)
+
+AskedRow = dict[str, MissingLob]
+"""The changes of a row's LOBs whose values Oracle is asked for, by column."""
 
 _KEYS_AT_ONCE = 100
 _FETCH_ROWS = 10
@@ -73,7 +76,7 @@ def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest
 
 
 def _has_lobs(schema: TableSchema) -> bool:
-    return not schema.is_by_row_id and any(column.is_lob for column in schema.columns)
+    return any(column.is_lob for column in schema.columns)
 
 
 def _land(
@@ -122,7 +125,7 @@ def _missing(
         earlier=tuple(map(ctx.visible, earlier)),
         excluded=schema.excluded,
     )
-    rows = surviving_rows(committed, table, window, paths)
+    rows = located_rows(committed, table, window, paths, decoder)
     yield from missing_lobs(rows, ends, decoder.version_at)
 
 
@@ -133,35 +136,51 @@ def _landing_rows(
     followed = [one for one in missing if not one.is_last]
     if followed:
         yield _batch((one, one.sql_without) for one in followed)
-    last = sorted((one for one in missing if one.is_last), key=_query_of)
-    for _, group in groupby(last, key=_query_of):
-        asked = list(group)
-        for start in range(0, len(asked), _KEYS_AT_ONCE):
-            yield from _looked_up(session, asked[start : start + _KEYS_AT_ONCE])
+    asked = sorted(_asked_rows(one for one in missing if one.is_last), key=_query_of)
+    for _, group in groupby(asked, key=_query_of):
+        rows = list(group)
+        for start in range(0, len(rows), _KEYS_AT_ONCE):
+            yield from _looked_up(session, rows[start : start + _KEYS_AT_ONCE])
 
 
-def _query_of(one: MissingLob) -> tuple[int, int, str]:
-    return one.row["commit_scn"], one.schema.scn_from, one.place.column
+def _asked_rows(missing: Iterable[MissingLob]) -> Iterable[AskedRow]:
+    rows: dict[tuple[Any, ...], AskedRow] = {}
+    for one in missing:
+        row = one.row["commit_scn"], one.schema.scn_from, one.place.key
+        rows.setdefault(row, {})[one.place.column] = one
+    return rows.values()
 
 
-def _looked_up(session: OracleSession, asked: Sequence[MissingLob]) -> Iterator[pa.RecordBatch]:
+def _query_of(row: AskedRow) -> tuple[int, int, tuple[str, ...]]:
+    """Rows of one commit and version that miss the same LOBs are asked for at once."""
+    one = next(iter(row.values()))
+    return one.row["commit_scn"], one.schema.scn_from, tuple(sorted(row))
+
+
+def _looked_up(session: OracleSession, asked: Sequence[AskedRow]) -> Iterator[pa.RecordBatch]:
     """The rows with the values that Oracle has as of one commit; none for a key that it does not have then, or does not tell."""
-    scn, column = Scn(asked[0].row["commit_scn"]), asked[0].place.column
-    schema = _narrow(asked[0].schema, column)
+    one = next(iter(asked[0].values()))
+    scn, columns = Scn(one.row["commit_scn"]), sorted(asked[0])
+    schema = _narrow(one.schema, columns)
     try:
         by_key = dict(zip(_keys(asked, schema), asked, strict=True))
         read = partial(_begin, session, schema, tuple(by_key), scn)
         first, rest = read_after_ddl(session, [schema.table], read)
         with closing(rest):
             for batch in chain([first], rest):
-                found = zip(_keys_of(batch, schema), batch[column].to_pylist(), strict=True)
+                known = [by_key.pop(key, {}) for key in _keys_of(batch, schema)]
                 yield _batch(
-                    (one, one.sql_with("NULL" if value is None else lob_literal(value)))
-                    for key, value in found
-                    if (one := by_key.pop(key, None)) is not None
+                    (row[column], row[column].sql_with(_literal(value)))
+                    for column in columns
+                    for row, value in zip(known, batch[column].to_pylist(), strict=True)
+                    if row
                 )
     except READING_ERRORS as error:
         _warn(schema.table, scn, error)
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else lob_literal(value)
 
 
 def _begin(
@@ -172,20 +191,23 @@ def _begin(
     return next(rows), rows
 
 
-def _narrow(schema: TableSchema, column: str) -> TableSchema:
-    """The key and one LOB, as Oracle has them: the lake's own forms come with the decoding."""
-    wanted = {*schema.key, column}
+def _narrow(schema: TableSchema, columns: Sequence[str]) -> TableSchema:
+    """The key and some LOBs, as Oracle has them: the lake's own forms come with the decoding."""
+    wanted = {*schema.key, *columns}
     return replace(
         schema, columns=tuple(as_read(one) for one in schema.columns if one.name in wanted)
     )
 
 
-def _keys(asked: Sequence[MissingLob], schema: TableSchema) -> list[Bound]:
-    """The keys of the changes' rows, as a query takes them."""
+def _keys(asked: Sequence[AskedRow], schema: TableSchema) -> list[Bound]:
+    """The rows' keys, as a query takes them."""
+    changes = [next(iter(row.values())) for row in asked]
+    if schema.is_by_row_id:
+        return [key_texts(one.place.key, schema) for one in changes]
     # The compiled decoder takes a second to import, and few windows need it here.
     from cdc_core.decode.dml import decode_dml
 
-    rows = decode_dml(pa.array([one.sql_without for one in asked], pa.large_string()), schema)
+    rows = decode_dml(pa.array([one.sql_without for one in changes], pa.large_string()), schema)
     return _keys_of(pa.RecordBatch.from_struct_array(rows.before), schema)
 
 
