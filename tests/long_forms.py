@@ -39,6 +39,13 @@ STAYS: dict[str, tuple[str, ...]] = {
         "the-undo-is-gone",
         "another-row-has-its-key",
     ),
+    f"{_STEPS}wider_columns.py::test_a_column_with_more_digits_is_followed": ("", "in-front"),
+    f"{_STEPS}wider_columns.py::test_several_changes_in_one_window": (
+        "twice",
+        "the-key-as-text",
+        "and-renamed",
+    ),
+    f"{_STEPS}wider_columns.py::test_a_policy_may_leave_the_tables_as_they_are": ("resnapshot*",),
     f"{_STEPS}column_changes.py::test_a_column_that_goes_is_followed": (
         "drop",
         "drop-unused",

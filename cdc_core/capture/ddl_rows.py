@@ -64,6 +64,7 @@ def follow_ddl(
     altered_after: AlteredAfter,
     follows_truncate: Set[TableId] = frozenset(),
     given: Sequence[GivenTable] = (),
+    follows_wider: Set[TableId] | None = None,
 ) -> Followed:
     """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream of.
 
@@ -77,14 +78,20 @@ def follow_ddl(
             the stream all the same: what a chunk saw in between, nothing tells.
         given: What tables are by signals, each as of an SCN inside the window. It takes effect there, behind the DDL that was met up to
             there. Where Oracle does not show what the last of that DDL made of the table, the definition says it, from that DDL on.
+        follows_wider: Tables whose Delta tables may be written anew for a column that needs a wider type; None for all.
     """
     changes: list[SchemaChange] = []
     ends: dict[TableId, StreamEnd] = {}
     outcomes: list[SignalOutcome] = []
 
+    def may_widen(table: TableId) -> bool:
+        return follows_wider is None or table in follows_wider
+
     def take(one: GivenTable) -> None:
         end = ends.get(one.table)
-        change, outcome = _take_given(session, one, history, configs, altered_after, end)
+        change, outcome = _take_given(
+            session, one, history, configs, altered_after, end, may_widen=may_widen(one.table)
+        )
         outcomes.append(outcome)
         changes.extend([change] if change is not None else ())
 
@@ -102,6 +109,8 @@ def follow_ddl(
         stands_in = _standing_in(row, later, waiting)
         asked = _always if later else altered_after
         new, text = _followed(session, row, old, configs, asked, stands_in)
+        if isinstance(new, TableSchema) and not may_widen(row.table):
+            new = _unless_wider(row, old, new)
         if isinstance(new, StreamEnd):
             ends[row.table] = new
             continue
@@ -200,6 +209,8 @@ def _take_given(
     configs: Sequence[TableConfig],
     altered_after: AlteredAfter,
     end: StreamEnd | None,
+    *,
+    may_widen: bool,
 ) -> tuple[SchemaChange | None, SignalOutcome]:
     """Let a definition hold from its SCN on, or say why it does not: whatever it is, it stops no table."""
 
@@ -220,6 +231,8 @@ def _take_given(
         return refused(error.message)
     evolution = judge(old, new)
     reason = evolution.refusal or _unfilled(evolution)
+    if reason is None and evolution.widened and not may_widen:
+        reason = _too_wide(evolution)
     if reason is not None:
         return refused(reason)
     taken = SignalOutcome(id=given.signal, scn=given.scn)
@@ -250,6 +263,16 @@ def _is_shown(
 
 def _origin(given: GivenTable) -> str:
     return f"definition of signal {given.signal}"
+
+
+def _unless_wider(row: DdlRow, old: TableSchema, new: TableSchema) -> TableSchema | StreamEnd:
+    """The end of the stream where columns of the new version need wider types in Delta."""
+    evolution = judge(old, new)
+    return _end(row, "widened_column", _too_wide(evolution)) if evolution.widened else new
+
+
+def _too_wide(evolution: Evolution) -> str:
+    return f"columns have types that Delta's do not hold: {', '.join(evolution.widened)}"
 
 
 def _brings_lobs(old: TableSchema, new: TableSchema) -> bool:

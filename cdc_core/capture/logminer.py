@@ -77,6 +77,7 @@ def capture_window(
     how: LogMinerConfig | None = None,
     unlogged_ignored: Set[TableId] = frozenset(),
     follows_truncate: Set[TableId] = frozenset(),
+    follows_wider: Set[TableId] | None = None,
     masks: Mapping[TableId, Masks] | None = None,
     early: EarlyRows | None = None,
     miner: OracleSession | None = None,
@@ -95,6 +96,7 @@ def capture_window(
         how: Which logs LogMiner reads, and by which dictionary it names rows; all logs and the online catalog by default.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
         follows_truncate: Tables whose TRUNCATE does not end their stream.
+        follows_wider: Tables whose columns may get wider types in Delta; None for all.
         masks: What lands in place of values, by table.
         early: The window's rows, if they were read before its turn: they are taken if they answer what the window asks.
         miner: Where LogMiner runs, if that is a standby; ``session`` itself by default.
@@ -132,6 +134,7 @@ def capture_window(
                 living=living,
                 unlogged_ignored=unlogged_ignored,
                 follows_truncate=follows_truncate,
+                follows_wider=follows_wider,
                 segments=segments,
                 early=answer,
             )
@@ -152,12 +155,14 @@ class _Window:
         living: Living | None,
         unlogged_ignored: Set[TableId],
         follows_truncate: Set[TableId],
+        follows_wider: Set[TableId] | None,
         segments: KnownSegments,
         early: EarlyRows | None,
     ) -> None:
         self._living, self._how, self._unlogged_ignored = living, asked.how, unlogged_ignored
         self._asked, self._early, self._follows_truncate = asked, early, follows_truncate
         self._given = work.given
+        self._follows_wider = follows_wider
         self._before = {one.xid: one.state for one in work.ledger}
         self._ledger_after: list[OpenTransaction] = []
         source, record, tables, opened = work.source, work.record, list(asked.tables), work.ledger
@@ -254,6 +259,7 @@ class _Window:
             altered_after,
             self._follows_truncate,
             self._given,
+            self._follows_wider,
         )
         changes = followed.changes
         self._ends += [*followed.ends, *self._incomplete(), *self._excluded.ends]

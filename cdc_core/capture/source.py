@@ -138,6 +138,7 @@ class LogMinerSource:
                     masks=masks_by_table(self._config),
                     unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
                     follows_truncate=self._config.with_policy("truncate", "follow"),
+                    follows_wider=self._config.with_policy("widened_column", "rewrite"),
                     landing=landing,
                     early=early,
                     rows=self._config.oracle.fetch_rows,

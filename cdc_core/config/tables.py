@@ -36,7 +36,7 @@ Mask = Annotated[
     str,
     Field(pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)|hash\((sha256|sha384|sha512)\))$"),
 ]
-Policy = Literal["stop", "resnapshot", "remove", "ignore", "quarantine", "follow"]
+Policy = Literal["stop", "resnapshot", "remove", "ignore", "quarantine", "follow", "rewrite"]
 
 
 class PolicyConfig(ConfigModel):
@@ -55,8 +55,13 @@ class PolicyConfig(ConfigModel):
     again, renamed, or restored from the recycle bin."""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
-    """Any other DDL that Redolake cannot follow, such as a column of another type or another key. Where the Delta tables cannot hold the
+    """Any other DDL that Redolake cannot follow, such as another key, or a column of a type that has nothing to do with the one before. Where the Delta tables cannot hold the
     new definition, the new snapshot starts new ones and moves the old ones aside."""
+
+    on_widened_column: Literal["rewrite", "stop", "resnapshot"] = "rewrite"
+    """A column was modified to a type that its Delta type does not hold, such as a NUMBER with more digits. ``rewrite`` writes mirror and change
+    log once with the wider type, without Oracle: it takes as long as copying both, and older versions stay for time travel until VACUUM.
+    ``resnapshot`` begins new Delta tables, and moves the old ones aside. What holds when the DDL is captured decides."""
 
     on_undecodable: Literal["stop", "resnapshot", "quarantine"] = "stop"
     """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` keeps the redo row in a Delta table beside mirror and
@@ -141,6 +146,9 @@ class TableConfig(ConfigModel):
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_unsupported_ddl``, for this table; by default that of the source."""
+
+    on_widened_column: Literal["rewrite", "stop", "resnapshot"] | None = None
+    """As ``policies.on_widened_column``, for this table; by default that of the source."""
 
     on_undecodable: Literal["stop", "resnapshot", "quarantine"] | None = None
     """As ``policies.on_undecodable``, for this table; by default that of the source."""

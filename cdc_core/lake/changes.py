@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
@@ -124,7 +124,7 @@ def rows_sql(changelog: str, schema: TableSchema) -> str:
     )
 
 
-def _image_sql(image: str, schema: TableSchema, there: Sequence[str]) -> str:
+def _image_sql(image: str, schema: TableSchema, there: Collection[str]) -> str:
     fields = []
     for column in schema.column_names:
         names = [name for name in (column, *schema.earlier_names(column)) if name in there]

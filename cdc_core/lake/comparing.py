@@ -19,17 +19,21 @@ rows changes. ``tests/lake/plain_digest.py`` has the rule in plain Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from cdc_core.lake.counting import count_rows
-from cdc_core.lake.evolution import check_mirror
+from cdc_core.lake.evolution import check_mirror, known_schema, widened_columns
+from cdc_core.lake.history import read_log
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
+from cdc_core.lake.widening import exact_sql
 from cdc_core.lake.work import TableWork
+from cdc_core.schema.evolution import holding
 from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_type
 
 HEX_DIGITS = 15
 """60 bits of each row: a sum over a billion billion rows still fits into 38 decimal digits."""
@@ -83,12 +87,23 @@ def of_mirror(work: TableWork, schema: TableSchema, version: int) -> MirrorCompa
         SchemaMismatchError: The mirror lacks columns of ``schema``.
         LakeError: There is no mirror.
     """
+    own, schema = schema, _as_held(work, schema)
     if (log := work.require_mirror()).version == version:
         check_mirror(work, schema, log)
     rows = count_rows(work.mirror)
     wanted = BUCKETS_MAX if rows is None else -(-rows // ROWS_PER_BUCKET)
     buckets = min(BUCKETS_MAX, 1 << max(0, wanted - 1).bit_length())
-    return MirrorComparison(work, schema, version, buckets)
+    return MirrorComparison(work, schema, version, buckets, own)
+
+
+def _as_held(work: TableWork, schema: TableSchema) -> TableSchema:
+    """The definition with the types that the Delta tables have, which may be wider."""
+    known = known_schema(read_log(work.changelog))
+    if known is None:
+        return schema
+    held = {column.name: column for column in holding(schema, known).columns}
+    columns = tuple(held.get(column.name, column) for column in schema.columns)
+    return replace(schema, columns=columns)
 
 
 def total(side: Side) -> Sums:
@@ -129,12 +144,14 @@ def suspects(oracle: Side, delta_side: Side, *, rows_max: int = ROWS_AT_ONCE) ->
 
 @dataclass(frozen=True, slots=True)
 class MirrorComparison:
-    """A version of one mirror that is compared. :func:`of_mirror` makes it."""
+    """A version of one mirror that is compared. :func:`of_mirror` makes it. Values are compared in the types of ``schema``; Oracle's rows have
+    those of ``own``, and so may versions of the mirror from before it was given wider ones."""
 
     work: TableWork
     schema: TableSchema
     version: int
     buckets: int
+    own: TableSchema
 
     def sums_of_files(self, paths: Sequence[str]) -> Side:
         """Sums of rows of Oracle that lie in Parquet files.
@@ -144,7 +161,7 @@ class MirrorComparison:
         """
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
-            _make_oracle_rows(session, self.schema, paths)
+            self._make_oracle_rows(session, paths)
             return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets))
 
     def sums_of_mirror(self) -> Side:
@@ -169,7 +186,7 @@ class MirrorComparison:
         """Of rows of Oracle in Parquet files, write keys, counts and digests of the wanted buckets into a new folder."""
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
-            _make_oracle_rows(session, self.schema, paths)
+            self._make_oracle_rows(session, paths)
             _make_wanted(session, wanted)
             sql = _keys_sql("oracle_rows", self.schema, self.buckets)
             session.sql(sql).coalesce(1).write.parquet(folder)
@@ -202,19 +219,37 @@ class MirrorComparison:
             first = f"SELECT * FROM differing ORDER BY {keys} LIMIT {keys_max}"
             return Differences(count, tuple(map(tuple, session.sql(first).collect())))
 
+    def _make_oracle_rows(self, session: Any, paths: Sequence[str]) -> None:
+        ddl = ", ".join(
+            f"{quote_name(column)} {spark_type(kind)}" for column, kind in columns_of(self.own)
+        )
+        rows = session.read.schema(ddl).parquet(*paths)
+        for name, value in self._wide().items():
+            rows = rows.selectExpr("*", f"{value} AS _wide").drop(name)
+            rows = rows.withColumnRenamed("_wide", name)
+        rows.createOrReplaceTempView("oracle_rows")
+
     @property
     def _mirror(self) -> str:
-        return f"{delta(self.work.mirror)} VERSION AS OF {self.version}"
+        mirror = f"{delta(self.work.mirror)} VERSION AS OF {self.version}"
+        if not (wide := self._wide()):
+            return mirror
+        values = ", ".join(f"{value} AS {quote_name(name)}" for name, value in wide.items())
+        others = ", ".join(map(quote_name, wide))
+        return f"(SELECT * EXCEPT ({others}), {values} FROM {mirror})"
+
+    def _wide(self) -> dict[str, str]:
+        """SQL of the columns that Oracle's rows, or this version of the mirror, may have with a narrower type."""
+        log = read_log(self.work.changelog)
+        since = {self.schema.present_name(name) for name in widened_columns(log)}
+        return {
+            one.name: exact_sql(quote_name(one.name), one)
+            for one, own in zip(self.schema.columns, self.own.columns, strict=True)
+            if one.name in since or arrow_type(one) != arrow_type(own)
+        }
 
     def _facts(self) -> dict[str, object]:
         return self.work.facts(version=self.version)
-
-
-def _make_oracle_rows(session: Any, schema: TableSchema, paths: Sequence[str]) -> None:
-    ddl = ", ".join(
-        f"{quote_name(column)} {spark_type(kind)}" for column, kind in columns_of(schema)
-    )
-    session.read.schema(ddl).parquet(*paths).createOrReplaceTempView("oracle_rows")
 
 
 def _make_wanted(session: Any, wanted: Suspects) -> None:

@@ -3,8 +3,8 @@
 Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay in the change log, and by policy go from the mirror
 (``redolake.gone`` of the change log names them first: :func:`in_mirror` is what the mirror has then); a renamed one is renamed in the mirror, by
 Delta's column mapping, and becomes a new column of the change log, whose rows are read under the names that they have now
-(``changes.rows_sql``). A column whose name a plain table cannot hold turns column mapping on in both. Each
-takes several commits, so the change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``); whoever works on the table next brings
+(``changes.rows_sql``). A column with a wider type has both tables written anew (``widening``). A column whose name a plain table cannot hold turns column mapping on in both. Each
+takes several commits, so the change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``, ``redolake.widened``); whoever works on the table next brings
 it there. The default of a new column goes into the mirror's existing rows in a commit with its own transaction identifier,
 before any later change is merged.
 """
@@ -17,13 +17,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.lake.defaults import default_values, has_value
+from cdc_core.lake.defaults import default_values, has_value, sql_literal
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
     GONE_PROPERTY,
     MAPPED,
     SCHEMA_PROPERTY,
+    WIDENED_PROPERTY,
     column_ddl,
     columns_of,
     delta,
@@ -32,10 +33,12 @@ from cdc_core.lake.tables import (
     quote_name,
     spark_type,
 )
+from cdc_core.lake.widening import are_wide, exact_sql, widen_tables
 from cdc_core.lake.work import TableWork
-from cdc_core.schema.evolution import Evolution, judge
+from cdc_core.schema.evolution import Evolution, holding, judge
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_type
 from cdc_core.stage.layout import CHANGE_FIELDS
 
 TIMESTAMPS = "'delta.feature.timestampNtz'"
@@ -81,6 +84,11 @@ def _added_as(log: DeltaLog | None) -> dict[str, str]:
     return added
 
 
+def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
+    """The columns that were given wider types, or are being given them, under the names that they had then."""
+    return tuple(json.loads(log.properties.get(WIDENED_PROPERTY, "[]"))) if log else ()
+
+
 def is_settled(work: TableWork, schema: TableSchema) -> bool:
     """Do both tables have all columns of ``schema``, with nothing left to finish? Needs no Spark.
 
@@ -89,7 +97,9 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
     """
     log, mirror = read_log(work.changelog), read_log(work.mirror)
     known = known_schema(log)
-    if known is None or mirror is None or _followed(known, schema) is not None:
+    if log is None or known is None or mirror is None or _followed(known, schema) is not None:
+        return False
+    if not are_wide(known, widened_columns(log), mirror, log):
         return False
     if any(old in mirror.columns for old, _ in known.renamed):
         return False
@@ -123,20 +133,34 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
         return schema
     _add_own_columns(work, log)
     newest, added, properties = known, _added_as(log), dict[str, str]()
+    widened = widened_columns(log)
     if (followed := _followed(known, schema)) is not None:
         evolution, newest = followed
         check_names(newest)
         fresh = [column.name for column in evolution.added]
-        added = {**added, **default_values(newest, fresh)}
-        properties = {SCHEMA_PROPERTY: json.dumps(newest.as_json()), ADDED_PROPERTY: json.dumps(added)}  # fmt: skip
+        widened = tuple(dict.fromkeys((*widened, *evolution.widened)))
+        added = {
+            one: _in_types_of(newest, evolution.widened, sql, one) for one, sql in added.items()
+        }
+        added |= default_values(newest, fresh)
+        properties = {SCHEMA_PROPERTY: json.dumps(newest.as_json()), ADDED_PROPERTY: json.dumps(added), WIDENED_PROPERTY: json.dumps(widened)}  # fmt: skip
     before = gone_columns(log)
     if (gone := _going(work, newest, before)) != before:
         properties[GONE_PROPERTY] = json.dumps(gone)
     if properties:
         _alter(work, work.changelog, f"SET TBLPROPERTIES {properties_sql(properties)}")
-    if added or newest.renamed or gone:
-        _reach(work, newest, added, gone)
+    if added or newest.renamed or gone or widened:
+        _reach(work, newest, added, gone, widened)
     return newest
+
+
+def _in_types_of(schema: TableSchema, widened: Sequence[str], sql: str, column: str) -> str:
+    """The default of an added column in the type that the column has now."""
+    name = schema.present_name(column)
+    if name not in widened:
+        return sql
+    own = schema.column(name)
+    return exact_sql(sql, own) if has_value(sql) else sql_literal(None, arrow_type(own))
 
 
 def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, TableSchema] | None:
@@ -146,7 +170,7 @@ def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, Table
     Raises:
         SchemaMismatchError: The way there cannot be followed.
     """
-    other = schema.keeping(known)
+    other = holding(schema, known)
     if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
         return None
     evolution = judge(known, other)
@@ -158,7 +182,7 @@ def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, Table
         )
     if not evolution.is_new_version:
         return None
-    return evolution, evolution.followed(known, schema).keeping(known)
+    return evolution, holding(evolution.followed(known, schema), known)
 
 
 def _add_own_columns(work: TableWork, log: DeltaLog) -> None:
@@ -170,10 +194,14 @@ def _add_own_columns(work: TableWork, log: DeltaLog) -> None:
 
 
 def _reach(
-    work: TableWork, schema: TableSchema, added: dict[str, str], gone: Sequence[str]
+    work: TableWork,
+    schema: TableSchema,
+    added: dict[str, str],
+    gone: Sequence[str],
+    widened: Sequence[str],
 ) -> None:
-    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the names that columns were added under;
-    ``gone`` is what the mirror is to lose, whose files keep it until they are written anew."""
+    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the names that columns were added under,
+    ``widened`` those of columns that get wider types; ``gone`` is what the mirror is to lose, whose files keep it until they are written anew."""
     mirror = work.require_mirror()
     kinds = dict(columns_of(schema))
     renames, names = _renames(schema, mirror)
@@ -194,6 +222,8 @@ def _reach(
         _alter(work, work.mirror, f"ADD COLUMNS ({ddl})")
     if going:
         _alter(work, work.mirror, f"DROP COLUMNS ({', '.join(map(quote_name, going))})")
+    if widened:
+        widen_tables(work, schema, widened)
     for column, default in added.items():
         app = _column_app(work, column)
         if app in mirror.transactions or not has_value(default):

@@ -52,13 +52,13 @@ class DeltaCommit:
 class DeltaLog:
     """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the names of
     the top-level columns to the protocol's type names (``struct`` and the like for nested ones), ``fields`` each struct to its
-    fields' names. ``file_names`` are what files call them."""
+    fields and their type names. ``file_names`` are what files call them."""
 
     version: int
     transactions: Mapping[str, int]
     properties: Mapping[str, str]
     columns: Mapping[str, str]
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     file_names: FileNames = PLAIN_NAMES
 
     @property
@@ -215,7 +215,9 @@ class _State:
                 fields = json.loads(metadata["schemaString"])["fields"]
                 self.columns = {one["name"]: _type_name(one["type"]) for one in fields}
                 self.fields = {
-                    one["name"]: tuple(part["name"] for part in one["type"]["fields"])
+                    one["name"]: {
+                        part["name"]: _type_name(part["type"]) for part in one["type"]["fields"]
+                    }
                     for one in fields
                     if _type_name(one["type"]) == "struct"
                 }

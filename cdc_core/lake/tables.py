@@ -22,6 +22,9 @@ ADDED_PROPERTY = "redolake.added"
 GONE_PROPERTY = "redolake.gone"
 """Change log property: JSON list of the dropped columns that the mirror does not have any more, or is losing."""
 
+WIDENED_PROPERTY = "redolake.widened"
+"""Change log property: JSON list of the columns that were given wider types since, under the names that they had then."""
+
 TRUNCATED_PROPERTY = "redolake.truncated"
 """Mirror property: the SCN of the last TRUNCATE that emptied it."""
 

@@ -14,7 +14,13 @@ from typing import Any, Literal
 from cdc_core.model.identifiers import TableId
 
 Trouble = Literal[
-    "truncate", "drop", "unsupported_ddl", "undecodable", "unlogged", "snapshot_too_old"
+    "truncate",
+    "drop",
+    "unsupported_ddl",
+    "widened_column",
+    "undecodable",
+    "unlogged",
+    "snapshot_too_old",
 ]
 """What a table may meet that cannot be followed and that the configuration has a policy for: ``on_truncate`` and so on."""
 

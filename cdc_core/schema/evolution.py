@@ -16,6 +16,7 @@ from cdc_core.schema.all_columns import lost_identity
 from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
+from cdc_core.schema.widening import is_wider, wider
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,14 @@ class RedefineColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class WidenColumn:
+    """A column has another definition whose values need a wider type in Delta, such as more digits. The lake writes both tables anew."""
+
+    old: Column
+    new: Column
+
+
+@dataclass(frozen=True, slots=True)
 class DropColumn:
     """A column is not there any more, dropped or set unused. The lake keeps it: rows that nothing changes any more keep their
     value, rows that are written from now on have NULL."""
@@ -49,7 +58,7 @@ class DropColumn:
     column: Column
 
 
-Step: TypeAlias = RenameColumn | DropColumn | RedefineColumn | AddColumn
+Step: TypeAlias = RenameColumn | DropColumn | RedefineColumn | WidenColumn | AddColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,11 @@ class Evolution:
     def added(self) -> tuple[Column, ...]:
         """The columns that were added, in order."""
         return tuple(step.column for step in self.steps if isinstance(step, AddColumn))
+
+    @property
+    def widened(self) -> tuple[str, ...]:
+        """Names of the columns that need a wider type in Delta, in order."""
+        return tuple(step.new.name for step in self.steps if isinstance(step, WidenColumn))
 
     def followed(self, old: TableSchema, new: TableSchema) -> TableSchema:
         """The new version as one that follows the old one: it knows what became of columns that are gone, and that the key was deferred
@@ -118,7 +132,7 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     names = new.column_names
     dropped = tuple(DropColumn(column) for column in old.columns if column.name not in names)
     redefined = tuple(
-        RedefineColumn(column, new.column(column.name))
+        _redefined(column, new.column(column.name))
         for column in old.columns
         if column.name in names and _definition(column) != _definition(new.column(column.name))
     )
@@ -128,6 +142,7 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
         *(step.old for step in renamed),
         *(step.column.name for step in dropped),
         *(step.column.name for step in added),
+        *(step.old.name for step in redefined if arrow_type(step.old) != arrow_type(step.new)),
     ]
     lost = lost_identity(old, new, [(step.old, step.new) for step in redefined], others)
     if lost is not None:
@@ -143,9 +158,25 @@ def held_by(versions: Sequence[TableSchema]) -> TableSchema | None:
     """
     held: TableSchema | None = None
     for version in versions:
-        kept = version if held is None else version.keeping(held)
+        kept = version if held is None else holding(version, held)
         held = version if held is None or judge(held, kept).refusal is not None else kept
     return held
+
+
+def holding(version: TableSchema, earlier: TableSchema) -> TableSchema:
+    """The version as Delta tables hold it that have held ``earlier``: with its columns (:meth:`TableSchema.keeping`), each as wide as in
+    either."""
+    kept = version.keeping(earlier)
+    before = {column.name: column for column in earlier.under_names_of(kept).columns}
+    columns = tuple(
+        (wider(before[column.name], column) if column.name in before else None) or column
+        for column in kept.columns
+    )
+    return kept if columns == kept.columns else replace(kept, columns=columns)
+
+
+def _redefined(old: Column, new: Column) -> RedefineColumn | WidenColumn:
+    return WidenColumn(old, new) if is_wider(old, new) else RedefineColumn(old, new)
 
 
 def _refusal(old: TableSchema, new: TableSchema) -> str | None:
@@ -163,9 +194,7 @@ def _refusal(old: TableSchema, new: TableSchema) -> str | None:
     back = [name for name in taken if name in names and name not in new.dropped]
     if back:
         return f"columns came under the names of dropped or renamed ones: {', '.join(back)}"
-    retyped = [
-        column.name for column in kept if arrow_type(column) != arrow_type(new.column(column.name))
-    ]
+    retyped = [column.name for column in kept if wider(column, new.column(column.name)) is None]
     if retyped:
         return f"columns changed their type: {', '.join(retyped)}"
     if list(names[: len(kept)]) != [column.name for column in kept]:

@@ -164,10 +164,11 @@ def as_read(column: Column) -> Column:
     form = column.held_as
     if _DECIMAL.fullmatch(form) or (form in _AS_READ and column.data_type != "RAW"):
         return column
-    return replace(column, held_as="text" if _is_moment(column) else "")
+    return replace(column, held_as="text" if is_moment(column) else "")
 
 
-def _is_moment(column: Column) -> bool:
+def is_moment(column: Column) -> bool:
+    """Is the column a DATE or TIMESTAMP without a zone?"""
     return column.data_type == "DATE" or _TIMESTAMP.match(column.data_type) is not None
 
 
@@ -215,7 +216,7 @@ def is_read_as_bytes(column: Column) -> bool:
 
 def is_timestamp_text(column: Column) -> bool:
     """Is the column held as text with nine fractional digits (TIMESTAMP(7) to TIMESTAMP(9))?"""
-    if column.held_as == "text" and _is_moment(column):
+    if column.held_as == "text" and is_moment(column):
         return True
     found = _TIMESTAMP.match(column.data_type)
     return bool(found) and int(found[1]) > MICROSECOND_DIGITS if found else False

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from cdc_core.decode.dml import decode_dml
 from cdc_core.decode.plan import plan_table
 from cdc_core.decode.redact import redact_column
+from cdc_core.decode.widened import widened
 from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
@@ -378,7 +379,7 @@ def _in_columns_of(
     columns = [
         row_ids
         if field.name == ROW_ID
-        else images.field(field.name).cast(field.type)
+        else widened(images.field(field.name), field.type)
         if images.type.get_field_index(field.name) >= 0
         else pa.nulls(len(images), field.type)
         for field in wanted

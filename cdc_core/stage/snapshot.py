@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.decode.defaults import default_scalar
+from cdc_core.decode.widened import widened
 from cdc_core.errors import LandingDamagedError
 from cdc_core.schema.table import ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -78,7 +79,7 @@ class ChunkRows:
 
     def _values(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         if field.name in self._names:
-            return batch[self._names[field.name]].cast(field.type)
+            return widened(batch[self._names[field.name]], field.type)
         default = None
         if field.name not in (*self._own.excluded, *self._schema.dropped):
             default = default_scalar(self._schema.column(field.name))

@@ -10,6 +10,7 @@ from cdc_core.schema.evolution import (
     RedefineColumn,
     RenameColumn,
     Step,
+    WidenColumn,
     judge,
 )
 from cdc_core.schema.table import Column, TableSchema
@@ -37,6 +38,9 @@ def _step_text(step: Step) -> str:
             return f"{old} is called {new}"
         case RedefineColumn(old_column, new_column):
             return f"{new_column.name} is {type_text(new_column)}, was {type_text(old_column)}"
+        case WidenColumn(old_column, new_column):
+            types = f"{new_column.name} is {type_text(new_column)}, was {type_text(old_column)}"
+            return f"{types}; the Delta tables have a wider type"
     assert_never(step)
 
 

@@ -39,6 +39,7 @@ def answer_to(record: TableRecord, policy: Policy, *, life: timedelta) -> Answer
         "ignore",
         "quarantine",
         "follow",
+        "rewrite",
     }:  # stopped under another policy, or by what is not about one row
         return "stop"
     if policy == "stop" or policy == "remove":

@@ -61,6 +61,7 @@ class WildLoad(Load):
         self._next_row = 1000
         self._columns = 0
         self._added: list[str] = []
+        self._digits: dict[str, int] = {}
         self.dropped: dict[str, list[tuple[int, str]]] = {}
         """Columns that went, by table, each with an SCN behind the DDL and before the next change."""
 
@@ -146,6 +147,8 @@ class WildLoad(Load):
         kind = self.random.choice(("NUMBER(9)", "VARCHAR2(30)", "DATE"))
         self._sql(f"ALTER TABLE GROWING ADD ({name} {kind})")
         self._added.append(name)
+        if kind == "NUMBER(9)":
+            self._digits[name] = 9
         value = {"NUMBER(9)": "42", "VARCHAR2(30)": "'it''s'"}.get(kind, "DATE '2013-01-01'")
         self._many("GROWING", "u", f"UPDATE GROWING SET {name} = {value} WHERE MOD(ID, 2) = 0")
         self._next_row += 1
@@ -157,11 +160,16 @@ class WildLoad(Load):
             self._commit(self.connection, self._pending)
 
     def reshape(self) -> None:
-        """A column that was added is called otherwise, or goes, or another one takes its name; rows before and behind it."""
+        """A column that was added is called otherwise, or goes, or another one takes its name, or numbers get more digits; rows before and
+        behind it."""
         if not self._added:
             self.grow()
+        if self._digits and self.random.random() < 0.5:
+            self._widen(self.random.choice(sorted(self._digits)))
+            return
         old = self._added.pop(self.random.randrange(len(self._added)))
         how = self.random.choice(("RENAME", "RENAME", "DROP", "SWAP"))
+        digits = self._digits.pop(old, None)
         self._many("GROWING", "u", f"UPDATE GROWING SET {old} = {old}, V = 'old' WHERE MOD(ID, 2) = 1")  # fmt: skip
         self._commit(self.connection, self._pending)
         if how == "RENAME":
@@ -169,6 +177,8 @@ class WildLoad(Load):
             name = f"R{self._columns}"
             self._sql(f"ALTER TABLE GROWING RENAME COLUMN {old} TO {name}")
             self._added.append(name)
+            if digits is not None:
+                self._digits[name] = digits
         else:
             self._sql(f"ALTER TABLE GROWING DROP COLUMN {old}")
             self.dropped.setdefault("GROWING", []).append((self.clock(), old))
@@ -177,6 +187,19 @@ class WildLoad(Load):
             self._added.append(old)
             self._many("GROWING", "u", f"UPDATE GROWING SET {old} = 'other' WHERE MOD(ID, 3) = 0")
             self._commit(self.connection, self._pending)
+        self._again("GROWING", "ID")
+
+    def _widen(self, column: str) -> None:
+        """BIGINT becomes a decimal, a wider one, and text."""
+        self._many("GROWING", "u", f"UPDATE GROWING SET {column} = 7, V = 'narrow' WHERE MOD(ID, 2) = 1")  # fmt: skip
+        self._commit(self.connection, self._pending)
+        digits = self._digits[column] + 12
+        kind = f"NUMBER({digits})" if digits <= 33 else "NUMBER"
+        self._sql(f"ALTER TABLE GROWING MODIFY ({column} {kind})")
+        self._digits[column] = digits
+        value = "1" + "0" * (min(digits, 39) - 2) + "7"
+        self._many("GROWING", "u", f"UPDATE GROWING SET {column} = {value} WHERE MOD(ID, 3) = 0")
+        self._commit(self.connection, self._pending)
         self._again("GROWING", "ID")
 
     def other_ddl(self) -> None:

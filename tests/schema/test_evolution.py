@@ -182,7 +182,7 @@ def test_what_rows_hold_is_a_new_version_even_if_no_captured_column_changed(
             changed(columns=(ID, NOTE, replace(NAME, name="N2"))), "others came", id="two-for-one"
         ),
         pytest.param(
-            changed(columns=(replace(ID, precision=30), NAME)), "type: ID", id="other-delta-type"
+            changed(columns=(replace(ID, data_type="DATE"), NAME)), "type: ID", id="other-type"
         ),
         pytest.param(changed(columns=(ID, NOTE, NAME)), "order", id="insert-in-the-middle"),
         pytest.param(changed(key=("ID", "NAME")), "key changed", id="other-key"),

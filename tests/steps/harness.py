@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from cdc_core.config import SourceConfig
+from cdc_core.decode import number_text
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport, TableStatus
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import is_number_text
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import chunk_query
 from cdc_core.steps import Pipeline
@@ -126,10 +130,16 @@ class Source:
 
 
 def _row(schema: TableSchema, fetched: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row of :func:`chunk_query`, behind whose columns stands for each LOB whether it is empty, in place of NULL."""
+    """A row of :func:`chunk_query`, behind whose columns stands for each LOB whether it is empty, in place of NULL; numbers that are held as
+    text come in Oracle's own bytes."""
     columns = schema.columns
     lobs = (at for at, column in enumerate(columns) if column.may_be_empty)
-    row = list(fetched[: len(columns)])
+    row = [
+        number_text(pa.array([value], pa.large_binary()))[0].as_py()
+        if is_number_text(column)
+        else value
+        for column, value in zip(columns, fetched, strict=False)
+    ]
     for at, is_empty in zip(lobs, fetched[len(columns) :], strict=True):
         if is_empty:
             row[at] = b"" if columns[at].data_type == "BLOB" else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, SchemaMismatchError
 from cdc_core.lake.beside import BesideName
 from cdc_core.lake.lake import Lake
@@ -29,8 +31,9 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.evolution import judge
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.evolution import holding, judge
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_type
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
@@ -375,8 +378,12 @@ class MemoryLake:
         is_counted = manifest.schema.is_by_all_columns
         landed = manifest.schema.as_in_rows() if is_counted else manifest.schema
         names = list(landed.column_names)
-        rows = [row for path in paths for row in pq.read_table(path, columns=names).to_pylist()]
-        rows = [{found.schema.present_name(name): row[name] for name in row} for row in rows]
+        held = found.schema
+        rows = [
+            row
+            for path in paths
+            for row in _as_held(pq.read_table(path, columns=names), held).to_pylist()
+        ]
         keys = set()
         if is_counted:
             assert not found.changes, "no window comes before the snapshot is complete"
@@ -518,17 +525,29 @@ def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
     known = found.schema
     if known is None:
         return schema
-    other = schema.keeping(known)
+    other = holding(schema, known)
     if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
         return known
     evolution = judge(known, other)
     if evolution.refusal is not None:
         raise SchemaMismatchError(evolution.refusal, table=known.table)
-    followed = evolution.followed(known, schema).keeping(known)
+    followed = holding(evolution.followed(known, schema), known)
     if not evolution.is_new_version:
         return known
     _rename(found, followed)
+    _widen(found, followed, evolution.widened)
     return followed
+
+
+def _as_held(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """A chunk's rows under the names, and in the types, that the tables have."""
+    named = rows.rename_columns([schema.present_name(name) for name in rows.column_names])
+    return pa.table(
+        {
+            name: widened(named[name].combine_chunks(), arrow_type(schema.column(name)))
+            for name in named.column_names
+        }
+    )
 
 
 def _rename(found: MemoryTable, schema: TableSchema) -> None:
@@ -545,6 +564,34 @@ def _rename(found: MemoryTable, schema: TableSchema) -> None:
         absent = [schema.present_name(name) for name in change["_cdc_absent"]]
         change |= {"before": named(change["before"]), "after": named(change["after"])}
         change["_cdc_absent"] = absent
+
+
+def _widen(found: MemoryTable, schema: TableSchema, columns: Sequence[str]) -> None:
+    """What the tables have, in the wider types of some columns."""
+    images = [values for values, _, _ in found.rows.values()]
+    images += [one[side] for one in found.history for side in ("before", "after") if one[side]]
+    for name in columns:
+        known = schema.column(name)
+        own = {id(one): one for one in images if one.get(name) is not None}
+        for values in own.values():
+            values[name] = _in_type_of(known, values[name])
+    if set(columns) & set(schema.key):
+        found.rows = {_key(schema, one[0]): one for one in found.rows.values()}
+        found.touched = {
+            tuple(
+                value if name not in columns else _in_type_of(schema.column(name), value)
+                for name, value in zip(schema.key, key, strict=True)
+            ): scn
+            for key, scn in found.touched.items()
+        }
+
+
+def _in_type_of(column: Column, value: Any) -> Any:
+    kind = arrow_type(column)
+    own = pa.array([value])
+    if isinstance(value, datetime):
+        own = own.cast(pa.timestamp("us"))
+    return value if own.type == kind else widened(own, kind)[0].as_py()
 
 
 def _committed_rows(

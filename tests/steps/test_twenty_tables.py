@@ -21,8 +21,9 @@ from tests.steps.harness import Source, source_of, table_id
 
 NAMES = [f"T{number:02d}" for number in range(20)]
 POLICIES = {
+    "T00": {"on_widened_column": "stop"},
     "T11": {"on_truncate": "resnapshot"},
-    "T12": {"on_unsupported_ddl": "resnapshot"},
+    "T12": {"on_widened_column": "resnapshot"},
     "T13": {"on_undecodable": "resnapshot"},
     "T14": {"on_drop": "remove"},
 }

@@ -199,7 +199,8 @@ def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) 
 
 
 def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
-    """The definition as the Delta tables that the table may have can follow it; None if they cannot hold it."""
+    """The definition as the Delta tables that the table may have can follow it; None if they cannot hold it, or shall
+    not be written anew to do so."""
     held = held_by(
         [version.schema for version in ctx.store.schema_versions(ctx.source, schema.table)]
     )
@@ -208,7 +209,10 @@ def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
     if schema.is_by_all_columns:  # nothing tells which rows of the mirror the snapshot has again
         return None
     evolution = judge(held, schema.keeping(held))
-    return None if evolution.refusal is not None else evolution.followed(held, schema)
+    policy = ctx.config.policy(schema.table, "widened_column")
+    if evolution.refusal is not None or (evolution.widened and policy != "rewrite"):
+        return None
+    return evolution.followed(held, schema)
 
 
 def _at(ctx: Context, record: TableRecord, scn: Scn) -> TableRecord:

@@ -32,6 +32,7 @@ _TYPES: dict[str, DefinitionChange] = {
     "drop": "DROP",
     "truncate": "TRUNCATE",
     "unsupported_ddl": "ALTER",
+    "widened_column": "ALTER",
 }
 """What a table met that ended its stream, of those troubles that are about its definition."""
 

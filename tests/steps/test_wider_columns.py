@@ -1,0 +1,188 @@
+"""Columns that get other types in Delta while changes are captured (MODIFY), through the driver: rows of both definitions, before, inside and
+after a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle_embedded.redo import Wart
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+
+T = table_id("T")
+BIG = 12345678901234567890
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    """T has columns of each kind; rows from before a DDL have no names."""
+    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
+        running.run(
+            "CREATE TABLE T (ID NUMBER(5) PRIMARY KEY, N NUMBER(9), D NUMBER(10,2), A VARCHAR2(20))",
+            *(f"INSERT INTO T VALUES ({key}, {key}0, {key}.50, 'a{key}')" for key in range(1, 6)),
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "T") as opened:
+        opened.run()
+        yield opened
+
+
+def before(oracle: Oracle) -> None:
+    oracle.run(
+        "INSERT INTO T VALUES (6, 60, -6.25, 'a6')",
+        "UPDATE T SET N = 11, D = 1 WHERE ID = 1",
+        "UPDATE T SET ID = 20 WHERE ID = 2",
+        "DELETE FROM T WHERE ID = 3",
+    )
+
+
+def after(oracle: Oracle, big: object, small: object) -> None:
+    oracle.run(
+        f"INSERT INTO T VALUES (7, {big}, {small}, 'a7')",
+        f"UPDATE T SET N = {big} WHERE ID = 1",
+        "UPDATE T SET ID = 60, A = 'moved' WHERE ID = 6",
+        "DELETE FROM T WHERE ID = 5",
+    )
+
+
+def values(source: Source, column: str) -> dict[int, Any]:
+    """The mirror's values of a column by key."""
+    rows = source.lake.tables[T].rows
+    return {int(key[0]): one.get(column) for key, (one, _, _) in rows.items()}
+
+
+WIDER = "ALTER TABLE T MODIFY (N NUMBER(20), D NUMBER(14,4))"
+
+
+@pytest.mark.parametrize("cut", ["", "in-front", "behind", "named"])
+def test_a_column_with_more_digits_is_followed(oracle: Oracle, source: Source, cut: str) -> None:
+    """Rows of both definitions are in one window, or the DDL is between two."""
+    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=cut != "named")
+    before(oracle)
+    if cut == "in-front":
+        source.windows()
+    oracle.run(WIDER)
+    if cut == "behind":
+        source.windows()
+    after(oracle, BIG, "0.1234")
+    source.windows()
+    record = source.record("T")
+    assert (record.state, record.generation) == ("ready", 1), record.reason
+    source.check_current("T")
+    assert values(source, "N") == {1: BIG, 20: 20, 4: 40, 60: 60, 7: BIG}
+    assert values(source, "D")[7] == Decimal("0.1234")
+    history = [one["after"]["N"] for one in source.lake.tables[T].history if one["after"]]
+    assert {type(one) for one in history} == {Decimal}
+
+
+@pytest.mark.parametrize(
+    ("statements", "big", "expected"),
+    [
+        pytest.param(
+            ["ALTER TABLE T MODIFY N NUMBER(20)", "ALTER TABLE T MODIFY N NUMBER(24,4)"],
+            "12345678901234567890.5", Decimal("12345678901234567890.5"), id="twice",
+        ),
+        pytest.param(["ALTER TABLE T MODIFY N NUMBER"], "1E40", "1" + "0" * 40, id="any-number"),
+        pytest.param(["ALTER TABLE T MODIFY (ID NUMBER(22), N NUMBER(22))"], BIG, BIG, id="the-key"),
+        pytest.param(["ALTER TABLE T MODIFY (ID NUMBER, N NUMBER(22))"], BIG, BIG, id="the-key-as-text"),
+        pytest.param(["ALTER TABLE T MODIFY N NUMBER(20)", "ALTER TABLE T RENAME COLUMN N TO M"], BIG, BIG, id="and-renamed"),
+        pytest.param(["ALTER TABLE T RENAME COLUMN N TO M", "ALTER TABLE T MODIFY M NUMBER(20)"], BIG, BIG, id="renamed-before"),
+        pytest.param(["ALTER TABLE T ADD X NUMBER(5)", "ALTER TABLE T MODIFY (N NUMBER(20), X NUMBER(20,2))"], BIG, BIG, id="and-added"),
+    ],
+)  # fmt: skip
+def test_several_changes_in_one_window(
+    oracle: Oracle, source: Source, statements: list[str], big: object, expected: object
+) -> None:
+    """Rows are written between the statements, too."""
+    before(oracle)
+    for number, statement in enumerate(statements):
+        oracle.run(statement, f"UPDATE T SET D = {number}.75 WHERE ID = 4")
+    name = "M" if "RENAME" in "".join(statements) else "N"
+    oracle.run(
+        f"UPDATE T SET {name} = {big} WHERE ID = 1",
+        "UPDATE T SET ID = 60, A = 'moved' WHERE ID = 6",
+        "DELETE FROM T WHERE ID = 5",
+    )
+    source.windows()
+    record = source.record("T")
+    assert (record.state, record.generation) == ("ready", 1), record.reason
+    source.check_current("T")
+    assert values(source, name)[1] == expected
+    for window in list(source.pipeline._ctx.store.windows("src")):
+        source.pipeline.replay_window(window.window)
+    source.check_current("T")
+
+
+def test_a_definition_that_gets_narrower_leaves_the_lake_as_it_is(
+    oracle: Oracle, source: Source
+) -> None:
+    """Oracle takes digits away from empty columns alone, of which the change log has values; later rows are read as what they are."""
+    oracle.run(WIDER, f"INSERT INTO T VALUES (8, {BIG}, 8, 'a8')")
+    oracle.run("UPDATE T SET N = NULL", "ALTER TABLE T MODIFY N NUMBER(5)")
+    after(oracle, 77777, 1)
+    source.windows()
+    source.check_current("T")
+    oracle.run("UPDATE T SET N = NULL", "ALTER TABLE T MODIFY N NUMBER(5,3)")
+    oracle.run("UPDATE T SET N = 1.125 WHERE ID = 1")
+    source.windows()
+    source.check_current("T")
+    assert source.record("T").generation == 1
+    schema = source.lake.tables[T].schema
+    assert schema is not None
+    assert (schema.column("N").precision, schema.column("N").scale) == (23, 3)
+
+
+def test_a_chunk_that_was_read_before_the_ddl(oracle: Oracle, source: Source) -> None:
+    source.pipeline.start_snapshot([T])
+    [key] = source.pipeline.pending_chunks()
+    source.pipeline.snapshot_chunk(key)
+    oracle.run(WIDER)
+    after(oracle, BIG, "0.1234")
+    source.windows()
+    source.pipeline.apply_chunk(key)
+    source.run()
+    source.check_current("T")
+    assert values(source, "N")[7] == BIG
+    oracle.run("UPDATE T SET N = N - 1")
+    source.pipeline.resnapshot_tables([T])
+    source.run()
+    assert source.record("T").generation == 1
+    source.check_current("T")
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "generation"), [("stop", "failed", 1), ("resnapshot", "ready", 2)]
+)
+def test_a_policy_may_leave_the_tables_as_they_are(
+    oracle: Oracle, source: Source, policy: str, state: str, generation: int
+) -> None:
+    """A type that Delta has already is followed under each policy."""
+    source.configure({"name": "T", "on_widened_column": policy})
+    oracle.run("ALTER TABLE T MODIFY N NUMBER(18)")
+    before(oracle)
+    source.windows()
+    assert source.record("T").state == "ready"
+    oracle.run(WIDER)
+    after(oracle, BIG, "0.1234")
+    source.windows()
+    record = source.record("T")
+    assert (record.state, record.trouble) == ("failed", "widened_column")
+    assert "types that Delta's do not hold: N, D" in (record.reason or "")
+    source.run()
+    source.run()
+    record = source.record("T")
+    assert (record.state, record.generation) == (state, generation)
+    if policy == "stop":
+        source.pipeline.resnapshot_tables([T])
+        source.run()
+    source.check_current("T")
+    assert source.record("T").generation == 2
