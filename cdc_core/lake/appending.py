@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,7 @@ ROW_GROUP_ROWS = 50_000
 DICTIONARY_BYTES_MAX = 64 * 1024
 """A column whose different values take more than this in a row group is written without a dictionary. Measured: at Arrow's limit of 1 MiB,
 columns of keys, times and amounts are looked up in vain, files are a fifth larger and take a third more CPU."""
+_OWN_NAME = re.compile(r"part-[0-9a-f-]{36}\.zstd\.parquet")
 TEXT_MAX = 32
 """Longer texts get no minimum and maximum: Delta's statistics are for skipping files."""
 
@@ -130,7 +132,7 @@ def write_file(
         StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
     """
     filesystem, root = filesystem_of(table)
-    name = f"part-{uuid.uuid4()}.zstd.parquet"
+    name = f"part-{uuid.uuid4()}.zstd.parquet"  # as _OWN_NAME has it
     log = read_log(table)
     names = PLAIN_NAMES if log is None else log.file_names
     own = names.in_files(schema)
@@ -178,6 +180,17 @@ def remove_file(table: str, file: NewFile) -> None:
     filesystem, root = filesystem_of(table)
     with storing("removing a file of a Delta table", path=table):
         filesystem.delete_file(f"{root}/{file.name}")
+
+
+def remove_unnamed(table: str) -> None:
+    """Remove the files that a process which died wrote into the folder of a Delta table that was not created yet."""
+    filesystem, root = filesystem_of(table)
+    if read_log(table) is not None:
+        return
+    with storing("removing files that no Delta table names", path=table):
+        for found in filesystem.get_file_info(pafs.FileSelector(root, allow_not_found=True)):
+            if _OWN_NAME.fullmatch(found.base_name):
+                filesystem.delete_file(found.path)
 
 
 def _in_groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.Table]:

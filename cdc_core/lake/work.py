@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cdc_core.config import ExecutorsFrom
 from cdc_core.errors import LakeError, PreflightError
-from cdc_core.lake.appending import NewFile, commit_files, create_table, write_file
+from cdc_core.lake.appending import NewFile, commit_files, create_table, remove_unnamed, write_file
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaLog, folder_exists, move_aside, read_log
 from cdc_core.lake.sent import check_written
@@ -268,6 +268,8 @@ class TableWork:
         self.fence()
         doing = "creating a Delta table"
         if need_mapping(schema.column_names):
+            # Spark creates no table where files are; a chunk that was being read when its process died may have left some.
+            remove_unnamed(path)
             with translated(doing, **self.facts(path=path)):
                 self.open_session().sql(create_mapped_sql(path, columns, properties))
             return

@@ -19,6 +19,7 @@ from cdc_core.errors import DuplicateKeyError, FencedError
 from cdc_core.lake.chunk_ahead import ChunkAhead
 from cdc_core.lake.history import read_commits
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.stage.snapshot import ChunkRows
 from tests.stage.landed import Chunk, Source, order, orders_schema, varchar
 
@@ -202,6 +203,27 @@ def test_a_commit_that_is_refused_names_no_file(lake: Lake, source: Source, tmp_
     assert [table.num_rows for table in _tables(tmp_path)] == [5, 0]
     assert chunk.apply(lake).rows_inserted == 5
     assert [table.num_rows for table in _tables(tmp_path)] == [5, 5]
+
+
+def test_what_a_process_that_died_left_is_not_in_the_way_of_a_table_that_spark_creates(
+    source: Source, tmp_path: Path
+) -> None:
+    """Where a name asks for column mapping. Files of others stay, and Spark refuses the folder."""
+    folder = tmp_path / "t"
+    (folder / "sub").mkdir(parents=True)
+    left = ["part-5b0c1f0e-32a8-4d55-9c43-0d4c3ff3e1a1.zstd.parquet", "report.parquet"]
+    for name in left:
+        (folder / name).write_bytes(b"")
+    seen: list[list[str]] = []
+
+    class Session:
+        def sql(self, _text: str) -> None:
+            seen.append(sorted(path.name for path in folder.iterdir()))
+
+    schema = replace(source.schema, columns=(*source.schema.columns, varchar("two words")))
+    work = TableWork(str(tmp_path), "shop", schema.table, 1, no_fence, Session)
+    work.create_table(str(folder), schema)
+    assert seen == [["report.parquet", "sub"]]
 
 
 def test_nothing_is_written_ahead_for_a_mirror_that_has_other_rows(
