@@ -198,7 +198,7 @@ class _Window:
             self._names,
             snapshot_scn=source.snapshot_scn,
             mined_from=source.mining_low,
-            by_statement=[str(schema.table) for schema in tables if schema.has_lobs],
+            by_statement=[str(one.table) for one in tables if one.is_undone_by_statement],
         )
         self._folder = window_folder(source.name, record.window)
         self._rows = WindowRows(

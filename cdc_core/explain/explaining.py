@@ -101,7 +101,15 @@ class _Landed:
         reader = RowReader(0, self._tables, Reading(-1, None, {}))
         excluded = ExcludedValues(self._tables, {})
         names = [str(one.table) for one in self._tables]
-        ledger = TransactionLedger([], _EVERYTHING, names, snapshot_scn=0, mined_from=first - 1)
+        by_statement = [str(one.table) for one in self._tables if one.is_undone_by_statement]
+        ledger = TransactionLedger(
+            [],
+            _EVERYTHING,
+            names,
+            snapshot_scn=0,
+            mined_from=first - 1,
+            by_statement=by_statement,
+        )
         scn = first
         with (
             pq.ParquetWriter(self.redo, REDO_SCHEMA) as redo,

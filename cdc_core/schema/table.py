@@ -143,6 +143,11 @@ class TableSchema:
         """Do the values of all captured columns identify a row, so that equal rows are counted?"""
         return self.key[:1] == (ROW_DIGEST,)
 
+    @property
+    def is_undone_by_statement(self) -> bool:
+        """May one undo row take back several redo rows, as in tables with LOBs?"""
+        return self.has_lobs or any(column.is_lob for column in self.columns)
+
     def as_in_rows(self) -> TableSchema:
         """The version with the columns that rows hold: without the ROWID, and without digest and number of equal rows."""
         if not (self.is_by_row_id or self.is_by_all_columns):

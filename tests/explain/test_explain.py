@@ -183,6 +183,23 @@ def test_a_transaction_without_its_beginning_or_end(
     assert found.counts[Outcome.WAITS] >= 4
 
 
+def test_a_rollback_that_may_have_closed_a_savepoint_of_a_lob_table_says_so(
+    redo: Rows, script: Path, tmp_path: Path
+) -> None:
+    """Its ROLLBACK row does not name the transaction in full, as one of an online log may not."""
+    codes, xid = redo.columns.index("OPERATION_CODE"), redo.columns.index("XID")
+    names = redo.columns.index("TABLE_NAME")
+    notes = next(row[xid] for row in redo.rows if row[codes] == 1 and row[names] == "NOTES")
+    own = [at for at, row in enumerate(redo.rows, start=1) if row[xid] == notes]
+    partial = redo.changed(
+        own[-1], XID=f"{notes[:8]}FFFFFFFF", OPERATION_CODE=36, OPERATION="ROLLBACK"
+    )
+    found = Found(partial.only(*own).write(tmp_path / "lobs.csv"), script)
+    [one] = found.transactions
+    assert one.state == "open"
+    assert "may have closed a savepoint only" in (one.why or "")
+
+
 def test_a_transaction_that_began_before_the_export(
     redo: Rows, script: Path, tmp_path: Path
 ) -> None:
