@@ -186,3 +186,43 @@ def test_a_policy_may_leave_the_tables_as_they_are(
         source.run()
     source.check_current("T")
     assert source.record("T").generation == 2
+
+
+@pytest.mark.slow
+def test_a_truncate_behind_the_ddl_in_one_window(oracle: Oracle, tmp_path: Path) -> None:
+    """The window is taken in two pieces, whose rows have two definitions."""
+    with source_of(oracle, tmp_path, "T", policies={"on_truncate": "follow"}) as source:
+        source.run()
+        before(oracle)
+        oracle.run(WIDER, f"INSERT INTO T VALUES (8, {BIG}, 8, 'a8')")
+        oracle.run("TRUNCATE TABLE T", f"INSERT INTO T VALUES (9, {BIG}, 0.0001, 'a9')")
+        source.windows()
+        source.check_current("T")
+        assert values(source, "N") == {9: BIG}
+        oracle.run("ALTER TABLE T MODIFY N NUMBER", "UPDATE T SET N = 1E30")
+        source.windows()
+        source.check_current("T")
+
+
+@pytest.mark.slow
+def test_rows_that_their_rowid_identifies_and_a_store_that_is_lost(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    oracle.run("CREATE TABLE LOOSE (N NUMBER(9))", "INSERT INTO LOOSE VALUES (1)")
+    with source_of(oracle, tmp_path) as source:
+        source.configure("T", {"name": "LOOSE", "identity": "rowid"})
+        source.run()
+        before(oracle)
+        oracle.run(WIDER, "ALTER TABLE LOOSE MODIFY N NUMBER(25)")
+        oracle.run("UPDATE LOOSE SET N = N + 12345678901234567890")
+        source.windows()
+        oracle.run("UPDATE T SET N = NULL", "ALTER TABLE T MODIFY N NUMBER(4)")
+        source.windows()
+        source.close()
+        (tmp_path / "state.db").unlink()
+        source.pipeline.rebuild_state()
+        after(oracle, 4444, 1)
+        source.windows()
+        source.check_current("T", "LOOSE")
+        [row] = source.lake.image(table_id("LOOSE"))
+        assert row[1] == 12345678901234567891
