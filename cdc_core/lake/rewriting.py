@@ -30,11 +30,16 @@ from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.merging import Effects, WindowMerge
 
+ROWS_MAX = 5_000_000
+"""So many rows are looked through at most: ten bytes of each are held until they are written, and the keys of one file."""
+
 PORTION_BYTES = 64 * 1024 * 1024
 """A new file gets so many bytes as Arrow holds them; Parquet takes a fourth or a fifth of that."""
 
 _BATCH_ROWS = 16_384
-"""So many rows of a file are read at once: few, since the writer holds two row groups."""
+"""So many rows of a file are read at once: few, since the writer holds two row groups. Fewer of rows that are long …"""
+_BATCH_BYTES = 16 * 1024 * 1024
+"""… since about so many bytes are read at once."""
 
 _PLAIN_WRITER_VERSIONS = (1, 2, 7)
 """Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints, change data, mapping and identities."""
@@ -83,6 +88,8 @@ def why_merged(
         return "the mirror has files of somebody else"
     if size > bytes_max:
         return f"its files have {size} bytes"
+    if files["num_records"].null_count or (pc.sum(files["num_records"]).as_py() or 0) > ROWS_MAX:
+        return "its files have many rows, or nobody counted them"
     return "its files have deletion vectors" if mirror.have_vectors(names) else None
 
 
@@ -215,7 +222,7 @@ def _batches(
     """The rows of a file in their order. It may be older than a column, which is NULL there."""
     with pq.ParquetFile(path, filesystem=filesystem) as file:
         there = [name for name in columns.names if name in file.schema_arrow.names]
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=there):
+        for batch in file.iter_batches(batch_size=_rows_at_once(file.metadata), columns=there):
             arrays = [
                 batch[field.name].cast(field.type)
                 if field.name in there
@@ -223,3 +230,10 @@ def _batches(
                 for field in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def _rows_at_once(file: pq.FileMetaData) -> int:
+    groups = range(file.num_row_groups)
+    size: int = sum(file.row_group(at).total_byte_size for at in groups)
+    rows: int = file.num_rows
+    return min(_BATCH_ROWS, max(1, _BATCH_BYTES * rows // max(size, 1)))

@@ -402,6 +402,8 @@ class _Delta:
         pytest.param({"path": "a%20b.parquet"}, "files of somebody else", id="a-name-in-another-form"),
         pytest.param({"path": "s3://elsewhere/a.parquet"}, "files of somebody else", id="a-file-elsewhere"),
         pytest.param({"size": 101}, "101 bytes", id="too-large"),
+        pytest.param({"rows": 5_000_001}, "many rows", id="many-rows"),
+        pytest.param({"rows": None}, "nobody counted", id="rows-that-nobody-counted"),
         pytest.param({"size": 101, "keys": {"ID": (50, 60)}}, None, id="too-large-and-not-near"),
     ],
 )  # fmt: skip
@@ -411,6 +413,7 @@ def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
     file = {
         "path": traits.get("path", "a.parquet"),
         "size_bytes": traits.get("size", 100),
+        "num_records": traits.get("rows", 9),
         "min.ID": 1,
         "max.ID": 9,
     }
@@ -541,13 +544,18 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     assert check(lake, lambda tx: tx.update(ids[8], {"NAME": "five"})) == "WRITE"
 
 
-def test_rows_pass_in_batches(tmp_path: Path) -> None:
-    """What is held of a file that is one row group are a few of those that are written."""
-    schema, rows = orders_schema(), 400_000
+@pytest.mark.parametrize(("rows", "length"), [(400_000, 80), (4_000, 20_000)], ids=["many", "long"])
+def test_rows_pass_in_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, length: int
+) -> None:
+    """What is held of a file that is one row group are a few of those that are written; few rows where they are long."""
+    monkeypatch.setattr(rewriting, "_BATCH_BYTES", 4 * 1024 * 1024)
+    monkeypatch.setattr(rewriting, "PORTION_BYTES", 16 * 1024 * 1024)
+    schema = orders_schema()
     work = TableWork(str(tmp_path), "shop", schema.table, 0, no_fence, lambda: None)
     columns = mirror_schema(schema)
     numbers = pa.array(range(rows))
-    texts = pc.binary_join_element_wise(numbers.cast(pa.string()), "x" * 80, "-")
+    texts = pc.binary_join_element_wise(numbers.cast(pa.string()), "x" * length, "-")
     ones = pa.repeat(1, rows)
     arrays = [numbers, texts, pa.nulls(rows), texts, ones, ones]
     held = pa.table([one.cast(to.type) for one, to in zip(arrays, columns, strict=True)], columns)
@@ -568,4 +576,4 @@ def test_rows_pass_in_batches(tmp_path: Path) -> None:
     finally:
         pa.set_memory_pool(plain)
     assert counts["num_updated_rows"] == len(changed)
-    assert 0 < (counted.max_memory() or 0) < held.nbytes * 2 / 3
+    assert 0 < (counted.max_memory() or 0) < held.nbytes * 2 / 3, counted
