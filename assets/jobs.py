@@ -172,6 +172,7 @@ def _observation(key: dg.AssetKey, found: TableMaintained) -> dg.AssetObservatio
             "cdc/bytes_before": found.bytes_before,
             "cdc/bytes_after": found.bytes_after,
             "cdc/files_removed": found.files_removed,
+            "cdc/commits_removed": found.commits_removed,
             "cdc/deletion_vectors": found.has_vectors,
             "cdc/seconds": round(found.seconds, 3),
         },

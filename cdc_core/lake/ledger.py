@@ -30,6 +30,12 @@ def widths_in(changelog: str) -> dict[str, Width]:
     return widths_from_json(newest_metadata(changelog, _NAME) or {})
 
 
+def kept_widths(changelog: str) -> dict[str, object]:
+    """User metadata for a commit that appends nothing to a change log, so that the newest commit still tells; empty if there are none."""
+    found = newest_metadata(changelog, _NAME)
+    return {} if found is None else {_NAME: found}
+
+
 def with_widths(metadata: str, changelog: str, schema: TableSchema, seen: Widths) -> str:
     """User metadata of a commit that appends rows which are so wide; it is told where a column has hardly room left."""
     before = widths_in(changelog)

@@ -1,4 +1,4 @@
-"""How do Delta tables stay quick? Small files are put together, deletion vectors follow size and work, old files go.
+"""How do Delta tables stay quick? Small files are put together, deletion vectors follow size and work, old files and commits go.
 
 Nothing here changes a row. Each commit names itself ``maintenance`` in its user metadata and leaves the table's position where it
 was. Facts about Delta: OPTIMIZE, VACUUM and REORG of Delta 4; the thresholds are measured (``benchmarks``, local disk, two cores).
@@ -7,7 +7,7 @@ was. Facts about Delta: OPTIMIZE, VACUUM and REORG of Delta 4; the thresholds ar
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ import pyarrow.fs as pafs
 from cdc_core.config import DeletionVectors, MaintenanceConfig
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaCommit, filesystem_of, read_commits, read_log
+from cdc_core.lake.ledger import kept_widths
+from cdc_core.lake.log_retention import clean_up_log
 from cdc_core.lake.spark import configure, translated
-from cdc_core.lake.tables import delta, quote_name
+from cdc_core.lake.tables import delta, properties_sql, quote_name
 from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import DeltaLayer, TableMaintained
 
@@ -31,6 +33,32 @@ COPIED_PER_CHANGE_MIN = 20
 RECENT_WINDOWS = 20
 
 _DELTAS_RETENTION_HOURS = 168
+
+_LOG_RETENTION = "delta.logRetentionDuration"
+_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+_BY_DEFAULT = {
+    _LOG_RETENTION: "interval 720 hours",
+    _FILE_RETENTION: f"interval {_DELTAS_RETENTION_HOURS} hours",
+    _LOG_CLEANUP: "true",
+}
+"""How Delta cleans up a table that says nothing."""
+
+
+def log_properties(log_hours: int | None, properties: Mapping[str, str]) -> dict[str, str]:
+    """Which of a Delta table's properties must change so that Delta's own clean-up keeps commits as long as ``maintenance.log_hours`` says.
+
+    Delta refuses a log that is kept for less time than the names of removed files, which no version needs that has left the log.
+    """
+    wanted = {_LOG_CLEANUP: "false"}
+    if log_hours is not None:
+        wanted = {
+            _LOG_CLEANUP: "true",
+            _LOG_RETENTION: f"interval {log_hours} hours",
+            _FILE_RETENTION: f"interval {min(log_hours, _DELTAS_RETENTION_HOURS)} hours",
+        }
+    now = {**_BY_DEFAULT, **properties}
+    return {name: value for name, value in wanted.items() if now[name] != value}
 
 
 def wants_vectors(
@@ -90,8 +118,10 @@ class _Maintenance:
         if self.layer == "mirror":  # delta-rs, which appends to the change log, knows neither
             has_vectors = self._follow_vectors(session, has_them=had_vectors)
             self._follow_clustering(session, list(before["clusteringColumns"] or []))
+        self._follow_log_retention(session, before["properties"])
         self._optimize(session)
         removed = self._vacuum(session)
+        commits_removed = self._clean_up_log()
         after = self._detail(session)
         return TableMaintained(
             table=self.work.table,
@@ -101,6 +131,7 @@ class _Maintenance:
             bytes_before=before["sizeInBytes"],
             bytes_after=after["sizeInBytes"],
             files_removed=removed,
+            commits_removed=commits_removed,
             had_vectors=had_vectors,
             has_vectors=has_vectors,
             seconds=time.monotonic() - started,
@@ -156,10 +187,26 @@ class _Maintenance:
         )
         return before - _data_files(self.path)
 
+    def _follow_log_retention(self, session: Any, properties: Mapping[str, str]) -> None:
+        if changed := log_properties(self.options.log_hours, properties):
+            sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
+            self._commit(session, sql, "setting how long a Delta table's log reaches back")
+
+    def _clean_up_log(self) -> int:
+        hours = self.options.log_hours
+        if hours is None:
+            return 0
+        return clean_up_log(self.path, time.time() - hours * 3600, self.work.fence)
+
     def _commit(self, session: Any, sql: str, doing: str) -> None:
         position = self.work.position()
-        scn = position.mirror_scn if self.layer == "mirror" else position.changelog_scn
-        with self.work.commit(session, doing, self.work.metadata("maintenance", scn or 0)):
+        is_mirror = self.layer == "mirror"
+        scn = position.mirror_scn if is_mirror else position.changelog_scn
+        # The commit that had them may leave the log before another window comes.
+        widths = {} if is_mirror else kept_widths(self.path)
+        with self.work.commit(
+            session, doing, self.work.metadata("maintenance", scn or 0, **widths)
+        ):
             session.sql(sql).collect()
 
     def _detail(self, session: Any) -> Any:

@@ -177,7 +177,8 @@ DeltaLayer = Literal["changelog", "mirror"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMaintained:
     """What maintenance made of one Delta table. Files and bytes are those of the newest version; ``files_removed`` are files of
-    older ones that VACUUM removed; ``had_vectors`` and ``has_vectors``: whether MERGE writes deletion vectors."""
+    older ones that VACUUM removed, ``commits_removed`` commits that left the log; ``had_vectors`` and ``has_vectors``: whether MERGE writes
+    deletion vectors."""
 
     table: TableId
     layer: DeltaLayer
@@ -186,6 +187,7 @@ class TableMaintained:
     bytes_before: int
     bytes_after: int
     files_removed: int
+    commits_removed: int = 0
     had_vectors: bool
     has_vectors: bool
     seconds: float

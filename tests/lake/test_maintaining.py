@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from cdc_core.config import DeletionVectors, MaintenanceConfig
-from cdc_core.lake.history import DeltaCommit, read_log
+from cdc_core.lake.history import DeltaCommit, newest_metadata, read_commits, read_log
 from cdc_core.lake.maintaining import VECTORS_ROWS_MIN, wants_vectors
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.work import TableWork, no_fence
@@ -132,6 +134,25 @@ def test_a_maintained_table_is_the_same_and_goes_on(
     assert delta_log is not None
     assert delta_log.properties["delta.enableDeletionVectors"] == "false"
     window(lambda tx: tx.update(ids[5], {"NAME": "fifth"}))
+    changelog_path, mirror_path = (
+        tmp_path / "lake" / "shop" / layer / table.path for layer in ("changelog", "mirror")
+    )
+    DeltaTable(str(changelog_path)).create_checkpoint()
+    for path in (changelog_path, mirror_path):
+        for name in (path / "_delta_log").iterdir():
+            os.utime(name, (0, 0))
+    widths = newest_metadata(str(changelog_path), "widths")
+    maintained = maintain(deletion_vectors="never", log_hours=1)
+    assert widths
+    for path, done in zip((mirror_path, changelog_path), maintained, strict=True):
+        commits = read_commits(str(path))
+        assert done.commits_removed == commits[0].version > 0
+        assert (
+            DeltaTable(str(path)).metadata().configuration["delta.logRetentionDuration"]
+            == "interval 1 hours"
+        )
+    assert newest_metadata(str(changelog_path), "widths") == widths
+    window(lambda tx: tx.update(ids[6], {"NAME": "sixth"}))
     before = mirror(source.schema, hidden=True)
     lake.rebuild_mirror(table, source.schema)
     assert mirror(source.schema, hidden=True) == before
