@@ -34,12 +34,13 @@ def carry(config: SourceConfig) -> None:
 
 
 def killed(config: SourceConfig) -> None:
-    """End between the commit of the change log and the MERGE, as by SIGKILL."""
+    """End between the commit of the change log and the mirror's, as by SIGKILL, whoever merges."""
 
     def end(*_arguments: Any, **_options: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(lake_windows, "merged", end)  # noqa: B010
+    for name in ("merged", "rewrite_files"):
+        setattr(lake_windows, name, end)
     carry(config)
 
 

@@ -39,6 +39,26 @@ def test_snapshot_windows_replay_and_comparison_on_a_cluster(tmp_path: Path) -> 
         assert all(count > 0 for count in running.executors()), "both workers had work to do"
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_proves_its_tables_on_a_cluster(tmp_path: Path) -> None:
+    """As a user runs it: `redolake demo --spark`, with executors of both workers."""
+    with cluster(tmp_path / "cluster") as running:
+        demo = ["demo", "--spark", running.url, "--folder", str(tmp_path / "demo")]
+        done = subprocess.run(
+            [sys.executable, "-m", "pipelines.cli", *demo],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert "Every table equals Oracle" in done.stdout
+        assert all(count > 0 for count in running.executors()), "both workers had work to do"
+
+
 def settings_of(**more: object) -> dict[str, str]:
     runtime = default_runtime_folder()
     lake = LakeConfig(path="/lake", **more)
