@@ -1,19 +1,15 @@
 """What does a window cost when thousands of windows have gone before it, beside one with ten?
 
-The history is made: the last commit that change log and mirror really got is repeated under new names, numbers, SCNs and times, one a minute, with
-a checkpoint as often as Delta writes one, and all commits still in the log. The longest history is there once more after ``redolake maintain`` with
-``log_hours: 24``. What is measured are windows of one change in the same warm Spark, in turns. The result is right if the mirror has every
-change that the windows brought, and the change log as many as there were.
+The history is made: the last commit that change log and mirror really got is repeated under new names, numbers and SCNs, with a checkpoint as often as
+Delta writes one, and all commits still in the log, as after some weeks. What is measured are windows of one change in the same warm Spark, in
+turns. The result is right if the mirror has every change that the windows brought, and the change log as many as there were.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +17,13 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from benchmarks.common import Form, Result, alternating
-from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.config import LakeConfig
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.tables import changelog_path, mirror_path
 from tests.stage.landed import Source, order, orders_schema
 
 FEW = 10
 MANY = {Form.QUICK: (300,), Form.NORMAL: (1_000, 10_000), Form.LONG: (1_000, 10_000, 43_200)}
-MAINTAINED = MaintenanceConfig(vacuum_hours=None, log_hours=24)
-DAY = 24 * 60
 ROUNDS, WARM_UP = 7, 3
 ALLOWED = 1.1
 ROWS = 1_000
@@ -37,53 +31,33 @@ ROWS = 1_000
 
 def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
     """One window behind each length of history, against the shortest."""
-    many = MANY[form]
     with tempfile.TemporaryDirectory() as folder:
         tables = {
-            _Behind(windows): _Table(Path(folder) / str(windows), windows)
-            for windows in (FEW, *many)
+            windows: _Table(Path(folder) / str(windows), windows) for windows in (FEW, *MANY[form])
         }
-        maintained = _Behind(many[-1], is_maintained=True)
-        tables[maintained] = _Table(Path(folder) / "maintained", many[-1])
-        tables[maintained].maintain()
-        works = {str(behind): table.window for behind, table in tables.items()}
+        works = {str(windows): table.window for windows, table in tables.items()}
         alternating(works, repeats=WARM_UP)
         costs = alternating(works, repeats=ROUNDS)
-        correct = {behind: table.is_right() for behind, table in tables.items()}
-    first = _Behind(FEW)
-    few = costs[str(first)]
-    for behind in tables:
-        ours = costs[str(behind)]
-        if behind == first:
-            continue
+        correct = {windows: table.is_right() for windows, table in tables.items()}
+    few = costs[str(FEW)]
+    for windows in MANY[form]:
+        ours = costs[str(windows)]
         for unit, mine, other in (
             ("s", ours.seconds, few.seconds),
             ("CPU s", ours.cpu_seconds, few.cpu_seconds),
         ):
             yield Result(
-                f"a window of one change behind {behind}",
+                f"a window of one change behind {windows:,} others",
                 mine,
                 unit,
                 f"{ALLOWED} times one behind {FEW}",
                 ALLOWED * other,
                 goal=1.0,
-                correct=correct[first] and correct[behind],
+                correct=correct[FEW] and correct[windows],
                 higher_is_better=False,
                 cost=ours,
                 is_warm=True,
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Behind:
-    """What has gone before a window."""
-
-    windows: int
-    is_maintained: bool = False
-
-    def __str__(self) -> str:
-        how = f", maintained with {MAINTAINED.log_hours} hours of log" if self.is_maintained else ""
-        return f"{self.windows:,} others{how}"
 
 
 class _Table:
@@ -119,13 +93,6 @@ class _Table:
         tx.commit()
         self.source.cut().apply(self.lake)
         self.changes += 1
-
-    def maintain(self) -> None:
-        """As `redolake maintain` does; the logs must get shorter where they are older than a day."""
-        key = self.source.schema.key
-        before = self.made
-        for done in self.lake.maintain(self.source.schema.table, MAINTAINED, key):
-            assert done.commits_removed > 0 or before < DAY, "maintenance left an old log as it was"
 
     def is_right(self) -> bool:
         """The mirror as the source is, and all changes that were applied in the change log, the repeated ones with them."""
@@ -163,19 +130,8 @@ def _repeat_last_commit(table: Path, times: int, scn: int, every: int) -> None:
         text = "".join(json.dumps(one) + "\n" for one in repeated)
         (folder / f"{version + number:020d}.json").write_text(text)
         before = name
-        # One of the days before yesterday too, without which no commit may go.
-        if number % every == 0 and (number > times - every or number == _whole(times - DAY, every)):
+        if number % every == 0 and number > times - every:
             DeltaTable(str(table)).create_checkpoint()
-    now = time.time()
-    for name in folder.iterdir():
-        if name.name[:20].isdigit():
-            written = now - 60 * (version + times - int(name.name[:20]))
-            os.utime(name, (written, written))
-
-
-def _whole(number: int, every: int) -> int:
-    """The last multiple up to a number."""
-    return number - number % every
 
 
 def _moved(action: dict[str, Any], scn: int) -> dict[str, Any]:

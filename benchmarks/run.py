@@ -35,7 +35,7 @@ BENCHMARKS: Mapping[str, int] = {
     "window_cost": 180,
     "snapshot": 300,
     "growth": 360,
-    "behind": 300,
+    "behind": 240,
     "executors": 240,
     "large_transaction": 180,
     "by_hand": 180,
