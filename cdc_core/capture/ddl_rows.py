@@ -188,7 +188,7 @@ def _standing_in(
     row: DdlRow, later: Sequence[DdlRow], waiting: Sequence[GivenTable]
 ) -> GivenTable | None:
     """The definition of the table as of an SCN at or behind its DDL, with no other DDL of it in between."""
-    own = (one for one in waiting if one.table == row.table and one.scn >= _scn(row))
+    own = (one for one in waiting if one.table == row.table and one.as_of >= _scn(row))
     first = next(own, None)
     if first is None or any(_scn(other) <= first.scn for other in later):
         return None
@@ -238,7 +238,7 @@ def _take_given(
     taken = SignalOutcome(id=given.signal, scn=given.scn)
     if not evolution.is_new_version:
         return None, taken
-    if given.scn <= old.scn_from:
+    if given.as_of <= old.scn_from:
         return refused(f"its definition as of SCN {old.scn_from} is known, which is newer")
     if _is_shown(session, new, config, altered_after):
         return refused("Oracle shows another definition of it as of this SCN")

@@ -47,9 +47,11 @@ class GivenColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenTable:
-    """What a table is as of ``scn``, by the signal of that id: its columns in order, and those of its primary key."""
+    """What a table is as of ``as_of``, by the signal of that id: its columns in order, and those of its primary key. It takes effect at
+    ``scn``, which is later where the redo in between was captured before."""
 
     signal: str
+    as_of: Scn
     scn: Scn
     table: TableId
     columns: tuple[GivenColumn, ...]

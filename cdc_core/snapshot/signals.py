@@ -141,6 +141,7 @@ class SchemaChanges(_SignalModel):
         return tuple(
             GivenTable(
                 signal=signal,
+                as_of=Scn(self.scn or 0),
                 scn=Scn(self.scn or 0),
                 table=table_from_collection(one.id),
                 columns=tuple(

@@ -186,6 +186,30 @@ def test_it_holds_from_the_signals_row_on_and_the_next_ddl_supersedes_it(
         source.check_current("ONE")
 
 
+def test_a_definition_that_is_read_late_does_not_supersede_a_newer_one(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """As after a lost metadata store: the signal table is read again from its beginning."""
+    oracle.run("CREATE TABLE SIGNALS (ID VARCHAR2(42) PRIMARY KEY, TYPE VARCHAR2(32), DATA CLOB)")
+    with source_of(oracle, tmp_path, "ONE") as source:
+        source.run()
+        data = json.dumps(definition(ID, text_column("V", 40, 2)))
+        oracle.run(f"INSERT INTO SIGNALS VALUES ('s1', 'schema-changes', '{data}')")
+        oracle.run("ALTER TABLE ONE MODIFY V VARCHAR2(60)")
+        oracle.run(f"INSERT INTO ONE VALUES (1, '{'x' * 60}')")
+        source.run()
+        source.close()
+        source.more = {"signals": {"table": f"{OWNER}.SIGNALS"}}
+        oracle.run("INSERT INTO ONE VALUES (2, 'second')")
+        conceal(oracle)
+        source.run()
+        oracle.server.faults.disarm_all()
+        state, reason = outcome(source)
+        assert (state, "which is newer" in reason) == ("rejected", True), reason
+        assert [length for length, _ in versions(source)] == ["20", "60", "60"]
+        source.check_current("ONE")
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown-table": (definition(ID, table="NOWHERE"), "not captured"),
     "unknown-type": (
