@@ -185,7 +185,8 @@ class MaintenanceConfig(ConfigModel):
     deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not ``to_pyarrow_table``)."""
 
     cluster_by_key: bool = False
-    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a window's keys lie close together."""
+    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a window's keys lie close together. Does nothing for tables
+    with ``identity: all_columns``, which have no key."""
 
     target_file_mb: Annotated[int, Field(ge=1, le=1024)] = 128
     """Size up to which small files are put together, in MiB. A MERGE without deletion vectors writes whole files."""

@@ -192,6 +192,21 @@ class SourceConfig(ConfigModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _counted_rows_are_all_decoded(self) -> SourceConfig:
+        wanting = [
+            one.name
+            for one in self.tables
+            if one.identity == "all_columns"
+            and (one.on_undecodable or self.policies.on_undecodable) == "quarantine"
+        ]
+        if wanting:
+            raise ValueError(
+                f"on_undecodable: quarantine, and identity: all_columns, of {', '.join(wanting)}: equal rows are counted, and counts that lack a "
+                "change stay wrong. Set on_undecodable of the table to stop or resnapshot"
+            )
+        return self
+
     @property
     def lake_beside_landing(self) -> LakeConfig:
         """The lake's configuration; executors stage nothing where they do not see landing."""

@@ -132,7 +132,10 @@ class TableConfig(ConfigModel):
     hold it in the column ``_cdc_row_id``. A table whose rows get other ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions
     that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables
     with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai and
-    supplemental logging of all columns. ``all_columns``: the values of all its columns. It is not available yet."""
+    supplemental logging of all columns. ``all_columns``: the values of all its columns, for a table
+    without a key whose rows may get other ROWIDs. Equal rows are counted: the mirror numbers them in ``_cdc_copy``. All chunks of its snapshot
+    are read as of one SCN, every new snapshot begins new Delta tables, and a DDL that changes the columns ends the stream. Needs supplemental
+    logging of all columns; not for tables with LOBs, and no column may be excluded, masked or rounded."""
 
     paused: bool = False
     """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the

@@ -93,7 +93,8 @@ def apply_chunk(
     work.create_tables(manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
     schema = settle_schema(work, manifest.schema)
-    mirrored = in_mirror(work, schema)
+    # Where equal rows are counted, nothing has changed since, and the chunk's rows get their numbers on the way.
+    mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
     metadata = work.metadata(

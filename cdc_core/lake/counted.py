@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import REPORT_HINT, LakeError, RowCountError
+from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
@@ -59,7 +59,7 @@ def merge_counted(
     Raises:
         LakeError: More copies go than are there, or the mirror's copies are not numbered without holes.
     """
-    session = work.session_for(rows)
+    session, version = work.session_for(rows), work.require_mirror().version
 
     def parts() -> Iterator[pa.Table]:
         for part in range(changes.parts):
@@ -71,7 +71,8 @@ def merge_counted(
     sent = Sent(schema.with_copies(), -1, facts)
     with staged_frame(work, session, sent.counting(parts())) as frame:
         return merge_copies(
-            work, frame, schema, sent, doing="merging a window into the mirror", metadata=metadata, txn=txn
+            work, frame, schema, sent,
+            version=version, doing="merging a window into the mirror", metadata=metadata, txn=txn,
         )  # fmt: skip
 
 
@@ -81,15 +82,29 @@ def merge_copies(
     schema: TableSchema,
     sent: Sent,
     *,
+    version: int,
     doing: str,
     metadata: str,
     txn: tuple[str, int] | None = None,
 ) -> list[Any]:
-    """Merge copies that come, change their position or go, in one commit; MERGE's counts, held against what was sent."""
+    """Merge copies that come, change their position or go, in one commit; MERGE's counts, held against what was sent.
+
+    What they are was found out by the mirror's ``version``. If a newer one is there before the MERGE begins, nothing is committed; one that comes
+    while it runs meets Delta's own check for conflicts, and what :func:`~cdc_core.lake.counting_copies.merge_copies_sql` checks.
+
+    Raises:
+        CommitConflictError: There is a newer version.
+    """
     with translated(doing, **work.facts()):
         frame.createOrReplaceTempView(_SOURCE)
+    sql = merge_copies_sql(work.mirror, _SOURCE, schema)
     with work.commit(frame.sparkSession, doing, metadata, txn):
-        sql = merge_copies_sql(work.mirror, _SOURCE, schema)
+        if (newer := work.require_mirror().version) != version:
+            raise CommitConflictError(
+                "another writer committed to the mirror after its equal rows were counted",
+                hint="Run the command again; check that one process at a time serves this source.",
+                **work.facts(version=version, newer=newer),
+            )
         counts = list(frame.sparkSession.sql(sql).collect())
     sent.check(counts)
     return counts

@@ -15,13 +15,14 @@ from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 _SAME = f"before.{ROW_DIGEST} <=> after.{ROW_DIGEST}"
 
 
-def copies_sql(changes: str, schema: TableSchema, read_scn: int) -> str:
+def copies_sql(changes: str, schema: TableSchema, read_scn: int, wanted: str | None = None) -> str:
     """SELECT with one row per row of the table.
 
     Args:
-        changes: A relation with the change log's columns: all changes of the digests that are looked at.
+        changes: A relation with the change log's columns.
         schema: The table.
         read_scn: The SCN of the snapshot: what committed up to it is in the rows of its chunks.
+        wanted: A relation of the digests that are looked at, None for all. An update may touch one that is wanted and one that is not.
 
     Returns:
         SQL of the mirror's columns, ``_cdc_kind`` (``row``) and ``_cdc_missing`` (nothing). It fails where more copies go than are there.
@@ -32,6 +33,7 @@ def copies_sql(changes: str, schema: TableSchema, read_scn: int) -> str:
         f"top.img.{quote_name(column)} AS {quote_name(column)}"
         for column in schema.as_in_rows().column_names
     )
+    own = "" if wanted is None else f" LEFT SEMI JOIN {wanted} w ON events.digest = w.{ROW_DIGEST}"
     return f"""
 WITH counted AS (
   SELECT {COMMIT_SCN} AS cs, {ORDINAL} AS o, before, after FROM {changes}
@@ -45,7 +47,7 @@ WITH counted AS (
   SELECT *,
     SUM(added) OVER (PARTITION BY digest ORDER BY cs, o ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS height,
     SUM(added) OVER (PARTITION BY digest) AS copies
-  FROM events
+  FROM events{own}
 ), tops AS (
   SELECT digest, height, MAX_BY(NAMED_STRUCT('cs', cs, 'o', o, 'img', img), NAMED_STRUCT('cs', cs, 'o', o)) AS top
   FROM piled WHERE height < 0 OR (added > 0 AND height <= copies) GROUP BY digest, height

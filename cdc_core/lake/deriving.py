@@ -58,9 +58,9 @@ def derived_sql(
     change lacks. ``wanted`` is a relation of keys, None for all."""
     mirror = in_mirror(work, schema)
     whole = f"({_history_sql(work, schema, position)})"
-    near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
     if schema.is_by_all_columns:
-        return copies_sql(near, schema, _read_scn(session, whole, schema)), ()
+        return copies_sql(whole, schema, _read_scn(session, whole, schema), wanted), ()
+    near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
     facts = change_facts(session, near, mirror)
     defaults = added_columns(read_log(work.changelog))
     has_gaps = QuarantineTable(work).exists

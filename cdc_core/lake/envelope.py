@@ -206,7 +206,9 @@ def _numbered_sql(one: LoggedTable, sql: _Dialect) -> str:
 
 
 def _moved_sql(one: LoggedTable, sql: _Dialect) -> str:
-    """Does the change give its row another key?"""
+    """Does the change give its row another key? Where all values identify a row, it has none."""
+    if one.schema.is_by_all_columns:
+        return "FALSE"
     same = " AND ".join(
         f"{_value(one, 'before', column, sql)} IS NOT DISTINCT FROM {_value(one, 'after', column, sql)}"
         for column in one.schema.key

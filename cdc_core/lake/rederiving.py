@@ -39,8 +39,9 @@ IN_HAND_ROWS_MAX = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """What the mirror has otherwise: counts of it, the columns that some change lacks, and the rows for a MERGE."""
+    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks, and the rows for a MERGE."""
 
+    version: int
     sent: Sent
     absent: tuple[str, ...]
     opened: Callable[[], AbstractContextManager[Any]]
@@ -70,7 +71,7 @@ def find_different(
     Raises:
         DecodeError: It cannot be said which row a key has.
     """
-    mirrored = in_mirror(work, schema)
+    mirrored, version = in_mirror(work, schema), work.require_mirror().version
     found: tuple[pa.Table, tuple[str, ...]] | None
     if schema.is_by_all_columns:
         rows = copies_in_hand(work, schema, scn_high, position=position)
@@ -81,7 +82,10 @@ def find_different(
         rows, absent = found
         sent = Sent.of_table(rows, mirrored, facts)
         return Different(
-            sent, absent, lambda: staged_frame(work, work.session_for(len(rows)), iter([rows]))
+            version,
+            sent,
+            absent,
+            lambda: staged_frame(work, work.session_for(len(rows)), iter([rows])),
         )
     session, changes = work.session_for(), window_sql(work.changelog, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
@@ -91,7 +95,7 @@ def find_different(
         # It is looked at several times, and derived once.
         frame = session.sql(sql).localCheckpoint()
         sent = Sent.of_frame(frame, mirrored, None, facts, are_different=True)
-    return Different(sent, absent, lambda: nullcontext(frame))
+    return Different(version, sent, absent, lambda: nullcontext(frame))
 
 
 def _in_hand(

@@ -69,7 +69,10 @@ def replay_window(
     metadata = work.metadata("replay", position, window=manifest.window.key)
     with different.opened() as frame:
         if schema.is_by_all_columns:
-            counts = merge_copies(work, frame, schema, sent, doing=doing, metadata=metadata)
+            counts = merge_copies(
+                work, frame, schema, sent,
+                version=different.version, doing=doing, metadata=metadata,
+            )  # fmt: skip
         else:
             counts = merged(
                 work, frame, in_mirror(work, schema),

@@ -300,7 +300,7 @@ class _Merging:
         with different.opened() as frame:
             return merge_copies(
                 work, frame, self.schema, different.sent,
-                doing="merging a window into the mirror", metadata=metadata, txn=txn,
+                version=different.version, doing="merging a window into the mirror", metadata=metadata, txn=txn,
             )  # fmt: skip
 
     def _merge(self, changes: LoggedChanges, facts: ChangeFacts, reduction: Reduction) -> list[Any]:

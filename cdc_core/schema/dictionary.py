@@ -208,7 +208,6 @@ def schema_from_rows(
         captured = (ROW_ID_COLUMN, *captured)
     elif config.identity == "all_columns":
         refuse_all_columns(config, usable, is_index_organized=is_index_organized)
-        _refuse_counted(config)
         key, captured = (ROW_DIGEST,), (ROW_DIGEST_COLUMN, *captured)
     else:
         virtual = {row[0] for row in columns if row[9] == "YES"}
@@ -382,14 +381,6 @@ def _refuse_row_ids(
             table=config.table,
             columns=", ".join(documents),
         )
-
-
-def _refuse_counted(config: TableConfig) -> None:
-    raise ConfigError(
-        "identity: all_columns is not available yet",
-        hint="Use identity: rowid, or name unique NOT NULL columns under the table's key.",
-        table=config.table,
-    )
 
 
 def _refuse_unmeasured(

@@ -205,10 +205,7 @@ def test_identity_is_for_one_table_without_a_key(given: dict[str, Any]) -> None:
 COUNTED = TableConfig(name="hr.emp", identity="all_columns")
 
 
-def test_rows_that_are_counted_have_a_digest_and_in_the_mirror_a_number(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("cdc_core.schema.dictionary._refuse_counted", lambda _config: None)
+def test_rows_that_are_counted_have_a_digest_and_in_the_mirror_a_number() -> None:
     schema = build(COUNTED, row("A"), row("N", "Y"), primary=("A",))
     assert schema.column_names == ("_cdc_row_digest", "A", "N")
     assert (schema.key, schema.is_by_all_columns) == (("_cdc_row_digest",), True)
@@ -220,8 +217,3 @@ def test_rows_that_are_counted_have_a_digest_and_in_the_mirror_a_number(
     other = build(BY_ROW_ID, row("A"))
     assert not other.is_by_all_columns
     assert other.with_copies() is other
-
-
-def test_counted_rows_are_not_available_yet() -> None:
-    with pytest.raises(ConfigError, match="not available yet"):
-        build(COUNTED, row("A"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
@@ -254,6 +255,10 @@ def test_the_sql_form_is_the_same_rule(spark_process: None, tmp_path: Path) -> N
         tuple(row[name] for name in columns) for row in expected.to_pylist()
     }
     assert found.num_rows == expected.num_rows > 300
+    session.createDataFrame(found.slice(0, 20).select(columns[:1])).createOrReplaceTempView("few")
+    few = session.sql(copies_sql("changes", SCHEMA, READ_SCN, "few")).toArrow()
+    wanted_digests = found.slice(0, 20)["_cdc_row_digest"]
+    assert few.num_rows == pc.sum(pc.is_in(found["_cdc_row_digest"], wanted_digests)).as_py()
     landed(tmp_path, [*DELETED[:1], change("c", 203, None, "a")])
     session.read.parquet(str(tmp_path / "changes.parquet")).createOrReplaceTempView("changes")
     with pytest.raises(Exception, match="does not have"):

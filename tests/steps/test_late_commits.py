@@ -11,6 +11,7 @@ import pytest
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps import counted_rows
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.reducing_lake import ReducingLake
 
@@ -131,3 +132,45 @@ def test_what_a_snapshot_holds_is_not_applied_again_when_its_commit_comes_late(
 
 def _image(source: Source) -> list[tuple[Any, ...]]:
     return source.lake.image(table_id("EMP"))
+
+
+@pytest.mark.parametrize("is_missed", [False, True], ids=["of-others", "of-a-row-that-goes"])
+def test_equal_rows_of_a_commit_that_comes_late_are_counted_where_they_belong(
+    cluster: Oracle, tmp_path: Path, *, is_missed: bool
+) -> None:
+    """A row that goes before its insert came to light stops the table; what brings the insert is right after a resume."""
+    cluster.run(
+        "CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(9))",
+        *("INSERT INTO LOOSE VALUES (1, 'same')" for _ in range(3)),
+    )
+    with source_of(cluster, tmp_path, **ONLINE) as source:
+        source.configure({"name": "LOOSE", "identity": "all_columns"})
+        source.run()
+        source.windows()
+        late = second_instance(cluster)
+        for statement in (
+            "INSERT INTO LOOSE VALUES (1, 'same')",
+            "INSERT INTO LOOSE VALUES (9, 'late')",
+            "DELETE FROM LOOSE WHERE A = 1 AND ROWNUM <= 2",
+        ):
+            late.cursor().execute(statement)
+        late.commit()
+        cluster.run("INSERT INTO LOOSE VALUES (1, 'same')")
+        if is_missed:
+            cluster.run("UPDATE LOOSE SET B = 'newer' WHERE A = 9")
+        cluster.server.faults.arm(Fault(FaultKind.SHORT_READ))
+        source.windows()
+        assert source.record("LOOSE").state == ("failed" if is_missed else "ready")
+        cluster.run("INSERT INTO LOOSE VALUES (1, 'same')", "DELETE FROM LOOSE WHERE A = 9")
+        source.windows()
+        if is_missed:
+            source.pipeline.resume_tables([table_id("LOOSE")])
+            source.run()
+        assert source.record("LOOSE").state == "ready"
+        found = source.lake.tables[table_id("LOOSE")]
+        assert found.schema is not None
+        rows = dict(found.rows)
+        assert len(rows) == 4
+        counted_rows.derive(found.rows, found.schema, found.history, 0)
+        assert found.rows == rows
+        assert sorted(number for _, number in rows) == [1, 2, 3, 4]
