@@ -89,9 +89,9 @@ def judge(
 
 
 def side(rows: Iterable[Sequence[Any]], kinds: Sequence[str], key: Sequence[int]) -> Side:
-    """Type the values of one side, count its keys, and sort it."""
+    """Type the values of one side, count its keys, and sort it. Of a table without a key, rows may be equal."""
     typed = [tuple(map(typed_value, row, kinds)) for row in rows]
-    keys = Counter(tuple(row[at] for at in key) for row in typed)
+    keys = Counter(tuple(row[at] for at in key) for row in typed) if key else Counter[Row]()
     return Side(tuple(sorted(typed)), sum(1 for times in keys.values() if times > 1))
 
 

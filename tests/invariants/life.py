@@ -71,10 +71,11 @@ CONDITIONS = {
     "SHIFTED": "V = 'first'",
 }
 LATE_TABLES = ("EVENTS", "ACCOUNTS", "EVENTS")
-COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES", "BARE")
+COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES", "BARE", "EQUALS")
 """Tables that leave and come back."""
-STOPPED_BY_DDL = ("PASSING", "GROWING")
-"""Tables that a TRUNCATE stops, or any DDL between the plan of a snapshot and its reading: Oracle cannot look back behind it."""
+STOPPED_BY_DDL = ("PASSING", "GROWING", "EQUALS")
+"""Tables that a TRUNCATE stops, or any DDL between the plan of a snapshot and its reading: Oracle cannot look back behind it. EQUALS is also
+stopped by a chunk without undo, and read again by its policy."""
 REFUSED_AT = {
     FENCE: {"FencedError"},
     UNFENCED: {"FencedError"},
@@ -271,6 +272,12 @@ class Life:
         """DDL that changes no column: its table goes on."""
         with self._changed("GROWING"):
             self.load.other_ddl()
+        return True
+
+    def _on_move(self, _event: Event) -> bool:
+        """Rows that nothing but their values tells apart get other ROWIDs; nobody minds."""
+        with self._changed("EQUALS"):
+            self.load.move()
         return True
 
     def _on_passing_rows(self, _event: Event) -> None:
@@ -860,6 +867,8 @@ class Life:
                 table["key"] = list(KEYS["LOOSE"])
             if table["name"].endswith(".BARE"):
                 table["identity"] = "rowid"
+            if table["name"].endswith(".EQUALS"):
+                table["identity"] = "all_columns"
             if table["name"].endswith(".PASSING") and self.follows:
                 table["on_truncate"] = "follow"
             if table["name"].endswith(".GROWING") and self.follows:

@@ -1,7 +1,7 @@
 """The load of the prover's long life: the seeded load and what breaks rules more easily.
 
 TPC-C's tables with its consistency conditions, keys that shift by one, a table that grows columns, one that is truncated, one
-whose key only the configuration knows, one without a key, and transactions that last over windows with savepoints rolled back in them. Every event
+whose key only the configuration knows, one without a key, one with equal rows, and transactions that last over windows with savepoints rolled back in them. Every event
 draws from a seed of its own, so that it does the same kind of thing whatever events before it are left out.
 """
 
@@ -16,6 +16,9 @@ from typing import Any
 
 import oracledb
 
+from tests.invariants.equals import DDL as EQUALS_DDL
+from tests.invariants.equals import TABLE as EQUALS
+from tests.invariants.equals import change, fill
 from tests.invariants.load import EPOCH, TABLES, Load
 
 WILD_DDL = (
@@ -33,9 +36,10 @@ WILD_DDL = (
     "CREATE TABLE PASSING (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
     "CREATE TABLE LOOSE (K NUMBER(9) NOT NULL, L VARCHAR2(10) NOT NULL, V NUMBER(9))",
     "CREATE TABLE BARE (N NUMBER(9), V VARCHAR2(20))",
+    EQUALS_DDL,
 )
 TPCC = ("WAREHOUSE", "DISTRICT", "ORDERS", "NEW_ORDER", "ORDER_LINE")
-WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE")
+WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE", EQUALS)
 OTHER_DDL = (
     ("CREATE INDEX GROWING_V ON GROWING (V)", "DROP INDEX GROWING_V"),
     ("COMMENT ON TABLE GROWING IS 'it grows'",),
@@ -86,6 +90,7 @@ class WildLoad(Load):
         for number in range(FIRST_ROWS):
             self._one("LOOSE", "c", f"INSERT INTO LOOSE VALUES ({number}, 'l', 0)")
             self._insert("BARE", number)
+        fill(self)
         for place in DISTRICTS:
             self._new_order(*place)
         self._commit(self.connection, self._pending)
@@ -93,10 +98,11 @@ class WildLoad(Load):
     # -- transactions of their own -----------------------------------------------------------------------------------
 
     def tpcc(self) -> None:
-        """One of TPC-C's transactions."""
+        """One of TPC-C's transactions, with changes of equal rows besides."""
         place = self.random.choice(DISTRICTS)
         kind = self.random.choice((self._new_order, self._new_order, self._payment, self._delivery))
         kind(*place)
+        change(self)
         if self.random.random() < 0.1:
             self._roll_back()
             return
@@ -120,6 +126,18 @@ class WildLoad(Load):
         table = self.random.choice(("GROWING", "PASSING", "LOOSE"))
         self._again(table, "K" if table == "LOOSE" else "ID")
         self._again("BARE", "N")
+        self.same()
+
+    def same(self) -> None:
+        """Rows of EQUALS come, go and become equal."""
+        change(self)
+        self._commit(self.connection, self._pending)
+
+    def move(self) -> None:
+        """All rows of EQUALS get other ROWIDs, and some change before and behind it."""
+        self.same()
+        self._sql(f"ALTER TABLE {EQUALS} {self.random.choice(('MOVE', 'SHRINK SPACE'))}")
+        self.same()
 
     def _again(self, table: str, key: str) -> None:
         with self.connection.cursor() as cursor:
@@ -326,6 +344,14 @@ class WildLoad(Load):
         self._many("ORDER_LINE", "u", f"UPDATE ORDER_LINE SET OL_DELIVERY_D = DATE '2013-05-01' WHERE {where('OL', 'OL_O_ID')}")  # fmt: skip
 
     # -- statements --------------------------------------------------------------------------------------------------
+
+    def one(self, table: str, op: str, sql: str) -> None:
+        """A statement that changes one row."""
+        self._one(table, op, sql)
+
+    def many(self, table: str, op: str, sql: str) -> None:
+        """A statement that changes any number of rows."""
+        self._many(table, op, sql)
 
     def _sql(self, statement: str) -> int:
         with self.connection.cursor() as cursor:
