@@ -257,9 +257,11 @@ def commit_files(
     facts: dict[str, object],
     version: int | None = None,
     replaced: Sequence[OldFile] = (),
+    opened: Any = None,
 ) -> None:
     """Append files to a Delta table, and take the ``replaced`` ones out of it, in one commit with our user metadata and transaction identifier;
     with ``version``, right behind that version or not at all. Neither files nor replaced ones: the commit says that nothing changed.
+    ``opened`` is delta-rs's table where the caller has read it already: the commit is put right behind the version that it has.
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
@@ -291,7 +293,7 @@ def commit_files(
     )
     try:
         with storing(doing, **facts):
-            found = DeltaTable(table)
+            found = DeltaTable(table) if opened is None else opened
             done = found.transaction_version(txn[0])
             is_other = version is not None and found.version() != version
             if is_other or (done is not None and done >= txn[1]):

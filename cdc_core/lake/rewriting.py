@@ -162,7 +162,7 @@ def rewrite_files(
         fence=work.fence,
         doing=doing,
         facts=work.facts(),
-        version=mirror.version,
+        opened=mirror.delta,
     )
     return counts
 
