@@ -6,15 +6,16 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cdc_core.errors import CdcError
 from cdc_core.model.reports import Reconciliation, SourceStatus, TableStatus
-from pipelines.commands.pdbs import all_opened
+from pipelines.commands.pdbs import all_opened, print_stopped
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
@@ -25,6 +26,9 @@ from pipelines.commands.shared import (
     print_json,
     tables_of,
 )
+
+if TYPE_CHECKING:
+    from cdc_core.steps import Pipeline
 
 EXIT_DIFFERENT = 1
 
@@ -47,7 +51,7 @@ def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> N
     from cdc_core.steps.together import common_scn
 
     with all_opened(names, config) as pipelines:
-        found = {name: pipeline.status() for name, pipeline in pipelines.items()}
+        found = {name: _status_of(name, pipeline) for name, pipeline in pipelines.items()}
         scn = common_scn(pipelines)
     if json:
         print_json({"pdbs": {name: asdict(one) for name, one in found.items()}, "common_scn": scn})
@@ -60,6 +64,15 @@ def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> N
         else f"All pluggable databases can be read as of SCN {scn}.",
         soft_wrap=True,
     )
+
+
+def _status_of(name: str, pipeline: Pipeline) -> SourceStatus:
+    """One whose pluggable database is gone stands as the metadata store has it."""
+    try:
+        return pipeline.status()
+    except CdcError as error:
+        print_stopped(name, error)
+        return pipeline.status(ask_oracle=False)
 
 
 def reconcile(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
 from cdc_core.errors import CdcError, ConfigError
@@ -72,8 +73,8 @@ def all_opened(names: Sequence[str], config: Path | None) -> Iterator[dict[str, 
 
 
 def print_stopped(name: str, error: CdcError) -> None:
-    """Say which pluggable database an error is about."""
-    out().print(f"[bold]{escape(name)}[/] stopped:")
+    """Say which pluggable database an error is about, on standard error."""
+    Console(stderr=True, highlight=False).print(f"[bold]{escape(name)}[/] stopped:")
     print_error(error)
 
 

@@ -109,6 +109,8 @@ def test_one_that_is_gone_stops_alone_and_doctor_names_it(
     assert f"{TWO} stopped" in result.output
     assert "there is no such pluggable database" in result.output
     assert mirror(folder, "erp_orclpdb1") == [(1, ONE), (2, "later")]
+    status = found_json("status")
+    assert [one["scn_oracle"] is None for one in status["pdbs"].values()] == [False, True]
     checks = json.loads(redolake("doctor", "--json").stdout)["checks"]
     assert [(one["name"], "oracle.pdbs" in one["remedy"]) for one in checks if not one["ok"]] == [
         (f"{TWO}: Oracle", True)

@@ -329,6 +329,36 @@ def test_one_that_was_rewound_ends_its_own_tables_alone(both: Both) -> None:
     both.sources[ONE].check_current("T")
 
 
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [ONE, TWO])
+def test_a_process_that_ends_while_redo_lands_for_both_loses_nothing(
+    both: Both, killed: str
+) -> None:
+    """Before the first of them has landed, and between both."""
+    both.run()
+    both.archive()
+    both.run()
+    for name, oracle in both.cdb.pdbs.items():
+        oracle.run("UPDATE T SET V = 'changed' WHERE ID = 1", f"INSERT INTO T VALUES (7, '{name}')")
+    both.archive()
+
+    def ends(*_: Any) -> None:
+        raise _Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(both.sources[killed].pipeline._ctx.landing, "write_manifest", ends)
+        with pytest.raises(_Killed):
+            both.run()
+    for source in both.sources.values():
+        source.close()
+    assert not both.run().errors
+    both.check()
+
+
 @pytest.mark.slow
 def test_a_run_that_was_cut_short_goes_on_and_replays_change_nothing(both: Both) -> None:
     both.run()
