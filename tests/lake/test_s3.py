@@ -10,12 +10,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pydantic import ValidationError
@@ -138,6 +141,32 @@ def test_a_window_is_merged_on_s3_without_spark(tmp_path: Path) -> None:
     found = QueryBuilder().register("t", DeltaTable(mirror)).execute('SELECT "ID", "NAME" FROM t')
     rows = sorted((int(row["ID"]), row["NAME"]) for row in pa.table(found.read_all()).to_pylist())
     assert rows == [(1, "changed"), (3, "n"), (9, "n"), (500, "foreign")]
+
+
+@pytest.mark.usefixtures("endpoint")
+@pytest.mark.parametrize("is_given_up", [False, True], ids=["whole", "given-up"])
+def test_a_chunk_is_written_on_s3_while_it_is_read(tmp_path: Path, is_given_up: bool) -> None:
+    path = f"s3a://{BUCKET}/lake"
+    lake, source = Lake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
+    tx = source.begin()
+    tx.insert(order(1))
+    tx.commit()
+    moment, read = datetime(2026, 1, 2), source.chunk()
+    manifest = replace(read.manifest, landed=moment.isoformat())
+    ahead = lake.begin_chunk(
+        manifest.schema, manifest.snapshot_id, manifest.number, manifest.scn, moment
+    )
+    assert ahead is not None
+    ahead.write(pq.read_table(read.paths[0]).to_batches()[0])
+    if not is_given_up:
+        ahead.end()
+        lake.apply_chunk(manifest, read.paths, ahead=ahead)
+    ahead.discard()
+    listed = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"]).list_objects_v2(Bucket=BUCKET)  # fmt: skip
+    files = [one["Key"] for one in listed.get("Contents", []) if one["Key"].endswith(".parquet")]
+    assert len(files) == (0 if is_given_up else 2)
+    if not is_given_up:
+        assert pa.table(DeltaTable(f"{path}/shop/mirror/shop.orders").to_pyarrow_table())["ID"].to_pylist() == [1]  # fmt: skip
 
 
 def no_spark(_config: LakeConfig) -> Any:
