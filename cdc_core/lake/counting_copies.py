@@ -104,10 +104,10 @@ def doubled_copies_sql(mirror: str, schema: TableSchema) -> str:
 WITH doubled AS (
   SELECT {ROW_DIGEST} FROM {delta(mirror)} GROUP BY {ROW_DIGEST} HAVING COUNT(*) > COUNT(DISTINCT {ROW_COPY})
 ), own AS (
-  SELECT m.*, ROW_NUMBER() OVER (PARTITION BY m.{ROW_DIGEST} ORDER BY m.{ROW_COPY}) AS number
+  SELECT m.*, ROW_NUMBER() OVER (PARTITION BY m.{ROW_DIGEST} ORDER BY m.{ROW_COPY}) AS _cdc_number
   FROM {delta(mirror)} m LEFT SEMI JOIN doubled d ON m.{ROW_DIGEST} = d.{ROW_DIGEST}
 )
-SELECT {ROW_DIGEST}, CAST(number AS BIGINT) AS {ROW_COPY}, {values}, 'row' AS _cdc_kind FROM own
+SELECT {ROW_DIGEST}, CAST(_cdc_number AS BIGINT) AS {ROW_COPY}, {values}, 'row' AS _cdc_kind FROM own
 UNION ALL
 SELECT {ROW_DIGEST}, {ROW_COPY}, {", ".join(f"FIRST({quote_name(column)})" for column in columns)}, 'del' FROM own GROUP BY {ROW_DIGEST}, {ROW_COPY}
 """
