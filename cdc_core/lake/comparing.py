@@ -5,6 +5,11 @@ digested (the rule below) and searched for keys that more than one row has. Only
 keys held against each other: one row per key and side, with count and digest. Buckets by hash, unlike ranges, are the same on
 both sides whatever the key's type and the database's sort order are.
 
+**Equal rows.** Where all values identify a row, and equal rows are counted, its key here are the values themselves, not the digest that the
+pipeline makes of them: rows are grouped by all their columns on each side, and both sides must have as many copies. The mirror's own
+marks are looked at by themselves: the copies of a row are numbered from 1 on without holes, and have one digest; a row of which that is not
+true counts as a double key.
+
 Memory and disk stay bounded: Oracle's side comes in parts, of which only the sums are kept; the mirror is read in
 passes of at most :data:`ROWS_AT_ONCE` rows; and of the buckets that differ no more than :data:`ROWS_AT_ONCE` rows are held
 against each other. Beyond that the number of differing keys is a lower bound.
@@ -32,7 +37,7 @@ from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
 from cdc_core.lake.widening import exact_sql
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.evolution import holding
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_type
 
 HEX_DIGITS = 15
@@ -40,6 +45,9 @@ HEX_DIGITS = 15
 ROWS_PER_BUCKET = 1024
 BUCKETS_MAX = 2**16
 ROWS_AT_ONCE = 20_000_000
+_MARKS = (ROW_DIGEST, ROW_COPY)
+_ILL_MARKED = f"COUNT(DISTINCT {ROW_DIGEST}) <> 1 OR COUNT(DISTINCT {ROW_COPY}) <> COUNT(*) OR MAX({ROW_COPY}) <> COUNT(*)"
+"""Of all copies of a row in the mirror."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +82,11 @@ class Suspects:
 @dataclass(frozen=True, slots=True)
 class Differences:
     """Keys that are not the same on both sides. ``keys`` are the first ones, as values of the lake in the key's order: row values,
-    which the caller shows to nobody who did not ask."""
+    which the caller shows to nobody who did not ask. ``copies`` are how many rows Oracle and the mirror have of each."""
 
     count: int
     keys: tuple[tuple[Any, ...], ...]
+    copies: tuple[tuple[int, int], ...] = ()
 
 
 def of_mirror(work: TableWork, schema: TableSchema, version: int) -> MirrorComparison:
@@ -93,7 +102,11 @@ def of_mirror(work: TableWork, schema: TableSchema, version: int) -> MirrorCompa
     rows = count_rows(work.mirror)
     wanted = BUCKETS_MAX if rows is None else -(-rows // ROWS_PER_BUCKET)
     buckets = min(BUCKETS_MAX, 1 << max(0, wanted - 1).bit_length())
-    return MirrorComparison(work, schema, version, buckets, own)
+    if not schema.is_by_all_columns:
+        return MirrorComparison(work, schema, version, buckets, own)
+    rows_alone = schema.as_in_rows()
+    by_values = replace(rows_alone, key=rows_alone.column_names)
+    return MirrorComparison(work, by_values, version, buckets, own.as_in_rows(), counts_rows=True)
 
 
 def _as_held(work: TableWork, schema: TableSchema) -> TableSchema:
@@ -145,13 +158,15 @@ def suspects(oracle: Side, delta_side: Side, *, rows_max: int = ROWS_AT_ONCE) ->
 @dataclass(frozen=True, slots=True)
 class MirrorComparison:
     """A version of one mirror that is compared. :func:`of_mirror` makes it. Values are compared in the types of ``schema``; Oracle's rows have
-    those of ``own``, and so may versions of the mirror from before it was given wider ones."""
+    those of ``own``, and so may versions of the mirror from before it was given wider ones. ``counts_rows``: equal rows are counted, so the
+    key of ``schema`` are all its columns."""
 
     work: TableWork
     schema: TableSchema
     version: int
     buckets: int
     own: TableSchema
+    counts_rows: bool = False
 
     def sums_of_files(self, paths: Sequence[str]) -> Side:
         """Sums of rows of Oracle that lie in Parquet files.
@@ -162,7 +177,8 @@ class MirrorComparison:
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
             self._make_oracle_rows(session, paths)
-            return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets))
+            double = "FALSE" if self.counts_rows else _DOUBLE
+            return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets, double))
 
     def sums_of_mirror(self) -> Side:
         """Sums of the mirror.
@@ -178,7 +194,9 @@ class MirrorComparison:
             for number in range(passes):
                 bucket = _bucket_sql(self.schema, self.buckets)
                 part = f" WHERE PMOD({bucket}, {passes}) = {number}" if passes > 1 else ""
-                sql = _sums_sql(f"(SELECT * FROM {self._mirror}{part})", self.schema, self.buckets)
+                mirror = f"(SELECT * FROM {self._mirror}{part})"
+                double = _ILL_MARKED if self.counts_rows else _DOUBLE
+                sql = _sums_sql(mirror, self.schema, self.buckets, double)
                 found |= _collected(session, sql)
         return found
 
@@ -199,25 +217,35 @@ class MirrorComparison:
         kinds = dict(columns_of(self.schema))
         key = self.schema.key
         keys = ", ".join(map(quote_name, key))
-        same = " AND ".join(f"o.{quote_name(k)} = d.{quote_name(k)}" for k in key)
+        equal = "<=>" if self.counts_rows else "="
+        same = " AND ".join(f"o.{quote_name(k)} {equal} d.{quote_name(k)}" for k in key)
         either = ", ".join(
             f"COALESCE(o.{quote_name(k)}, d.{quote_name(k)}) AS {quote_name(k)}" for k in key
         )
         ddl = ", ".join(f"{quote_name(k)} {spark_type(kinds[k])}" for k in key)
         with translated("comparing keys with Oracle", **self._facts()):
             _make_wanted(session, wanted)
-            reader = session.read.schema(f"{ddl}, n BIGINT, number DECIMAL(38, 0)")
+            reader = session.read.schema(f"{ddl}, _cdc_n BIGINT, _cdc_number DECIMAL(38, 0)")
             reader.parquet(*kept).createOrReplaceTempView("kept")
-            mirror = _keys_sql(f"(SELECT * FROM {self._mirror})", self.schema, self.buckets)
+            mirror = _keys_sql(
+                f"(SELECT * FROM {self._mirror})",
+                self.schema,
+                self.buckets,
+                *((_MARKS, _ILL_MARKED) if self.counts_rows else ()),
+            )
+            copies = "o._cdc_n" if self.counts_rows else "1"
             session.sql(f"""
-                SELECT {either} FROM
-                  (SELECT {keys}, SUM(n) AS n, SUM(number) AS number FROM kept GROUP BY {keys}) o
+                SELECT {either}, COALESCE(o._cdc_n, 0) AS _cdc_oracle, COALESCE(d._cdc_n, 0) AS _cdc_delta FROM
+                  (SELECT {keys}, SUM(_cdc_n) AS _cdc_n, SUM(_cdc_number) AS _cdc_number FROM kept GROUP BY {keys}) o
                 FULL OUTER JOIN ({mirror}) d ON {same}
-                WHERE NOT (o.n <=> 1 AND d.n <=> 1 AND o.number <=> d.number)
+                WHERE NOT (o._cdc_n <=> {copies} AND d._cdc_n <=> {copies} AND o._cdc_number <=> d._cdc_number) OR d._cdc_double
             """).createOrReplaceTempView("differing")
             [(count,)] = session.sql("SELECT COUNT(*) FROM differing").collect()
             first = f"SELECT * FROM differing ORDER BY {keys} LIMIT {keys_max}"
-            return Differences(count, tuple(map(tuple, session.sql(first).collect())))
+            found = [tuple(row) for row in session.sql(first).collect()]
+            return Differences(
+                count, tuple(row[:-2] for row in found), tuple((row[-2], row[-1]) for row in found)
+            )
 
     def _make_oracle_rows(self, session: Any, paths: Sequence[str]) -> None:
         ddl = ", ".join(
@@ -264,31 +292,45 @@ def _collected(session: Any, sql: str) -> dict[int, Sums]:
     }
 
 
-def _sums_sql(rows: str, schema: TableSchema, buckets: int) -> str:
+_DOUBLE = "COUNT(*) > 1"
+"""Of all rows of a key."""
+
+
+def _sums_sql(rows: str, schema: TableSchema, buckets: int, double: str) -> str:
+    """Sums by bucket. ``double``: is a key of which these are the rows a double one?"""
     return f"""
-        SELECT bucket, SUM(n) AS n, SUM(number) AS digest, COUNT_IF(n > 1) AS double_keys
-        FROM ({_per_key_sql(rows, schema, buckets)}) GROUP BY bucket
+        SELECT bucket, SUM(n) AS n, SUM(number) AS digest, COUNT_IF(is_double) AS double_keys
+        FROM ({_per_key_sql(rows, schema, buckets, double)}) GROUP BY bucket
     """
 
 
-def _keys_sql(rows: str, schema: TableSchema, buckets: int) -> str:
-    """Key, ``n`` and ``number`` of the keys in the view ``wanted``'s buckets."""
+def _keys_sql(
+    rows: str,
+    schema: TableSchema,
+    buckets: int,
+    marks: Sequence[str] = (),
+    double: str = "FALSE",
+) -> str:
+    """Key, ``_cdc_n``, ``_cdc_number`` and ``_cdc_double`` of the keys in the view ``wanted``'s buckets. ``double`` is asked of columns
+    ``marks`` besides."""
     keys = ", ".join(quote_name(key) for key in schema.key)
+    own = ", ".join([keys, *marks])
     return f"""
-        SELECT {keys}, COUNT(*) AS n, CAST(SUM(number) AS DECIMAL(38, 0)) AS number
+        SELECT {keys}, COUNT(*) AS _cdc_n, CAST(SUM(_cdc_number) AS DECIMAL(38, 0)) AS _cdc_number, {double} AS _cdc_double
         FROM (
           SELECT /*+ BROADCAST(w) */ r.* FROM (
-            SELECT {keys}, {_row_number_sql(schema)} AS number, {_bucket_sql(schema, buckets)} AS bucket FROM {rows}
-          ) r LEFT SEMI JOIN wanted w ON r.bucket = w.bucket
+            SELECT {own}, {_row_number_sql(schema)} AS _cdc_number, {_bucket_sql(schema, buckets)} AS _cdc_bucket FROM {rows}
+          ) r LEFT SEMI JOIN wanted w ON r._cdc_bucket = w.bucket
         ) GROUP BY {keys}
     """
 
 
-def _per_key_sql(rows: str, schema: TableSchema, buckets: int) -> str:
+def _per_key_sql(rows: str, schema: TableSchema, buckets: int, double: str) -> str:
+    """Without the key: its columns may be called anything."""
     keys = ", ".join(quote_name(key) for key in schema.key)
     bucket = _bucket_sql(schema, buckets)
     return f"""
-        SELECT {keys}, ANY_VALUE({bucket}) AS bucket, COUNT(*) AS n, SUM({_row_number_sql(schema)}) AS number
+        SELECT ANY_VALUE({bucket}) AS bucket, COUNT(*) AS n, SUM({_row_number_sql(schema)}) AS number, {double} AS is_double
         FROM {rows} GROUP BY {keys}
     """
 

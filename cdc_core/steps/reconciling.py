@@ -35,7 +35,7 @@ from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import settle_quarantine
-from cdc_core.steps.snapshots.plan import plan_parts
+from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
 
 REPAIR_KEYS_MAX = 10_000
 """Up to so many differing keys of a table are read again by themselves, beyond them the whole table."""
@@ -81,7 +81,8 @@ def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[Chun
 
     Up to :data:`REPAIR_KEYS_MAX` keys of a table are read again by themselves: the chunk replaces what the mirror has of them,
     and those that Oracle does not have go. Beyond them the whole table is read again. The chunks go the way of every
-    ad hoc snapshot, through change log and mirror, so that the log alone still gives the mirror.
+    ad hoc snapshot, through change log and mirror, so that the log alone still gives the mirror. A table whose equal rows are counted joins
+    again, with new Delta tables: no part of it can be read again.
 
     Rows in quarantine up to that SCN count no more once the chunks are applied, or at once where nothing differs.
 
@@ -97,6 +98,9 @@ def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[Chun
     for table in wanted:
         found = _compare(ctx, table, at, keys_max=REPAIR_KEYS_MAX + 1)
         if found.differences.count + found.wanted.differences_beyond:
+            if found.schema.is_by_all_columns:
+                planned += start_snapshot(ctx, [table])
+                continue
             parts = _parts_to_repair(found)
             planned += plan_parts(ctx, table, at, prefix="r", parts=parts)
         else:
@@ -235,11 +239,26 @@ def _comparison(table: TableId, found: _Found, seconds: float) -> TableCompariso
         double_keys_delta=delta.double_keys,
         differences=found.differences.count + beyond,
         is_lower_bound=bool(beyond),
-        keys=tuple(",".join(map(_key_text, key)) for key in found.differences.keys),
+        keys=_differing(found),
         digest_oracle=f"{oracle.digest:x}",
         digest_delta=f"{delta.digest:x}",
         seconds=seconds,
     )
+
+
+def _differing(found: _Found) -> tuple[str, ...]:
+    """The differing keys as text; of counted rows with the number of copies on each side."""
+    keys = [",".join(map(_key_text, key)) for key in found.differences.keys]
+    if not found.schema.is_by_all_columns:
+        return tuple(keys)
+    return tuple(
+        f"{key} ({_copies(oracle)} in Oracle, {delta} in the mirror)"
+        for key, (oracle, delta) in zip(keys, found.differences.copies, strict=True)
+    )
+
+
+def _copies(count: int) -> str:
+    return f"{count} copy" if count == 1 else f"{count} copies"
 
 
 def _key_text(value: Any) -> str:

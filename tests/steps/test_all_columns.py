@@ -24,10 +24,7 @@ READ_CHUNK = 'FROM "DEMO"."LOG" AS OF SCN :scn WHERE (ROWID'
 
 
 @pytest.fixture
-def oracle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Oracle]:
-    monkeypatch.setattr(
-        "cdc_core.schema.dictionary._refuse_counted", lambda _config: None, raising=False
-    )
+def oracle() -> Iterator[Oracle]:
     with running_oracle() as running:
         running.run(
             "CREATE TABLE LOG (A NUMBER(9), B VARCHAR2(40), C DATE) ENABLE ROW MOVEMENT",

@@ -63,11 +63,8 @@ def test_what_all_columns_cannot_identify_is_refused_by_name(
 
 
 def test_by_policy_a_table_stops_whose_chunks_cannot_be_read_as_of_one_scn(
-    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    oracle: Oracle, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        "cdc_core.schema.dictionary._refuse_counted", lambda _config: None, raising=False
-    )
     oracle.run(LOGGED.replace("DEMO.", ""))
     with source_of(oracle, tmp_path) as source:
         source.configure({"name": "LOG", "identity": "all_columns", "on_snapshot_too_old": "stop"})
