@@ -15,7 +15,7 @@ from tests.invariants.compare import read_delta, version_at
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import table_id
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = ["N", "NUMBER", "D"]
 MANY = "INSERT INTO LOG SELECT MOD(LEVEL, 9), 'many', MOD(LEVEL, 3) / 2 FROM DUAL CONNECT BY LEVEL <= 250"
