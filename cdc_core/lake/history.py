@@ -175,13 +175,16 @@ def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
     not reach back so far.
 
     A commit's ``scn_high`` is the mirror's position after it, or the SCN of a chunk that was read ahead of the position. A
-    commit that says nothing (a change of properties, OPTIMIZE, somebody else's) leaves the mirror where it was.
+    commit that says nothing (a change of properties, OPTIMIZE, somebody else's) leaves the mirror where it was. Before the first one
+    that says something the mirror is as it was begun: without rows, which is right where ``scn`` is not before its table's snapshot.
     """
     found: int | None = None
     reached = -1
+    is_known = False
     for commit in commits:
+        is_known |= commit.version == 0 or "scn_high" in commit.metadata
         reached = max(reached, commit.metadata.get("scn_high", -1))
-        if 0 <= reached <= scn and commit.metadata.get("kind") != "schema":
+        if is_known and reached <= scn and commit.metadata.get("kind") != "schema":
             found = commit.version
     return found
 

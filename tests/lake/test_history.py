@@ -62,7 +62,7 @@ def test_a_checkpoint_of_which_parts_are_missing_does_not_count(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("scn", "version"),
     [
-        pytest.param(9, None, id="before-everything"),
+        pytest.param(9, 0, id="without-rows"),
         pytest.param(10, 1, id="at-an-end"),
         pytest.param(29, 3, id="foreign-commits-stay-with-what-they-changed"),
         pytest.param(30, 6, id="a-chunk-from-before-does-not-turn-back"),
@@ -76,6 +76,12 @@ def test_the_version_of_an_scn_is_the_last_before_the_mirror_went_past_it(
     said += [{"scn_high": 15}, {}, {"scn_high": 40}]
     commits = [DeltaCommit(at, "WRITE", dict(metadata)) for at, metadata in enumerate(said)]
     assert version_at(commits, scn) == version
+
+
+def test_a_log_that_does_not_reach_back_has_no_version() -> None:
+    """OPTIMIZE leaves the mirror where a commit that is gone had put it."""
+    commits = [DeltaCommit(4, "OPTIMIZE", {}), DeltaCommit(5, "WRITE", {"scn_high": 30})]
+    assert version_at(commits, 29) is None
 
 
 def test_a_log_with_a_gap_is_refused(tmp_path: Path) -> None:
