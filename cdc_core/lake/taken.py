@@ -64,7 +64,8 @@ def read_taken(work: TableWork) -> Taken:
 def _of_changelog(
     work: TableWork, changelog: DeltaLog | None, commits: tuple[DeltaCommit, ...]
 ) -> dict[str, int]:
-    """What the change log had when the mirror was written from it last; all that it has, where there is no mirror."""
+    """What the change log had when the mirror was written from it last; all that it has, where there is no mirror. Nothing where its log
+    reaches back no further than that any more, so that it does not say what came later: what is taken twice does no harm."""
     if changelog is None:
         return {}
     read = [
@@ -74,12 +75,10 @@ def _of_changelog(
     ]
     if not read:
         return dict(changelog.transactions)
-    since = {
-        app
-        for one in read_commits(work.changelog)
-        if one.version > max(read)
-        for app in one.transactions
-    }
+    later = [one for one in read_commits(work.changelog) if one.version > max(read)]
+    if len(later) < changelog.version - max(read):
+        return {}
+    since = {app for one in later for app in one.transactions}
     return {
         app: version
         for app, version in changelog.transactions.items()
