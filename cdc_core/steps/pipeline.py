@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -93,6 +93,7 @@ class Pipeline:
         )
         self._keeper = Keeper(self._ctx)
         self._early: EarlyReads | None = None
+        self._shared: dict[ScnWindow, EarlyRedo] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -209,14 +210,24 @@ class Pipeline:
         """Windows that are not applied yet, in order."""
         return window_plan.pending_windows(self._ctx)
 
-    def read_shared(self, window: ScnWindow, beside: Sequence[Pipeline]) -> list[EarlyRedo | None]:
-        """A window's redo, read once for several sources (:func:`window_sharing.read_shared`)."""
-        return window_sharing.read_shared(self._ctx, window, [one._ctx for one in beside])
+    @contextmanager
+    def reading_shared(self, window: ScnWindow, beside: Sequence[Pipeline]) -> Iterator[None]:
+        """For a block in which this window is captured for this source and for those beside it: its redo, read once for all of
+        them (:func:`window_sharing.read_shared`)."""
+        sharing = (self, *beside)
+        found = window_sharing.read_shared(self._ctx, window, [one._ctx for one in beside])
+        with ExitStack() as opened:
+            for one, redo in zip(sharing, found, strict=True):
+                if redo is not None:
+                    opened.callback(redo.close)
+                    opened.callback(one._shared.pop, window)
+                    one._shared[window] = redo
+            yield
 
-    def capture_window(self, window: ScnWindow, redo: EarlyRedo | None = None) -> StepReport:
+    def capture_window(self, window: ScnWindow) -> StepReport:
         """Redo → landing (:func:`window_capture.capture_window`); with what was read of it already."""
         with self._kept():
-            if redo is not None:
+            if (redo := self._shared.get(window)) is not None:
                 return window_capture.capture_window(self._ctx, window, lambda _: nullcontext(redo))
             if (early := self._early) is None:
                 return window_capture.capture_window(self._ctx, window)

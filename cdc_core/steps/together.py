@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from cdc_core.errors import CdcError
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.source import EarlyRedo
 from cdc_core.steps.pipeline import Pipeline
 
 _LOG = logging.getLogger("cdc_core.steps")
@@ -81,10 +80,9 @@ def capture_shared(pipelines: Mapping[str, Pipeline]) -> None:
             if not _worked(name, partial(_capture, pipelines[name], before)):
                 del waiting[name]
         sharing = [name for name, windows in waiting.items() if window in windows]
-        redo = _shared_redo(window, [pipelines[name] for name in sharing])
-        for name, rows in zip(sharing, redo, strict=True):
-            with closing(rows) if rows else nullcontext():
-                if not _worked(name, partial(pipelines[name].capture_window, window, rows)):
+        with _shared_redo(window, [pipelines[name] for name in sharing]):
+            for name in sharing:
+                if not _worked(name, partial(_capture, pipelines[name], [window])):
                     del waiting[name]
 
 
@@ -98,13 +96,18 @@ def _capture(pipeline: Pipeline, windows: Sequence[ScnWindow]) -> None:
         pipeline.capture_window(window)
 
 
-def _shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Sequence[EarlyRedo | None]:
-    if len(sharing) > 1:
-        try:
-            return sharing[0].read_shared(window, sharing[1:])
-        except CdcError as error:
-            _LOG.info("each source reads the window for itself window=%s: %s", window.key, error)
-    return [None] * len(sharing)
+@contextmanager
+def _shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Iterator[None]:
+    """The block captures the window of these sources, from one reading if that can be."""
+    with ExitStack() as opened:
+        if len(sharing) > 1:
+            try:
+                opened.enter_context(sharing[0].reading_shared(window, sharing[1:]))
+            except CdcError as error:
+                _LOG.info(
+                    "each source reads the window for itself window=%s: %s", window.key, error
+                )
+        yield
 
 
 def _worked(name: str, step: Callable[[], object]) -> bool:
