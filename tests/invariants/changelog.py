@@ -44,6 +44,7 @@ def check_table(
     position: int,
     dropped: Sequence[tuple[int, str]] = (),
     *,
+    renamed: Sequence[tuple[str, str]] = (),
     loses_columns: bool = False,
 ) -> list[str]:
     """Every illegal step and every wrong count, as text without values.
@@ -56,9 +57,12 @@ def check_table(
         streams: When the table was captured.
         position: The SCN up to which it has windows.
         dropped: Columns that went, with an SCN behind which nothing has them.
+        renamed: Columns that were called otherwise, old and new name in the order of the DDL. A change log has both: its older rows keep
+            the old one.
         loses_columns: Does the mirror lose such columns?
     """
     ordered = sorted(changelog, key=lambda row: (row["_cdc_commit_scn"], row["_cdc_ordinal"]))
+    ordered = [with_present_names(row, renamed) for row in ordered]
     walk = Piles(ordered) if table == EQUALS else Walk(table, streams, dropped)
     for row in ordered:
         walk.step(row)
@@ -71,6 +75,23 @@ def check_table(
     if len({row["_cdc_ordinal"] for row in changes}) != len(changes):
         found.append(f"{table}: a redo row is in the change log twice")
     return found + complete(table, changes, committed, streams, position)
+
+
+def with_present_names(
+    row: Mapping[str, Any], renamed: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """A row of a change log in which columns have the names that they have now."""
+    changed = dict(row)
+    for old, new in renamed:
+        for image in ("before", "after"):
+            values = dict(changed[image] or {})
+            if old in values:
+                value = values.pop(old)
+                values[new] = value if values.get(new) is None else values[new]
+                changed[image] = values
+        for names in ("_cdc_absent", "_cdc_before_absent"):
+            changed[names] = [new if name == old else name for name in changed.get(names) or ()]
+    return changed
 
 
 def without(image: Mapping[Key, Image], names: set[str]) -> dict[Key, Image]:

@@ -822,6 +822,7 @@ class Life:
                 self.streams[table],
                 positions[table],
                 self.load.dropped.get(table, ()),
+                renamed=self.load.renamed.get(table, ()),
                 loses_columns=self.follows,
             )
 

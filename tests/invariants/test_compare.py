@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from tests.invariants.changelog import Stream, Walk, complete
+from tests.invariants.changelog import Stream, Walk, check_table, complete
 from tests.invariants.compare import Verdict, compare, typed_value, version_at
 from tests.invariants.load import Committed
 from tests.invariants.wild import TPCC, inconsistencies
@@ -252,6 +252,22 @@ def test_a_change_log_walks_a_legal_path(steps: list[str], wrong: int, left: set
     walk.end_transaction()
     assert len(walk.found) == wrong, walk.found
     assert {key for (key,) in walk.image()} == left
+
+
+@pytest.mark.parametrize(("found", "wrong"), [("kept", 0), ("other", 1)])
+def test_a_renamed_column_keeps_its_values_on_the_walk(found: str, wrong: int) -> None:
+    """Rows from before the DDL have the old name, and both of them, since the change log has a column for each."""
+    common: dict[str, Any] = {"_cdc_absent": [], "_cdc_snapshot": None}
+    rows = [
+        {"_cdc_commit_scn": 1, "_cdc_ordinal": 0, "_cdc_op": "c", "before": None, "after": {"ID": 1, "C1": "kept", "R1": None}},
+        {"_cdc_commit_scn": 2, "_cdc_ordinal": 1, "_cdc_op": "u", "before": {"ID": 1, "C1": None, "R1": found},
+         "after": {"ID": 1, "C1": None, "R1": "new"}},
+    ]  # fmt: skip
+    record = [Committed(0, 1, Counter({("GROWING", "c"): 1})), Committed(1, 2, Counter({("GROWING", "u"): 1}))]  # fmt: skip
+    faults = check_table(
+        "GROWING", [row | common for row in rows], [{"ID": 1, "R1": "new"}], record, [Stream(0)], 2, renamed=[("C1", "R1")]
+    )  # fmt: skip
+    assert len(faults) == wrong, faults
 
 
 def tpcc_images(**changes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

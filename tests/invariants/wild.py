@@ -68,6 +68,8 @@ class WildLoad(Load):
         self._digits: dict[str, int] = {}
         self.dropped: dict[str, list[tuple[int, str]]] = {}
         """Columns that went, by table, each with an SCN behind the DDL and before the next change."""
+        self.renamed: dict[str, list[tuple[str, str]]] = {}
+        """Columns that were called otherwise, by table: old and new name."""
 
     def draw(self, event: str) -> None:
         """Draw from the seed of an event from now on."""
@@ -194,6 +196,7 @@ class WildLoad(Load):
             self._columns += 1
             name = f"R{self._columns}"
             self._sql(f"ALTER TABLE GROWING RENAME COLUMN {old} TO {name}")
+            self.renamed.setdefault("GROWING", []).append((old, name))
             self._added.append(name)
             if digits is not None:
                 self._digits[name] = digits
