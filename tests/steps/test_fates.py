@@ -171,6 +171,23 @@ def test_a_table_comes_back_into_new_delta_tables_where_its_own_cannot_hold_it(
         assert source.record("ONE").generation == generation + 1
 
 
+def test_a_chunk_of_an_earlier_stream_is_never_applied_again(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """Its rows are of another time than the Delta tables that were begun since: what was deleted between would come back."""
+    with source_of(oracle, tmp_path, "ONE") as source:
+        [old] = source.pipeline.start_snapshot()
+        source.run()
+        oracle.run("DELETE FROM ONE WHERE ID = 1")
+        source.pipeline.resnapshot_tables([table_id("ONE")], fresh=True)
+        source.run()
+        before = source.lake.image(table_id("ONE"))
+        for _ in range(2):
+            report = source.pipeline.apply_chunk(old)
+            assert report.repeated
+            assert source.lake.image(table_id("ONE")) == before
+
+
 def test_a_chunk_of_a_snapshot_that_was_given_up_stops_nothing(
     oracle: Oracle, source: Source
 ) -> None:

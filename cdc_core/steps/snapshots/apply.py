@@ -46,6 +46,8 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
                 chunk=key.key,
             )
         table = ctx.table_record(key.table)
+        if _is_of_an_earlier_stream(record, table):
+            return _report(ctx, record, started, TableApplied(table=key.table, skipped=True))
         manifest, _ = chunk_manifest(ctx, key)
         manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema, manifest.scn))
         paths = ctx.landing.local_paths(
@@ -73,18 +75,29 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
             ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
         )
         ctx.store.finish_snapshot(ctx.source, key.table)
-        return ctx.reported(
-            StepReport(
-                kind="chunk-applied",
-                key=key.key,
-                seconds=seconds_since(started),
-                rows=manifest.rows,
-                table=key.table,
-                scn_high=manifest.scn,
-                repeated=applied.skipped,
-                tables=(applied,),
-            )
+        return _report(ctx, replace(record, rows=manifest.rows, scn=manifest.scn), started, applied)
+
+
+def _is_of_an_earlier_stream(chunk: ChunkRecord, table: TableRecord) -> bool:
+    """Was the chunk applied before the table joined anew? Delta tables that were begun since do not know it, and have no change that
+    deletes what it has and the new snapshot has not."""
+    return chunk.state == "applied" and chunk.scn < (table.snapshot_scn or 0)
+
+
+def _report(ctx: Context, chunk: ChunkRecord, started: float, applied: TableApplied) -> StepReport:
+    key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
+    return ctx.reported(
+        StepReport(
+            kind="chunk-applied",
+            key=key.key,
+            seconds=seconds_since(started),
+            rows=chunk.rows or 0,
+            table=chunk.table,
+            scn_high=chunk.scn,
+            repeated=applied.skipped,
+            tables=(applied,),
         )
+    )
 
 
 def _taken_in(ctx: Context, schema: TableSchema, scn: Scn) -> TableSchema:
