@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -170,19 +170,21 @@ def newest_metadata(path: str, name: str) -> Any:
     return None
 
 
-def version_at(commits: Iterable[DeltaCommit], scn: int) -> int | None:
+def version_at(commits: Sequence[DeltaCommit], scn: int) -> int | None:
     """The newest version in which a mirror has not gone past ``scn``, with the columns that it had there; None if the commits do
     not reach back so far.
 
     A commit's ``scn_high`` is the mirror's position after it, or the SCN of a chunk that was read ahead of the position. A
-    commit that says nothing (a change of properties, OPTIMIZE, somebody else's) leaves the mirror where it was. Before the first one
-    that says something the mirror is as it was begun: without rows, which is right where ``scn`` is not before its table's snapshot.
+    commit that says nothing (a change of properties, OPTIMIZE, somebody else's) leaves the mirror where it was. A mirror whose first
+    rows came by a window, or that has none, was empty from its snapshot on, as it was begun.
     """
     found: int | None = None
     reached = -1
+    first = next((one for one in commits if "scn_high" in one.metadata), None)
+    is_empty = first is None or first.metadata.get("kind") != "chunk"
     is_known = False
     for commit in commits:
-        is_known |= commit.version == 0 or "scn_high" in commit.metadata
+        is_known |= (is_empty and commit.version == 0) or "scn_high" in commit.metadata
         reached = max(reached, commit.metadata.get("scn_high", -1))
         if is_known and reached <= scn and commit.metadata.get("kind") != "schema":
             found = commit.version

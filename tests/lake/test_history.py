@@ -78,6 +78,13 @@ def test_the_version_of_an_scn_is_the_last_before_the_mirror_went_past_it(
     assert version_at(commits, scn) == version
 
 
+def test_before_its_first_chunk_a_mirror_has_no_version() -> None:
+    begun = DeltaCommit(0, "CREATE TABLE", {})
+    commits = [begun, DeltaCommit(1, "WRITE", {"scn_high": 10, "kind": "chunk"})]
+    assert version_at(commits, 9) is None
+    assert version_at([begun], 9) == 0
+
+
 def test_a_log_that_does_not_reach_back_has_no_version() -> None:
     """OPTIMIZE leaves the mirror where a commit that is gone had put it."""
     commits = [DeltaCommit(4, "OPTIMIZE", {}), DeltaCommit(5, "WRITE", {"scn_high": 30})]

@@ -239,7 +239,7 @@ def open_xids(cdb: ContainerDatabase, name: str) -> list[Any]:
 
 def test_all_sources_end_their_windows_at_one_scn_also_where_one_was_ahead(tmp_path: Path) -> None:
     for both in opened(tmp_path, "online"):
-        both.run()
+        assert not both.run().errors
         both.check()
         both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (5, 'late')")
         both.sources[TWO].windows()
