@@ -64,6 +64,15 @@ class Both:
     def pipelines(self) -> dict[str, Pipeline]:
         return {name: source.pipeline for name, source in self.sources.items()}
 
+    def run_until_common(self) -> None:
+        """Round by round, until there is redo behind what each has: with windows that close at the redo written last, the first round may
+        leave a source without one."""
+        for number in range(10):
+            assert not self.run().errors
+            if common_scn(self.pipelines) is not None:
+                return
+            self.cdb.pdbs[ONE].run(f"UPDATE T SET V = 'redo {number}' WHERE ID = 1")
+
     def archive(self) -> None:
         self.cdb.pdbs[ONE].run(ARCHIVE, user=ADMIN)
 
@@ -239,16 +248,16 @@ def open_xids(cdb: ContainerDatabase, name: str) -> list[Any]:
 
 def test_all_sources_end_their_windows_at_one_scn_also_where_one_was_ahead(tmp_path: Path) -> None:
     for both in opened(tmp_path, "online"):
-        assert not both.run().errors
+        both.run_until_common()
         both.check()
         both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (5, 'late')")
         both.sources[TWO].windows()
-        both.run()
+        both.run_until_common()
         both.check()
         both.sources[TWO].pipeline.resnapshot_tables([table_id("T")])
         list(both.sources[TWO].pipeline.run_snapshot())
         assert common_scn(both.pipelines) is None, "the snapshot is newer than every common end"
-        both.run()
+        both.run_until_common()
         both.check()
 
 
