@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.jvm import spark_submit_options
 from tests.long_forms import mark_long_forms
 
 if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
-"""The JVM's quick compiler alone, in the processes that tests start too: no JVM of a test lives long enough for what its second
-compiler makes to pay for itself, which is about half of the CPU time of Spark's tests. Benchmarks run with both."""
+os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
+"""For the processes that tests start too. Benchmarks run with what users have."""
 
 DAGSTER_FOLDERS = ("tests/assets/",)
 

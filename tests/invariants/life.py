@@ -44,6 +44,7 @@ from tests.invariants.refused import REFUSALS
 from tests.invariants.server import EmbeddedServer, current_scn
 from tests.invariants.team import Answer, Team, Worker, WorkerFailedError
 from tests.invariants.wild import TPCC, WILD_TABLES, WildLoad, inconsistencies
+from tests.jvm import SHORT_LIVED, SMALL_WORK
 
 ROWS = 130
 ATTEMPTS = 4
@@ -55,8 +56,6 @@ ORDINAL_SHIFT = 40
 LONG_TRANSACTIONS = 3
 SAVEPOINT, LATE = LONG_TRANSACTIONS, LONG_TRANSACTIONS + 1
 """Long transactions of their own."""
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""A JVM lives for a few windows: the second compiler would cost it more than it gives back."""
 STANDS = """
 SELECT mirror_scn, name FROM tables WHERE mirror_scn >= consistent_scn
  UNION
@@ -889,7 +888,7 @@ class Life:
             "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),
             "lake": {
                 "path": str(lake), "driver_memory": "1g", **({} if self.rewrites else {"rewrite_mirrors_up_to_mb": 0}),
-                "spark_config": {"spark.driver.extraJavaOptions": SHORT_LIVED, **(ON_A_CLUSTER if self._spark else {})},
+                "spark_config": {"spark.driver.extraJavaOptions": " ".join(SHORT_LIVED), **SMALL_WORK, **(ON_A_CLUSTER if self._spark else {})},
                 **({"spark_master": self._spark} if self._spark else {}),
                 **self._stage,
             },

@@ -1,0 +1,31 @@
+"""How do the JVMs of tests run? Like those of users, but for what a short life and small work make a waste."""
+
+from __future__ import annotations
+
+SHORT_LIVED = (
+    # The quick compiler alone: no JVM of a test lives long enough for what the second one makes to pay for itself.
+    "-XX:TieredStopAtLevel=1",
+    # By itself its code cache is 48 MB. Spark and Delta fill it within some tests, and the JVM then throws compiled code away again and again.
+    "-XX:ReservedCodeCacheSize=240m",
+    # No full collections while classes are loaded, and few copies of what dies with its statement.
+    "-XX:MetaspaceSize=240m",
+    "-XX:NewRatio=1",
+)
+"""Options of a JVM that lives for some windows, or for a test run."""
+
+SMALL_WORK = {
+    # Each sort and each hash table of a task takes a page of memory. Spark makes it 8 MB here: too long for the young generation, and a few
+    # tasks fill the old one.
+    "spark.buffer.pageSize": "1m",
+    # What a UI would show of the last thousand statements, with the text and the graph of each plan.
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "10",
+}
+"""Settings of a Spark that works on tables of some rows, all day long: without them, full collections are most of its CPU time in the end."""
+
+
+def spark_submit_options() -> str:
+    """Both, for ``SPARK_SUBMIT_OPTS``: a JVM takes Spark's settings as properties."""
+    return " ".join((*SHORT_LIVED, *(f"-D{name}={value}" for name, value in SMALL_WORK.items())))
