@@ -37,6 +37,7 @@ SNAPSHOT_AFTER = timedelta(hours=3)
 
 DAY_HOLDS_AFTER = timedelta(hours=8)
 SETTLE_SECONDS = 120
+"""So long the mirrors may stand still behind the end of the redo."""
 IDLE_SECONDS = 0.5
 
 
@@ -183,18 +184,23 @@ def _catch_up(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) 
     """Windows until every mirror has passed the SCN at which the airport had done its last work.
 
     Raises:
-        OracleUnavailableError: The mirrors do not get there.
+        OracleUnavailableError: The mirrors stand still before that.
     """
-    target = pipeline.status().scn_oracle
-    give_up = time.monotonic() + SETTLE_SECONDS
-    while target is None or _position(pipeline) < target:
-        if time.monotonic() > give_up:
+    target: int | None = None
+    reached, give_up = -1, 0.0
+    while True:
+        position = _position(pipeline)
+        target = target or pipeline.status().scn_oracle
+        if target is not None and position >= target:
+            return
+        if position > reached:
+            reached, give_up = position, time.monotonic() + SETTLE_SECONDS
+        elif time.monotonic() > give_up:
             raise OracleUnavailableError(
                 "the mirrors do not reach the end of Oracle's redo",
                 hint="`redolake status` says why; the demo can be started again.",
                 target_scn=target,
             )
-        target = target or pipeline.status().scn_oracle
         _windows(pipeline, live, plan, screen)
 
 

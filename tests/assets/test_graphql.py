@@ -21,7 +21,7 @@ from tests.assets.standin import StandIn, partition
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = Translator("hr")
 FIRST, SECOND = partition(1000, 1500), partition(1500, 2000)
-RUN_SECONDS = 90
+RUN_SECONDS = 400
 
 
 @pytest.fixture

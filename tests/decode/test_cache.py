@@ -34,7 +34,6 @@ def test_a_second_process_loads_the_compiled_code() -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
             check=True,
         )
     assert run.stdout.split() == ["1", "0"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.embedded import Oracle, running_oracle
 
-SECONDS = 10
+SECONDS = 60
 CONNECT = (
     b"(DESCRIPTION=(CONNECT_DATA=(SERVICE_NAME=FREEPDB1))(ADDRESS=(PROTOCOL=TCP)(HOST=h)(PORT=1)))"
 )

@@ -33,7 +33,7 @@ PEM = serialization.Encoding.PEM
 
 def config(dsn: str, **more: object) -> OracleConfig:
     return OracleConfig.model_validate(
-        {"dsn": dsn, "user": "scott", "password": "tiger", "connect_timeout_seconds": 5, **more}
+        {"dsn": dsn, "user": "scott", "password": "tiger", "connect_timeout_seconds": 60, **more}
     )
 
 

@@ -47,7 +47,7 @@ def test_a_served_database_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
             session.commit()
             cursor.execute("INSERT INTO KEPT (ID) VALUES (2)")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait() == 0
 
     again = _start(tmp_path, "--with-parent")
     repeated = _line(again)
@@ -62,7 +62,7 @@ def test_a_served_database_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
         assert cursor.fetchall() == [(1,)]
     assert again.stdin is not None
     again.stdin.close()
-    assert again.wait(30) == 0
+    assert again.wait() == 0
 
 
 def test_the_demos_database_is_served_on_its_port_again(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_several_schemas_and_their_administrator_are_served(tmp_path: Path) -> N
             cursor.execute("select * from stock.t")
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(30) == 0
+    assert process.wait() == 0
 
 
 def test_without_the_extra_demo_the_command_says_how_to_install_it(
@@ -171,7 +171,7 @@ def test_oddities_are_chosen_by_name(tmp_path: Path) -> None:
         session.close()
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(30) == 0
+    assert process.wait() == 0
 
 
 def test_an_oddity_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,7 +189,7 @@ def test_a_database_has_the_character_set_that_is_named(tmp_path: Path) -> None:
         assert cursor.fetchone() == ("WE8MSWIN1252",)
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(30) == 0
+    assert process.wait() == 0
 
 
 def test_a_character_set_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,7 +75,6 @@ def test_the_shim_names_each_jar_once(tmp_path: Path) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     shown = done.stderr.partition("java.class.path = ")[2].partition("java.class.version")[0]
@@ -104,7 +103,7 @@ def test_the_packaged_java_takes_its_class_archive(tmp_path: Path) -> None:
         f" start_session(LakeConfig(path={str(tmp_path)!r}, spark_config={config!r}), runtime=Path({str(runtime)!r}))"
     )
     environment = {**os.environ, "JAVA_HOME": str(java.home)}
-    subprocess.run([sys.executable, "-c", program], env=environment, timeout=120, check=True)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     assert "Unable to use" not in log.read_text()
 
 
@@ -118,7 +117,6 @@ def test_an_old_java_is_passed_over_for_the_packaged_one(tmp_path: Path) -> None
         [found.path / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.windows.early import EarlyReads
 
 WINDOWS = [ScnWindow(Scn(low), Scn(low + 10)) for low in range(0, 100, 10)]
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 class Redo:

@@ -15,7 +15,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
 
 WINDOWS = [ScnWindow(Scn(low), Scn(low + 10)) for low in (0, 10, 20)]
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 class Recorder:

@@ -45,7 +45,7 @@ def transfer(client: Any, seed: int) -> None:
             client.session.commit()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_every_snapshot_is_consistent_and_repeatable(sql: Client, connect: Connect) -> None:
     sql("create table t (id number primary key, amount number not null)")
     sql.many("insert into t values (:1, 100)", [(n,) for n in range(ROWS)])

@@ -219,7 +219,7 @@ def test_every_acknowledged_commit_survives_a_kill(tmp_path: Path) -> None:
     acknowledged = [int(writer.stdout.readline()) for _ in range(150)]
     writer.send_signal(signal.SIGKILL)
     acknowledged += [int(line) for line in writer.stdout if line.endswith(b"\n")]
-    writer.wait(timeout=10)
+    writer.wait()
 
     world = World(path, log_bytes=8192)
     logs = archived(world)

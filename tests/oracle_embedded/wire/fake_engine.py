@@ -24,6 +24,9 @@ from oracle_embedded.api import (
 from oracle_embedded.charsets import CharacterSets
 from oracle_embedded.wire.placeholders import returning_positions
 
+PATIENCE_SECONDS = 60
+"""Nobody waits so long for what happens, however busy the machine is; a test that fails does."""
+
 
 class FakeRows:
     """Rows from a list, or from a function that is asked for every batch."""
@@ -184,7 +187,7 @@ class FakeSession(EngineSession):
 
     def wait_for_interrupt(self) -> None:
         """Stand for a statement that runs until it is cancelled."""
-        if self.interrupted.wait(20):
+        if self.interrupted.wait(PATIENCE_SECONDS):
             raise OracleError(1013, "user requested cancel of current operation")
         raise AssertionError("the statement was not interrupted")
 

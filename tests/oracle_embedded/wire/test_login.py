@@ -15,7 +15,7 @@ from oracle_embedded.api import OraType, Outcome, StatementKind
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import number_from_decimal
 from oracle_embedded.wire.session import WireSettings
-from tests.oracle_embedded.wire.fake_engine import FakeEngine, column
+from tests.oracle_embedded.wire.fake_engine import PATIENCE_SECONDS, FakeEngine, column
 
 
 def _connect(server: EmbeddedServer, **changes: object) -> oracledb.Connection:
@@ -33,7 +33,7 @@ def test_login_opens_a_session_with_the_clients_name(
         assert connection.max_open_cursors == 300
         assert session.user == "SCOTT"
         assert session.log[0].startswith("ALTER SESSION SET TIME_ZONE='")
-    assert session.closed.wait(5)
+    assert session.closed.wait(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_malformed_packets_close_only_their_connection(
         ):
             bad.sendall(raw)
             bad.shutdown(socket.SHUT_WR)
-            bad.settimeout(5)
+            bad.settimeout(PATIENCE_SECONDS)
             assert bad.recv(100) == b""
         good.ping()
     assert any(record.message.startswith("connection") for record in caplog.records)
@@ -133,7 +133,7 @@ def test_stop_ends_open_connections_and_rolls_back(engine: FakeEngine) -> None:
     server.stop()
     server.stop()
     session = engine.sessions[0]
-    assert session.closed.wait(5)
+    assert session.closed.wait(PATIENCE_SECONDS)
     assert session.log[-1] == "ROLLBACK"
     with pytest.raises(oracledb.Error):
         connection.ping()

@@ -24,7 +24,12 @@ from oracle_embedded.wire.ttc import (
     sb_bytes,
     ub_bytes,
 )
-from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession, column
+from tests.oracle_embedded.wire.fake_engine import (
+    PATIENCE_SECONDS,
+    FakeEngine,
+    FakeSession,
+    column,
+)
 from tests.oracle_embedded.wire.recorder import Recorder, calls_of, serve
 
 
@@ -119,7 +124,7 @@ def test_garbage_after_login_closes_only_its_connection(
     with caplog.at_level(logging.WARNING):
         last = max(server._open, key=lambda session: session._number)
         last._link._packets.put(Packet(PacketType.DATA, b"\x00\x00" + b"U" * 100))
-        assert engine.sessions[1].closed.wait(5)
+        assert engine.sessions[1].closed.wait(PATIENCE_SECONDS)
     with pytest.raises(oracledb.DatabaseError, match="DPY-4011"):
         bad.ping()
     assert good.cursor().execute("select n from t").fetchone() == (1,)

@@ -13,9 +13,17 @@ from oracle_embedded.api import OracleError, OraType, Outcome, StatementKind
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import number_from_decimal
-from tests.oracle_embedded.wire.fake_engine import Call, FakeEngine, Script, column
+from tests.oracle_embedded.wire.fake_engine import (
+    PATIENCE_SECONDS,
+    Call,
+    FakeEngine,
+    Script,
+    column,
+)
 
 _NUMBERS = [column("N", OraType.NUMBER)]
+CALL_MILLISECONDS = 1_000
+"""After this time the driver interrupts a call, and waits as long again for the answer before it closes the connection."""
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +83,7 @@ def test_pool_rolls_back_on_release(server: EmbeddedServer, engine: FakeEngine) 
     pool.close()
     assert len(engine.sessions) == 2
     assert sum(session.log.count("ROLLBACK") for session in engine.sessions) >= 3
-    assert all(session.closed.wait(5) for session in engine.sessions)
+    assert all(session.closed.wait(PATIENCE_SECONDS) for session in engine.sessions)
 
 
 def test_lost_connections_roll_back(server: EmbeddedServer, engine: FakeEngine) -> None:
@@ -86,9 +94,9 @@ def test_lost_connections_roll_back(server: EmbeddedServer, engine: FakeEngine) 
     thread = threading.Thread(target=_ignore_errors, args=(connection, "update t"))
     thread.start()
     server._open.copy().popitem()[0].close()
-    thread.join(10)
+    thread.join()
     session = engine.sessions[0]
-    assert session.closed.wait(5)
+    assert session.closed.wait(PATIENCE_SECONDS)
     assert "ROLLBACK" in session.log
 
 
@@ -154,7 +162,7 @@ def test_call_timeout_interrupts_the_statement(
     connection: oracledb.Connection, engine: FakeEngine
 ) -> None:
     _wait(engine)
-    connection.call_timeout = 300
+    connection.call_timeout = CALL_MILLISECONDS
     for _ in range(2):
         with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
             connection.cursor().execute("update t set a = 1")
@@ -197,7 +205,7 @@ def test_cancel_in_the_middle_of_a_large_fetch(
     cursor.prefetchrows = 1_000_000
 
     def cancel() -> None:
-        started.wait(10)
+        started.wait(PATIENCE_SECONDS)
         connection.cancel()
 
     thread = threading.Thread(target=cancel)
@@ -247,7 +255,7 @@ def test_lost_connections_at_the_nth_fetch(
     cursor.execute("select n from t")
     with pytest.raises(oracledb.DatabaseError, match="DPY-4011"):
         cursor.fetchall()
-    assert engine.sessions[0].closed.wait(5)
+    assert engine.sessions[0].closed.wait(PATIENCE_SECONDS)
     assert engine.sessions[0].log[-1] == "ROLLBACK"
 
 
@@ -264,7 +272,7 @@ def test_calls_that_are_delayed_can_be_cancelled(
     server: EmbeddedServer, connection: oracledb.Connection
 ) -> None:
     server.faults.arm(Fault(FaultKind.DELAY, delay_seconds=30))
-    connection.call_timeout = 200
+    connection.call_timeout = CALL_MILLISECONDS
     with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
         connection.cursor().execute("select n from t")
     assert len(connection.cursor().execute("select n from t").fetchall()) == 1000
@@ -277,7 +285,7 @@ def test_async_calls_time_out_and_go_on(server: EmbeddedServer, engine: FakeEngi
         async with oracledb.connect_async(
             user="scott", password="tiger", dsn=server.dsn
         ) as connection:
-            connection.call_timeout = 200
+            connection.call_timeout = CALL_MILLISECONDS
             with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
                 await connection.execute("update t set a = 1")
             return len(await connection.fetchall("select n from t"))
@@ -324,5 +332,5 @@ def test_lost_connections_around_a_commit(
     connection.cursor().execute("insert into t values (1)")
     with pytest.raises(oracledb.DatabaseError, match="DPY-4011"):
         connection.commit()
-    assert engine.sessions[0].closed.wait(5)
+    assert engine.sessions[0].closed.wait(PATIENCE_SECONDS)
     assert engine.sessions[0].log[-1] == last

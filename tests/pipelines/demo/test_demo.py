@@ -40,7 +40,7 @@ def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: 
         if line.startswith("chunk"):
             break
     killed.send_signal(signal.SIGKILL)
-    killed.wait(30)
+    killed.wait()
 
     ended = _start(tmp_path)
     said, _ = ended.communicate()
@@ -51,8 +51,8 @@ def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: 
     rows = [
         line.split() for line in said.splitlines() if line.split()[:1] and line.split()[0].isupper()
     ]
-    tables = {row[0]: row[1:] for row in rows if len(row) == 6}
+    tables = {row[0]: row[1:] for row in rows if len(row) == 5}
     assert set(tables) == {"AIRLINES", "AIRPORTS", "PLANES", "WEATHER", "FLIGHTS"}
-    for rows_oracle, rows_delta, differences, *_ in tables.values():
+    for rows_oracle, rows_delta, differences, _ in tables.values():
         assert rows_oracle == rows_delta
         assert differences == "0"

@@ -7,11 +7,13 @@ import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from cdc_core.config import SourceConfig
+from cdc_core.errors import OracleUnavailableError
 from cdc_core.lake.tables import mirror_path
 from cdc_core.steps.delta import changes_applied
 from pipelines.demo import run, settings
@@ -52,8 +54,35 @@ def test_the_airport_waits_for_the_snapshot_and_no_longer() -> None:
     waiting.join(0.2)
     assert waiting.is_alive()
     pace.go_on()
-    waiting.join(5)
-    assert not waiting.is_alive()
+    waiting.join()
+
+
+@pytest.mark.parametrize(
+    ("positions", "arrives"),
+    [
+        pytest.param([0, 0, 10, 20, 30, 40], True, id="slow-and-steady"),
+        pytest.param([0, 10, 10, 10, 40], False, id="stands-still"),
+    ],
+)
+def test_mirrors_may_take_their_time_but_not_stand_still(
+    monkeypatch: pytest.MonkeyPatch, positions: list[int], *, arrives: bool
+) -> None:
+    """Each round takes nearly as long as mirrors may stand still."""
+    clock, left = [0.0], iter(positions)
+
+    def round_of_windows(*_: object) -> None:
+        clock[0] += 0.9 * run.SETTLE_SECONDS
+
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(run, "_position", lambda _: next(left))
+    monkeypatch.setattr(run, "_windows", round_of_windows)
+    pipeline: Any = SimpleNamespace(status=lambda: SimpleNamespace(scn_oracle=40))
+    nobody: Any = None
+    if arrives:
+        run._catch_up(pipeline, nobody, nobody, nobody)
+        return
+    with pytest.raises(OracleUnavailableError, match="do not reach"):
+        run._catch_up(pipeline, nobody, nobody, nobody)
 
 
 @pytest.mark.parametrize("scale", settings.SCALES)
