@@ -55,7 +55,7 @@ class LogMinerConfig(ConfigModel):
     """Where LOB values come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`, `ERASE` or `TRIM` on a value that
     the transaction did not write itself. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
     ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands them with the window. Oracle needs the undo since
-    then, and runs a query for each commit with such changes. (Debezium's ReselectColumnsPostProcessor reads the row as it is now.)"""
+    then, and runs a query for up to 100 commits with such changes. (Debezium's ReselectColumnsPostProcessor reads the row as it is now.)"""
 
     dictionary_file: str | None = None
     """The path of a dictionary file on the database's host, for ``strategy: dictionary_from_file``."""

@@ -158,20 +158,25 @@ def plan_chunks(
 def part_predicate(part: ChunkPart, schema: TableSchema) -> tuple[str, dict[str, str]]:
     """The WHERE condition of a part and its binds; "" for a whole table."""
     return (
-        _keys_predicate(part, schema)
+        keys_predicate(part, schema)
         if isinstance(part, ChunkKeys)
         else range_predicate(part, schema)
     )
 
 
-def _keys_predicate(part: ChunkKeys, schema: TableSchema) -> tuple[str, dict[str, str]]:
-    """One row per key, each as a conjunction of its columns, or one list of values where the key has one column."""
+def keys_predicate(
+    part: ChunkKeys, schema: TableSchema, prefix: str = "k"
+) -> tuple[str, dict[str, str]]:
+    """One row per key, each as a conjunction of its columns, or one list of values where the key has one column: of at most 1,000 keys
+    (ORA-01795). The names of the binds begin with ``prefix``."""
     binds = {
-        f"k{row}_{at}": text for row, key in enumerate(part.keys) for at, text in enumerate(key)
+        f"{prefix}{row}_{at}": text
+        for row, key in enumerate(part.keys)
+        for at, text in enumerate(key)
     }
     columns = [schema.column(name) for name in schema.key]
     values = [
-        [bound_expression(column, f":k{row}_{at}") for at, column in enumerate(columns)]
+        [bound_expression(column, f":{prefix}{row}_{at}") for at, column in enumerate(columns)]
         for row in range(len(part.keys))
     ]
     if len(columns) == 1:

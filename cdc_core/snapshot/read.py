@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,11 +33,20 @@ from cdc_core.schema.types import (
     printed_as,
     select_expression,
 )
-from cdc_core.snapshot.plan import ChunkPart, part_predicate, where_clause
+from cdc_core.snapshot.plan import (
+    ChunkKeys,
+    ChunkPart,
+    keys_predicate,
+    part_predicate,
+    where_clause,
+)
 
 _LOG = logging.getLogger(__name__)
 
 FILE_ROWS_MAX = 2_000_000
+
+_PART = "cdc part"
+"""Which of several parts a row belongs to."""
 
 
 def read_chunk(
@@ -130,6 +139,29 @@ def exact_rows(
             yield _held(_exact(batch, read), schema, wanted)
 
 
+def exact_rows_by_scn(
+    session: OracleSession,
+    schema: TableSchema,
+    parts: Sequence[tuple[Scn, ChunkKeys]],
+    *,
+    rows: int,
+) -> Generator[tuple[pa.Array, pa.RecordBatch]]:
+    """The rows of keys, each ``AS OF`` its own SCN, by one statement: batches as :func:`exact_rows` gives them, each behind the places in
+    ``parts`` of its rows (``int64``). In no order. Close it before you use the session otherwise. Errors as for :func:`read_chunk`.
+
+    Source:
+        Oracle Database Development Guide 19c, "Using Oracle Flashback Query": tables of one statement may have SCNs of their own, in joins
+        and set operations. UNION ALL takes LOBs, other set operations do not (SQL Language Reference 19c, "The Set Operators").
+    """
+    wanted = arrow_schema(schema)
+    sql, binds = keys_by_scn_query(schema, parts)
+    read = replace(schema, columns=tuple(map(as_read, schema.columns)))
+    asked = _driver_schema(read).append(pa.field(_PART, pa.int64()))
+    with closing(session.fetch_batches(sql, binds, rows=rows, schema=asked)) as batches:
+        for batch in batches:
+            yield batch[_PART], _held(_exact(batch, read), schema, wanted)
+
+
 def _shown(
     batches: Iterator[pa.RecordBatch], passing: Callable[[pa.RecordBatch], None] | None
 ) -> Iterator[pa.RecordBatch]:
@@ -163,12 +195,32 @@ def chunk_query(
     is empty."""
     schema = as_landed(schema)
     predicate, binds = part_predicate(chunk, schema)
-    selected = [select_expression(as_read(column)) for column in schema.columns]
-    selected += [empty_lob_expression(column) for column in schema.columns if column.may_be_empty]
-    columns = ", ".join(selected)
+    columns = ", ".join(_selected(schema))
     where = where_clause(predicate, condition)
     sql = f"SELECT {columns} FROM {schema.table.sql} AS OF SCN :scn{where}"
     return sql, {"scn": scn, **binds}
+
+
+def keys_by_scn_query(
+    schema: TableSchema, parts: Sequence[tuple[Scn, ChunkKeys]]
+) -> tuple[str, dict[str, object]]:
+    """The query of :func:`exact_rows_by_scn` and its binds: the columns of :func:`chunk_query`, and the place of each row's part."""
+    columns = ", ".join(_selected(schema))
+    queries: list[str] = []
+    binds: dict[str, object] = {}
+    for place, (scn, keys) in enumerate(parts):
+        predicate, own = keys_predicate(keys, schema, f"p{place}_k")
+        queries.append(
+            f'SELECT {columns}, {place} AS "{_PART}" FROM {schema.table.sql} AS OF SCN :p{place}_scn WHERE {predicate}'
+        )
+        binds |= {f"p{place}_scn": scn, **own}
+    return " UNION ALL ".join(queries), binds
+
+
+def _selected(schema: TableSchema) -> list[str]:
+    """What is selected: the columns, then one for each LOB that says whether it is empty."""
+    columns = [select_expression(as_read(column)) for column in schema.columns]
+    return columns + [empty_lob_expression(one) for one in schema.columns if one.may_be_empty]
 
 
 def _driver_schema(schema: TableSchema) -> pa.Schema:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import oracledb
+import pyarrow.parquet as pq
 import pytest
 
+from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.scn import ScnWindow
+from cdc_core.steps.windows import reselecting
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
@@ -18,6 +21,7 @@ from tests.steps.harness import Source, source_of, table_id
 
 _TABLE = "CREATE TABLE DOCS (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), C CLOB, NC NCLOB, B BLOB)"
 _OLD = "plain at its beginning, " + "🔥 it's " * 900
+ASKED = '"DOCS" AS OF SCN :p'
 RESELECT = {"capture": {"close_at": "online", "lobs": "reselect"}}
 
 
@@ -235,12 +239,78 @@ def test_a_lob_that_is_left_out_is_not_read_and_oracle_is_only_read(
         sent.clear()
         source.windows()
         source.check_current("DOCS")
-    asked = [sql for sql in sent if "AS OF SCN :scn WHERE" in sql]
-    assert len(asked) == 1
-    assert '"B"' in asked[0]
+    [asked] = [sql for sql in sent if ASKED in sql]
+    assert asked.count(ASKED) == 1  # the other commit changed C alone
+    assert '"B"' in asked
     assert all('"C"' not in sql for sql in sent)
     allowed = ("SELECT", "WITH", "ALTER SESSION", "BEGIN DBMS_LOGMNR", "BEGIN SYS.DBMS_LOGMNR")
     assert all(sql.strip().startswith(allowed) for sql in sent)
+
+
+def _many(oracle: Oracle) -> list[str]:
+    """Each commit changes one of two rows, the last one both; what the first row has after each that changes it."""
+    found, value = [], _OLD
+    for at in range(12):
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            call(cursor, 1 + at % 2, "C", "write", f"<{at:02d}>", 5)
+            if at == 11:
+                call(cursor, 1, "C", "trim", 20)
+            connection.commit()
+        if at % 2 == 0:
+            value = f"{value[:4]}<{at:02d}>{value[8:]}"
+            found.append(value)
+    return [*found, value[:20]]
+
+
+@pytest.mark.parametrize("fails", [0, 1, 3], ids=["", "at-its-first-fetch", "in-its-middle"])
+def test_values_of_many_commits_come_with_few_statements(
+    one_shape: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
+) -> None:
+    """Each row has the value of its own commit. What a statement gave before it failed is not asked for again, and lands once."""
+    monkeypatch.setattr(reselecting, "_COMMITS_AT_ONCE", 8)
+    monkeypatch.setattr(reselecting, "_FETCH_ROWS", 2)
+    with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
+        sent: list[str] = []
+        source.pipeline._ctx.database._on_statement = sent.append
+        source.run()
+        wanted = _many(one_shape)
+        if fails:
+            one_shape.server.faults.arm(
+                Fault(FaultKind.ORA_ERROR, sql_contains=ASKED, nth=fails, code=1555)
+            )
+        [window] = source.windows()
+        source.check_current("DOCS")
+        assert changes_of(source, 1) == [("u", value, True) for value in wanted]
+        statements = [sql.count(ASKED) for sql in sent if ASKED in sql]
+        assert statements[:1] == [8]
+        assert statements[1:] == {0: [4], 1: [4, 4, 4], 3: [2, 2, 4]}[fails]
+        landed = pq.read_table(_folder(source, window) / "reselected-00001.parquet")
+        assert landed.num_rows == 13
+
+
+def test_a_commit_that_oracle_does_not_tell_leaves_the_others(
+    one_shape: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found by halves, however many were asked for at once."""
+    gone: list[int] = []
+
+    def told(session: Any, schema: Any, parts: Any, *, rows: int) -> Any:
+        gone.append(gone[0] if gone else min(scn for scn, _ in parts))
+        if gone[0] in [scn for scn, _ in parts]:
+            raise SnapshotTooOldError("no undo", hint="none", ora="ORA-01555")
+        return read(session, schema, parts, rows=rows)
+
+    read = reselecting.exact_rows_by_scn
+    monkeypatch.setattr(reselecting, "exact_rows_by_scn", told)
+    with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
+        source.run()
+        _many(one_shape)
+        [window] = source.windows()
+        assert "a part of a LOB" in (source.record("DOCS").reason or "")
+        landed = pq.read_table(_folder(source, window) / "reselected-00001.parquet")
+        assert landed.num_rows == 12  # of 13 changes
+        assert len(gone) == 9  # 12 commits by halves: 12, 6, 3, 2, 1, and the other half of each
 
 
 def test_keys_of_several_types_find_their_rows(one_shape: Oracle, tmp_path: Path) -> None:

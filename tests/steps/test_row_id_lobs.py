@@ -323,7 +323,7 @@ def test_parts_of_lobs_are_read_by_their_rows_rowids(oracle: Oracle, tmp_path: P
         sent.clear()
         source.windows()
         check(oracle, source)
-        asked = [sql for sql in sent if "AS OF SCN :scn WHERE (ROWID IN" in sql]
+        asked = [sql for sql in sent if '"NOTES" AS OF SCN :p0_scn WHERE ROWID IN' in sql]
         assert len(asked) == 3, "both LOBs of three rows, one of a row, and the later commit's"
         assert sum('"C", "B"' in sql for sql in asked) == 1
 

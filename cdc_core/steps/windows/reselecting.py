@@ -35,7 +35,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import as_read
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import Bound, ChunkKeys
-from cdc_core.snapshot.read import exact_rows
+from cdc_core.snapshot.read import exact_rows_by_scn
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import missing_lobs
@@ -50,7 +50,14 @@ _LOG = logging.getLogger(__name__)
 AskedRow = dict[str, MissingLob]
 """The changes of a row's LOBs whose values Oracle is asked for, by column."""
 
-_KEYS_AT_ONCE = 100
+Asked = tuple[Scn, list[AskedRow]]
+"""Rows that are asked for as of one commit: a part of a statement."""
+
+_Rows = tuple[pa.Array, pa.RecordBatch]
+
+_KEYS_AT_ONCE = 1000
+"""A list of one statement takes no more (ORA-01795)."""
+_COMMITS_AT_ONCE = 100
 _FETCH_ROWS = 10
 """Values of so many rows are held at once; a LOB has to fit into memory anyway."""
 
@@ -137,10 +144,9 @@ def _landing_rows(
     if followed:
         yield _batch((one, one.sql_without) for one in followed)
     asked = sorted(_asked_rows(one for one in missing if one.is_last), key=_query_of)
-    for _, group in groupby(asked, key=_query_of):
-        rows = list(group)
-        for start in range(0, len(rows), _KEYS_AT_ONCE):
-            yield from _looked_up(session, rows[start : start + _KEYS_AT_ONCE])
+    for _, group in groupby(asked, key=lambda row: _query_of(row)[:2]):
+        for parts in _parts(group):
+            yield from _looked_up(session, parts)
 
 
 def _asked_rows(missing: Iterable[MissingLob]) -> Iterable[AskedRow]:
@@ -151,24 +157,49 @@ def _asked_rows(missing: Iterable[MissingLob]) -> Iterable[AskedRow]:
     return rows.values()
 
 
-def _query_of(row: AskedRow) -> tuple[int, int, tuple[str, ...]]:
-    """Rows of one commit and version that miss the same LOBs are asked for at once."""
+def _query_of(row: AskedRow) -> tuple[int, tuple[str, ...], int]:
+    """Rows of one version that miss the same LOBs are asked for at once, by commit."""
     one = next(iter(row.values()))
-    return one.row["commit_scn"], one.schema.scn_from, tuple(sorted(row))
+    return one.schema.scn_from, tuple(sorted(row)), one.row["commit_scn"]
 
 
-def _looked_up(session: OracleSession, asked: Sequence[AskedRow]) -> Iterator[pa.RecordBatch]:
-    """The rows with the values that Oracle has as of one commit; none for a key that it does not have then, or does not tell."""
-    one = next(iter(asked[0].values()))
-    scn, columns = Scn(one.row["commit_scn"]), sorted(asked[0])
-    schema = _narrow(one.schema, columns)
+def _parts(rows: Iterable[AskedRow]) -> Iterator[list[Asked]]:
+    """The rows, which are ordered by their commits, as the parts of one statement after the other."""
+    parts: list[Asked] = []
+    room = _KEYS_AT_ONCE
+    for scn, own in groupby(rows, key=lambda row: _query_of(row)[2]):
+        left = list(own)
+        while left:
+            if not room or len(parts) == _COMMITS_AT_ONCE:
+                yield parts
+                parts, room = [], _KEYS_AT_ONCE
+            part, left = left[:room], left[room:]
+            parts.append((Scn(scn), part))
+            room -= len(part)
+    if parts:
+        yield parts
+
+
+def _looked_up(session: OracleSession, parts: Sequence[Asked]) -> Iterator[pa.RecordBatch]:
+    """The rows with the values that Oracle has as of their commits; none for a key that it does not have then, or does not tell.
+
+    Where Oracle refuses a statement for several commits, the rows that it did not give are asked for in two halves, until it is known which
+    commit Oracle does not tell any more.
+    """
+    first = next(iter(parts[0][1][0].values()))
+    columns = sorted(parts[0][1][0])
+    schema = _narrow(first.schema, columns)
+    left: list[dict[Bound, AskedRow]] = []
     try:
-        by_key = dict(zip(_keys(asked, schema), asked, strict=True))
-        read = partial(_begin, session, schema, tuple(by_key), scn)
-        first, rest = read_after_ddl(session, [schema.table], read)
+        left = [dict(zip(_keys(asked, schema), asked, strict=True)) for _, asked in parts]
+        read = partial(
+            _begin, session, schema, [(scn, tuple(left[at])) for at, (scn, _) in enumerate(parts)]
+        )
+        begun, rest = read_after_ddl(session, [schema.table], read)
         with closing(rest):
-            for batch in chain([first], rest):
-                known = [by_key.pop(key, {}) for key in _keys_of(batch, schema)]
+            for places, batch in chain([begun], rest):
+                keys = zip(places.to_pylist(), _keys_of(batch, schema), strict=True)
+                known = [left[place].pop(key, {}) for place, key in keys]
                 yield _batch(
                     (row[column], row[column].sql_with(_literal(value)))
                     for column in columns
@@ -176,7 +207,16 @@ def _looked_up(session: OracleSession, asked: Sequence[AskedRow]) -> Iterator[pa
                     if row
                 )
     except READING_ERRORS as error:
-        _warn(schema.table, scn, error)
+        if len(parts) == 1:
+            _warn(schema.table, parts[0][0], error)
+            return
+        again = list(parts)
+        if left:
+            again = [(scn, list(rows.values())) for (scn, _), rows in zip(parts, left, strict=True)]
+            again = [(scn, rows) for scn, rows in again if rows]
+        half = (len(again) + 1) // 2
+        for some in filter(None, (again[:half], again[half:])):
+            yield from _looked_up(session, some)
 
 
 def _literal(value: Any) -> str:
@@ -184,10 +224,11 @@ def _literal(value: Any) -> str:
 
 
 def _begin(
-    session: OracleSession, schema: TableSchema, keys: tuple[Bound, ...], scn: Scn
-) -> tuple[pa.RecordBatch, Generator[pa.RecordBatch]]:
+    session: OracleSession, schema: TableSchema, parts: Sequence[tuple[Scn, tuple[Bound, ...]]]
+) -> tuple[_Rows, Generator[_Rows]]:
     """The first rows of the query, and the others."""
-    rows = exact_rows(session, schema, ChunkKeys(keys), scn, None, rows=_FETCH_ROWS)
+    asked = [(scn, ChunkKeys(keys)) for scn, keys in parts]
+    rows = exact_rows_by_scn(session, schema, asked, rows=_FETCH_ROWS)
     return next(rows), rows
 
 
