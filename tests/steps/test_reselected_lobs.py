@@ -12,6 +12,7 @@ import pytest
 
 from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.scn import ScnWindow
+from cdc_core.snapshot.read import exact_rows_by_scn
 from cdc_core.steps.windows import reselecting
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
@@ -299,9 +300,8 @@ def test_a_commit_that_oracle_does_not_tell_leaves_the_others(
         gone.append(gone[0] if gone else min(scn for scn, _ in parts))
         if gone[0] in [scn for scn, _ in parts]:
             raise SnapshotTooOldError("no undo", hint="none", ora="ORA-01555")
-        return read(session, schema, parts, rows=rows)
+        return exact_rows_by_scn(session, schema, parts, rows=rows)
 
-    read = reselecting.exact_rows_by_scn
     monkeypatch.setattr(reselecting, "exact_rows_by_scn", told)
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
         source.run()
