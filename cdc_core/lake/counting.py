@@ -25,6 +25,7 @@ from cdc_core.lake.log_files import (
     log_folder,
     names_behind,
     newest_checkpoint,
+    reading_file,
 )
 
 FILES_KNOWN_MAX = 2_000
@@ -95,7 +96,7 @@ _known = KnownLogs(_count_whole, _followed, lambda counted: 1 + len(counted.file
 
 def _take_checkpoint(filesystem: pafs.FileSystem, name: str, files: dict[str, int | None]) -> None:
     """By columns: a checkpoint has thousands of files."""
-    with filesystem.open_input_file(name) as file:
+    with reading_file(name), filesystem.open_input_file(name) as file:
         added = pq.read_table(file, columns=["add"])["add"].combine_chunks()
     added = added.filter(pc.is_valid(pc.struct_field(added, "path")))
     found = pc.extract_regex(pc.struct_field(added, "stats"), r'"numRecords"\s*:\s*(?P<rows>\d+)')

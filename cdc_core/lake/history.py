@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from cdc_core.errors import LakeError
 from cdc_core.lake.known_logs import KnownLogs
 from cdc_core.lake.log_files import (
-    READING,
     Action,
     actions_of,
     commit_name,
@@ -28,8 +27,8 @@ from cdc_core.lake.log_files import (
     log_names,
     names_behind,
     newest_checkpoint,
+    reading_file,
 )
-from cdc_core.lake.storage import storing
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 
 MAPPING = "delta.columnMapping.mode"
@@ -142,14 +141,20 @@ def move_aside(path: str, suffix: str) -> str:
 def read_commits(path: str) -> tuple[DeltaCommit, ...]:
     """The commits that the log of the Delta table at ``path`` still has, oldest first; none if there is no table.
 
-    Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest state tells.
+    Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest state tells. Commits that are cleaned up
+    meanwhile are not among them, nor are those before them: there is never a gap.
     """
     filesystem, root = filesystem_of(path)
     commits = commit_names(log_names(filesystem, root))
-    return tuple(
-        _commit(version, actions_of(filesystem, f"{log_folder(root)}/{name}"))
-        for version, name in sorted(commits.items())
-    )
+    found: list[DeltaCommit] = []
+    for version, name in sorted(commits.items()):
+        try:
+            actions = actions_of(filesystem, f"{log_folder(root)}/{name}")
+        except FileNotFoundError:
+            found.clear()
+            continue
+        found.append(_commit(version, actions))
+    return tuple(found)
 
 
 def newest_metadata(path: str, name: str) -> Any:
@@ -230,7 +235,7 @@ class _State:
                 self.file_names = FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
-        with storing(READING, path=name), filesystem.open_input_file(name) as file:
+        with reading_file(name), filesystem.open_input_file(name) as file:
             found = pq.read_table(file, columns=["txn", "metaData"])
         # Most rows of a checkpoint are files.
         rows = found.filter(

@@ -19,6 +19,7 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow.fs as pafs
 
+from cdc_core.errors import StoreUnavailableError
 from cdc_core.lake.log_files import (
     READING,
     Action,
@@ -35,6 +36,9 @@ WEIGHT_MAX = 200_000
 
 COMMITS_MAX = 200
 """Behind more commits than these the log is read anew, from its newest checkpoint on."""
+
+_READINGS_MAX = 5
+"""So often a log is listed and read whose files are cleaned up in between."""
 
 
 class LogState(Protocol):
@@ -118,14 +122,23 @@ class KnownLogs(Generic[S]):
 
     def _anew(self, log: _Log) -> _Known[S] | None:
         """What the whole log says; with a mark only if the newest commit was the same file before and after."""
-        names = log_names(log.filesystem, log.root)
-        newest = max(commit_names(names), default=None)
-        before = None if newest is None else log.mark(newest)
-        state = self._read(log.filesystem, log.root, names)
-        if state is None:
-            return None
-        is_same = before is not None and before == log.mark(state.version)
-        return _Known(state, before if is_same else None, self._weigh(state))
+        for _ in range(_READINGS_MAX):
+            names = log_names(log.filesystem, log.root)
+            newest = max(commit_names(names), default=None)
+            before = None if newest is None else log.mark(newest)
+            try:
+                state = self._read(log.filesystem, log.root, names)
+            except FileNotFoundError:  # cleaned up meanwhile: a newer checkpoint is there
+                continue
+            if state is None:
+                return None
+            is_same = before is not None and before == log.mark(state.version)
+            return _Known(state, before if is_same else None, self._weigh(state))
+        raise StoreUnavailableError(
+            "the files of a Delta table's log disappear while they are read",
+            hint="Try again, and see what removes files from the table's folder.",
+            path=log.root,
+        )
 
     def _keep(self, path: str, now: _Known[S] | None) -> None:
         with self._lock:

@@ -9,10 +9,13 @@ import json
 import os
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow.fs as pafs
 
+from cdc_core.errors import LakeError
 from cdc_core.lake.storage import storing
 
 READING = "reading a Delta table's log"
@@ -74,8 +77,30 @@ def actions_of(filesystem: pafs.FileSystem, name: str) -> list[Action]:
 
     Raises:
         FileNotFoundError: There is no such file.
+        LakeError: The file is damaged.
         StoreUnavailableError: The storage does not give it back.
     """
-    with storing(READING, path=name), filesystem.open_input_stream(name) as file:
-        content = file.read()
-    return [json.loads(line) for line in content.splitlines() if line.strip()]
+    with reading_file(name):
+        with filesystem.open_input_stream(name) as file:
+            content = file.read()
+        return [json.loads(line) for line in content.splitlines() if line.strip()]
+
+
+@contextmanager
+def reading_file(name: str) -> Iterator[None]:
+    """Read a file of a log in the block.
+
+    Raises:
+        LakeError: The file is damaged.
+        StoreUnavailableError: The storage does not give it back.
+    """
+    try:
+        with storing(READING, path=name):
+            yield
+    except ValueError as error:  # JSON's, and Arrow's for Parquet
+        raise LakeError(
+            "a file of a Delta table's log is damaged",
+            hint="Restore it, or move the table's folder aside: `redolake table rebuild OWNER.TABLE` writes a mirror from its change log, and "
+            "`redolake table rebuild --from-landing OWNER.TABLE` both tables from landing.",
+            path=name,
+        ) from error

@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from cdc_core.errors import LakeError
+from cdc_core.lake import history, log_files
+from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaCommit, read_commits, read_log, version_at
 
 
@@ -98,3 +101,41 @@ def test_a_log_with_a_gap_is_refused(tmp_path: Path) -> None:
     (path / "_delta_log" / "00000000000000000001.json").unlink()
     with pytest.raises(LakeError, match="gap"):
         read_log(str(path))
+
+
+def test_a_log_that_is_cleaned_up_while_it_is_read_has_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits go between the listing and the reading, not always in their order."""
+    path = tmp_path / "table"
+    for version in range(1, 6):
+        _write(path, version)
+    log = path / "_delta_log"
+    actions_of = history.actions_of
+
+    def cleaned_up(filesystem: pafs.FileSystem, name: str) -> list[log_files.Action]:
+        if name.endswith(f"{0:020d}.json"):
+            found = actions_of(filesystem, name)
+            DeltaTable(str(path)).create_checkpoint()
+            for gone in (1, 2):
+                (log / f"{gone:020d}.json").unlink()
+            return found
+        return actions_of(filesystem, name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(history, "actions_of", cleaned_up)
+        assert [one.version for one in read_commits(str(path))] == [3, 4]
+
+
+@pytest.mark.parametrize("damaged", [f"{1:020d}.checkpoint.parquet", f"{2:020d}.json"])
+def test_a_damaged_file_of_a_log_is_an_error_with_a_way_out(tmp_path: Path, damaged: str) -> None:
+    path = tmp_path / "table"
+    _write(path, 1)
+    _write(path, 2)
+    DeltaTable(str(path)).create_checkpoint()
+    _write(path, 3)
+    file = path / "_delta_log" / damaged
+    file.write_bytes(file.read_bytes()[:-20])
+    for read in (read_log, count_rows):
+        with pytest.raises(LakeError, match=r"is damaged.*table rebuild"):
+            read(str(path))

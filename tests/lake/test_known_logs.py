@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from cdc_core.errors import StoreUnavailableError
 from cdc_core.lake import counting, known_logs, log_files
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import newest_metadata, read_log
@@ -196,6 +198,28 @@ def test_a_table_that_is_exchanged_meanwhile_leaves_nothing_of_the_old_one(
         commit(path, 400)
         exchanged.newest()
     assert exchanged.newest() == (1_000, 2_000, 3_000, 4_000)
+
+
+@pytest.mark.parametrize("times", [1, 99], ids=["once", "always"])
+def test_a_log_that_is_cleaned_up_while_it_is_read_is_read_again(
+    tmp_path: Path, times: int
+) -> None:
+    """Its newest checkpoint and the commits behind that go between the listing and the reading, since a newer checkpoint is there."""
+    path, left = table(tmp_path / "t", 100, 200), [times]
+
+    def read(fs: pafs.FileSystem, root: str, names: list[str]) -> _Scns:
+        if left[0]:
+            left[0] -= 1
+            raise FileNotFoundError(names[0])
+        return _Exchanged(path, while_following=True).read(fs, root, names)
+
+    logs: KnownLogs[_Scns] = KnownLogs(read, lambda known, *_: known, lambda _: 1)
+    newest = partial(logs.newest, str(path), pafs.LocalFileSystem(), str(path))
+    if times == 1:
+        assert newest() == _Scns(1, (100, 200))
+        return
+    with pytest.raises(StoreUnavailableError, match="disappear while they are read"):
+        newest()
 
 
 def test_no_more_is_kept_than_there_is_room_for(
