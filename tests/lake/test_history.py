@@ -111,7 +111,7 @@ def test_a_log_that_is_cleaned_up_while_it_is_read_has_no_gap(
     for version in range(1, 6):
         _write(path, version)
     log = path / "_delta_log"
-    actions_of = history.actions_of
+    actions_of = log_files.actions_of
 
     def cleaned_up(filesystem: pafs.FileSystem, name: str) -> list[log_files.Action]:
         if name.endswith(f"{0:020d}.json"):
