@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.config import LocalLandingConfig, SourceConfig, sources_of
@@ -36,7 +37,8 @@ PYTHONS = ((3, 11), (3, 12))
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. ``remedy`` is the command or the sentence that says how to fix it; empty when ``ok``."""
+    """One thing that was looked at. ``remedy`` is the command or the sentence that says how to fix it; where ``ok``, what may be worth
+    doing all the same, or empty."""
 
     name: str
     ok: bool
@@ -73,15 +75,20 @@ def as_json(checks: list[Check]) -> dict[str, object]:
 
 
 def show(checks: list[Check], console: Console) -> None:
-    """Print the checks as a table, and the remedies below it."""
+    """Print the checks as a table, and below it what to do about what is missing, then about what only deserves a look."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for check in checks:
-        mark = "[green]✓[/]" if check.ok else "[red]✗[/]"
-        table.add_row(mark, check.name, check.found)
+        mark = "[red]✗[/]" if not check.ok else "[yellow]![/]" if check.remedy else "[green]✓[/]"
+        table.add_row(mark, escape(check.name), escape(check.found))
     console.print(table)
-    for check in checks:
-        if not check.ok:
-            console.print(f"[red]{check.name}[/]: {check.remedy}", highlight=False, soft_wrap=True)
+    for check in sorted(checks, key=lambda one: one.ok):
+        if check.remedy:
+            colour = "yellow" if check.ok else "red"
+            console.print(
+                f"[{colour}]{escape(check.name)}[/]: {escape(check.remedy)}",
+                highlight=False,
+                soft_wrap=True,
+            )
 
 
 def python(version: tuple[int, ...]) -> Check:
@@ -232,8 +239,7 @@ def _oracle(config: SourceConfig) -> Iterator[Check]:
     yield Check("Oracle", True, f"{config.oracle.dsn} as {config.oracle.user}")
     for finding in findings:
         where = f" {finding.table}" if finding.table else ""
-        remedy = finding.remedy if finding.is_problem else ""
-        yield Check(f"Oracle{where}", not finding.is_problem, finding.problem, remedy)
+        yield Check(f"Oracle{where}", not finding.is_problem, finding.problem, finding.remedy)
     if not any(finding.is_problem for finding in findings):
         yield Check("Oracle's settings", True, f"{tables} tables can be captured")
 

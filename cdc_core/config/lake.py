@@ -169,7 +169,7 @@ class RetentionConfig(ConfigModel):
     """How long windows are kept. Change logs and mirrors are not touched by it."""
 
     window_days: Annotated[int, Field(ge=1)] | None = None
-    """Days for which an applied window's landing files and record stay, so that it can be replayed; None keeps
+    """Days for which an applied window's landing files and record stay, so that it can be replayed; `null` keeps
     them. Windows of open transactions stay in any case."""
 
 
@@ -193,9 +193,9 @@ class MaintenanceConfig(ConfigModel):
 
     vacuum_hours: Annotated[int, Field(ge=1)] | None = 168
     """Files that no version of so many hours has are removed; time travel and `redolake reconcile --scn` reach back no
-    further. None keeps them."""
+    further. `null` keeps them."""
 
     log_hours: Annotated[int, Field(ge=1)] | None = 720
     """Commits that are older leave the logs of mirrors and change logs; 30 days, as Delta does by itself in mirrors. Nothing reaches back
     further: neither time travel nor `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. Each window lists these logs, so
-    where many windows a day change a table, a day or a week makes them quicker. None keeps all commits."""
+    where many windows a day change a table, a day or a week makes them quicker. `null` keeps all commits."""

@@ -68,7 +68,7 @@ class SignalConfig(ConfigModel):
     """Where signals come from besides the metadata store."""
 
     table: str | None = None
-    """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2``), read only; None for none."""
+    """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2`` or ``CLOB``), read only. By default there is none."""
 
 
 class EventsConfig(ConfigModel):

@@ -118,7 +118,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
-    """How a source stands, per table. ``last_error`` is that of its first window that is not applied, which all tables wait
+    """How a source stands, per table. ``oracle_error`` says why Oracle could not be reached, if it was asked; ``last_error`` is that of its first window that is not applied, which all tables wait
     for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one. ``transactions_released`` are
     those that were given up: Oracle no longer knows them, and no end of them was mined."""
 
@@ -131,6 +131,7 @@ class SourceStatus:
     oldest_open_scn: int | None
     signals_pending: int
     tables: tuple[TableStatus, ...]
+    oracle_error: str | None = None
     last_error: str | None = None
     windows_inexact: int = 0
     transactions_released: tuple[OpenTransaction, ...] = ()

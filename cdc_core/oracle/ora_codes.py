@@ -31,7 +31,10 @@ _INTERNAL = re.compile(r"\[(krvrdGetUID|krvrdccs10|krvrdccs30)\]")
 
 _DSN = "Check oracle.dsn (host:port/service) and that the listener and the database are up."
 _RETRY = "Run the step again; if the error persists, ask the database administrator."
-_ACCOUNT = "Ask the database administrator, then check oracle.user and oracle.password."
+_ACCOUNT = (
+    "Check oracle.user, and the password in the variable that oracle.password_env names; the database administrator can unlock the account "
+    "or set another password."
+)
 
 _HOST = "Check the host in oracle.dsn, and that this machine can resolve and reach it."
 _TLS_HINT = (

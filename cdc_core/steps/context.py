@@ -222,7 +222,7 @@ class Context:
         LOG.info(
             "%s %s%s rows=%d seconds=%.2f%s",
             report.kind,
-            f"{report.table} " if report.table else "",
+            f"{report.table} " if report.table and str(report.table) != report.key else "",
             report.key,
             report.rows,
             report.seconds,

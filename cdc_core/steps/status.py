@@ -13,9 +13,9 @@ from cdc_core.steps.context import Context
 def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     """How the source stands by the metadata store; with ``ask_oracle`` also how far behind Oracle it is.
 
-    An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None.
+    An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None, and ``oracle_error`` says why.
     """
-    scn = _scn(ctx) if ask_oracle else None
+    scn, oracle_error = _scn(ctx) if ask_oracle else (None, None)
     counts = ctx.store.window_counts(ctx.source)
     waiting = ctx.store.windows(ctx.source, states=("planned", "captured"), limit=1)
     now = datetime.now(UTC)
@@ -71,6 +71,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     return SourceStatus(
         source=ctx.source,
         scn_oracle=scn,
+        oracle_error=oracle_error,
         windows_planned=counts.get("planned", 0),
         windows_captured=counts.get("captured", 0),
         windows_applied=counts.get("applied", 0),
@@ -84,9 +85,10 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     )
 
 
-def _scn(ctx: Context) -> int | None:
+def _scn(ctx: Context) -> tuple[int | None, str | None]:
+    """Oracle's SCN now, or why it cannot be asked."""
     try:
         with ctx.database.session() as session:
-            return current_scn(session)
-    except OracleUnavailableError:
-        return None
+            return current_scn(session), None
+    except OracleUnavailableError as error:
+        return None, error.what_happened

@@ -21,6 +21,7 @@ from pipelines.commands.shared import (
     EXIT_ERROR,
     ConfigOption,
     TablesOption,
+    counted,
     exit_if_tables_failed,
     opened,
     out,
@@ -58,7 +59,7 @@ def snapshot(
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
         chunks = [step.rows for step in steps if step.kind == "chunk-applied"]
         out().print(
-            f"{len(chunks)} chunks with {sum(chunks):,} rows applied"
+            f"{counted(len(chunks), 'chunk')} with {counted(sum(chunks), 'row')} applied"
             if chunks
             else "Nothing to read: the first snapshot is done. Name a --table to read it again."
         )
@@ -77,7 +78,7 @@ def capture(
         windows = _windows(pipeline, "planned")
         with pipeline.reading_early(windows):
             rows = sum(pipeline.capture_window(window).rows for window in windows)
-        out().print(f"{len(windows)} windows with {rows:,} redo rows captured")
+        out().print(f"{counted(len(windows), 'window')} with {counted(rows, 'redo row')} captured")
         exit_if_tables_failed(pipeline)
 
 
@@ -115,11 +116,13 @@ def recapture(
             out().print("No window needs to be read again.")
         elif dry_run:
             out().print(
-                f"{len(found.again)} windows would be read again, from {found.again[0].key} on."
+                f"{counted(len(found.again), 'window')} would be read again, from {found.again[0].key} on."
             )
         else:
             read = list(pipeline.recapture(needed_only=not everything, first=window))
-            out().print(f"{len(read)} windows read again; `redolake run` applies what waits.")
+            out().print(
+                f"{counted(len(read), 'window')} read again; `redolake run` applies what waits."
+            )
 
 
 def apply(config: ConfigOption = None) -> None:
@@ -128,7 +131,7 @@ def apply(config: ConfigOption = None) -> None:
         planned = set(_windows(pipeline, "planned"))
         windows = [window for window in pipeline.pending_windows() if window not in planned]
         changes = sum(pipeline.apply_window(window).rows for window in windows)
-        out().print(f"{len(windows)} windows with {changes:,} changes applied")
+        out().print(f"{counted(len(windows), 'window')} with {counted(changes, 'change')} applied")
         exit_if_tables_failed(pipeline)
 
 
@@ -146,7 +149,7 @@ def run(
     while any table is in state `failed`.
     """
     with opened(config) as pipeline:
-        failures = 0
+        failures, is_first = 0, True
         while True:
             try:
                 done = _summary(pipeline.run_once())
@@ -157,8 +160,9 @@ def run(
                 failures += 1
                 print_error(error)
             else:
-                if done or not loop:
-                    out().print(done or "Nothing to do: no captured table changed.")
+                if done or not loop or is_first:
+                    out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
+                is_first = False
             if not loop:
                 exit_if_tables_failed(pipeline)
                 return
@@ -185,7 +189,7 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
                 if done := _summary(steps):
                     out().print(f"{name}: {done}")
                 elif not loop and name not in found.errors:
-                    out().print(f"{name}: nothing to do, no captured table changed.")
+                    out().print(f"{name}: nothing to do, {_idle(pipelines[name])}", soft_wrap=True)
             failures = failures + 1 if found.errors else 0
             if not loop:
                 codes += [_code_of_tables(pipeline) for pipeline in pipelines.values()]
@@ -210,6 +214,20 @@ def _pause(every: float, failures: int) -> float:
     return min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX))
 
 
+def _idle(pipeline: Pipeline) -> str:
+    """Up to where captured tables have no change that is not applied, and what makes later redo readable."""
+    windows = pipeline.records.windows(newest_first=True, limit=1)
+    tables = pipeline.records.tables()
+    ends = [one.window.scn_high for one in windows] or [
+        one.snapshot_scn for one in tables if one.snapshot_scn is not None
+    ]
+    so_far = f" up to SCN {max(ends)}" if ends else ""
+    waits = pipeline.config.capture.close_at == "completed_logs"
+    return f"no captured table changed{so_far}." + (
+        " Redolake reads later redo after the next log switch (capture.close_at)." if waits else ""
+    )
+
+
 def _summary(steps: Iterable[StepReport]) -> str:
     """What a round did, for people; empty when captured tables had nothing."""
     chunks = windows = changes = 0
@@ -217,9 +235,9 @@ def _summary(steps: Iterable[StepReport]) -> str:
         chunks += step.kind == "chunk-applied"
         if step.kind == "window-applied" and step.rows:
             windows, changes = windows + 1, changes + step.rows
-    parts = [f"{chunks} chunks applied"] if chunks else []
+    parts = [f"{counted(chunks, 'chunk')} applied"] if chunks else []
     if windows:
-        parts.append(f"{changes:,} changes in {windows} windows applied")
+        parts.append(f"{counted(changes, 'change')} in {counted(windows, 'window')} applied")
     return ", ".join(parts)
 
 
@@ -242,7 +260,7 @@ def replay(
         chosen = _chosen(pipeline, windows, scn_from, scn_to)
         for window in chosen:
             pipeline.replay_window(window, tables_of(table))
-        out().print(f"{len(chosen)} windows replayed")
+        out().print(f"{counted(len(chosen), 'window')} replayed")
 
 
 def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
@@ -258,7 +276,8 @@ def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
         if not chunks:
             out().print("Nothing differs.")
             return
-        out().print(f"{len(chunks)} chunks read again, {sum(step.rows for step in chunks):,} rows")
+        rows = counted(sum(step.rows for step in chunks), "row")
+        out().print(f"{counted(len(chunks), 'chunk')} read again, {rows}")
         found = pipeline.reconcile(tables)
         show_reconciliation(found, out())
     if found.differences:

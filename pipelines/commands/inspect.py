@@ -120,8 +120,11 @@ def reconcile(
 
 def show_status(found: SourceStatus, console: Console) -> None:
     """Print a source's status for people."""
-    scn = "cannot be reached" if found.scn_oracle is None else f"is at SCN {found.scn_oracle}"
-    console.print(f"[bold]{found.source}[/]: Oracle {scn}")
+    if found.scn_oracle is not None:
+        console.print(f"[bold]{found.source}[/]: Oracle is at SCN {found.scn_oracle}")
+    else:
+        why = f": {escape(found.oracle_error)}" if found.oracle_error else ""
+        console.print(f"[bold]{found.source}[/]: Oracle cannot be reached{why}", soft_wrap=True)
     console.print(
         f"windows: {found.windows_applied} applied, {found.windows_captured} captured, "
         f"{found.windows_planned} planned; open transactions: {found.open_transactions}"

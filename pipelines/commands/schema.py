@@ -81,4 +81,5 @@ def _widest(column: ColumnReport) -> str:
         return f"{column.length:,}"
     if column.digits is None and column.fraction is None:
         return ""
-    return f"{column.digits or 0}" + (f".{column.fraction}" if column.fraction else "") + " digits"
+    whole = f"{column.digits or 0}" + (f".{column.fraction}" if column.fraction else "")
+    return f"{whole} digit" if whole == "1" else f"{whole} digits"

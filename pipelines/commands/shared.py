@@ -192,6 +192,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 window``, ``1,200 windows``: a number with its noun."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def out(*, wraps: bool | None = None) -> Console:
     """The console for results.
 

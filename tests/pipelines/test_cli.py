@@ -175,6 +175,27 @@ def test_replay_refuses_what_is_no_window(source: StandIn, arguments: list[str],
     assert said in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("close_at", "waits"),
+    [
+        pytest.param("completed_logs", True, id="until-the-next-log-switch"),
+        pytest.param("online", False, id="for-nothing"),
+    ],
+)
+def test_a_run_without_work_says_up_to_where_and_what_it_waits_for(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch, close_at: str, waits: bool
+) -> None:
+    capture = source.config.capture.model_copy(update={"close_at": close_at})
+    source.config = source.config.model_copy(update={"capture": capture})
+    monkeypatch.setattr(source, "run_once", lambda: iter(()), raising=False)
+    assert "no captured table changed." in redolake("run").stdout
+    source.snapshotted()
+    shown = redolake("run").stdout
+    [begun] = {record.snapshot_scn for record in source.records.tables()}
+    assert f"Nothing to do: no captured table changed up to SCN {begun}." in shown
+    assert ("after the next log switch" in shown) is waits
+
+
 def test_run_in_a_loop_waits_out_what_goes_away(
     source: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +214,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
     monkeypatch.setattr(time, "sleep", pauses.append)
     result = redolake("run", "--loop", "--every", "5")
     assert "cannot connect" in result.stderr
-    assert "1 changes in 1 windows applied" in result.stdout
+    assert "1 change in 1 window applied" in result.stdout
     assert result.exit_code == 130
     assert "Run the same command to continue" in result.stderr
     assert pauses == [10.0, 5.0], "longer after an error"
@@ -464,7 +485,7 @@ def test_repair_reads_again_what_differs(source: StandIn) -> None:
     source.differences["HR.JOBS"] = 1
     result = redolake("repair")
     assert result.exit_code == 0, result.stderr
-    assert "1 chunks read again" in result.stdout
+    assert "1 chunk read again" in result.stdout
     assert ("repair", "HR.JOBS") in source.calls
     assert "Nothing differs" in redolake("repair").stdout
 
@@ -518,6 +539,7 @@ def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
     found = SourceStatus(
         source="hr",
         scn_oracle=None,
+        oracle_error="connection refused (dsn=db:1521/X)",
         windows_planned=0,
         windows_captured=0,
         windows_applied=0,
@@ -533,6 +555,8 @@ def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
         "HR.JOBS was read again by on_truncate at 2026-01-01T00:00:00+00:00: truncated before",
     ):  # fmt: skip
         assert " ".join(text.split()) in " ".join(shown.split())
-    assert "read again by on_truncate" in redolake("status").stdout
+    shown = redolake("status").stdout
+    assert "read again by on_truncate" in shown
+    assert "Oracle cannot be reached: connection refused (dsn=db:1521/X)" in shown
     [one] = json.loads(redolake("table", "list", "--json").stdout)
     assert (one["table"], one["state"], one["stopped_scn"]) == ("HR.JOBS", "failed", 1000)

@@ -92,6 +92,20 @@ def test_json_has_stable_keys() -> None:
     }
 
 
+def test_advice_stands_below_what_is_missing() -> None:
+    checks = [
+        Check("Logging", True, "is not forced [yet]", "FORCE it."),
+        Check("Java", True, "17"),
+        Check("Disk", False, "full", "Make room."),
+    ]
+    out = io.StringIO()
+    doctor.show(checks, Console(file=out, width=80))
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert [line[0] for line in lines[:3]] == ["!", "✓", "✗"]
+    assert "[yet]" in out.getvalue(), "not taken for a style"
+    assert [line[0] for line in lines[3:]] == ["Disk:", "Logging:"]
+
+
 def test_people_see_the_remedy_below_the_table() -> None:
     out = io.StringIO()
     doctor.show([Check("Disk", False, "full", "Make room.")], Console(file=out, width=80))

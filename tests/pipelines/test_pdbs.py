@@ -85,7 +85,7 @@ def test_one_file_carries_both(folder: Path, cdb: ContainerDatabase) -> None:
         oracle.run(f"INSERT INTO T VALUES (2, '{name} new')")
     result = redolake("run")
     assert result.exit_code == 0, result.output
-    assert f"{ONE}: 1 changes" in result.output
+    assert f"{ONE}: 1 change in 1 window applied" in result.output
     for name in (ONE, TWO):
         assert mirror(folder, f"erp_{name.lower()}") == [(1, name), (2, f"{name} new")]
     found = found_json("status")
