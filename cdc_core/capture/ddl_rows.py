@@ -24,7 +24,7 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.ddl_reading import empties_table, moves_rows, removes_rows, removes_table
-from cdc_core.schema.ddl_text import version_after
+from cdc_core.schema.ddl_text import agrees, version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
 from cdc_core.schema.evolution import Evolution, judge, knowing_rename
 from cdc_core.schema.given import GivenTable, version_given
@@ -107,8 +107,7 @@ def follow_ddl(
             continue
         later = [other for other in rows[at + 1 :] if other.table == row.table]
         stands_in = _standing_in(row, later, waiting)
-        asked = _always if later else altered_after
-        new, text = _followed(session, row, old, configs, asked, stands_in)
+        new, text = _followed(session, row, old, configs, altered_after, stands_in, later)
         if isinstance(new, TableSchema) and not may_widen(row.table):
             new = _unless_wider(row, old, new)
         if isinstance(new, StreamEnd):
@@ -129,6 +128,7 @@ def _followed(
     configs: Sequence[TableConfig],
     altered_after: AlteredAfter,
     stands_in: GivenTable | None,
+    later: Sequence[DdlRow],
 ) -> tuple[TableSchema | StreamEnd | None, str]:
     """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was. With it the DDL's text, which
     names the signal where its definition stands in for the dictionary."""
@@ -141,11 +141,17 @@ def _followed(
     config = next(config for config in configs if config.table == row.table)
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
+    asked = _always if later else altered_after
     try:
-        new = read_table_schema(session, config, scn=at, altered_after=altered_after)
+        new = read_table_schema(session, config, scn=at, altered_after=asked)
         arrow_schema(new)
     except SchemaMismatchError as error:
         known = _by_its_text(session, row, old, config)
+        if known is not None and _is_contradicted(
+            session, [row, *later], old, config, altered_after
+        ):
+            other = "what its text and those behind it say is not what Oracle shows behind them"
+            return _end(row, "unsupported_ddl", other), text
         if known is None and stands_in is not None:
             known = _version_given(old, stands_in, config)
             text = f"{row.text} /* {_origin(stands_in)} */"
@@ -156,8 +162,11 @@ def _followed(
             return end, text
         new = known
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
-        trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
-        return _end(row, trouble, error.message), text
+        last = _before_it_went(row, later, old, config)
+        if last is None:
+            trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
+            return _end(row, trouble, error.message), text
+        new = last
     if _brings_lobs(old, new):
         lobs = "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far"
         return _end(row, "unsupported_ddl", lobs), text
@@ -286,13 +295,45 @@ def _by_its_text(
     """The version after a DDL that the dictionary shows no more; None where the text does not suffice."""
     try:
         present = read_table_schema(session, config)
-        new = version_after(old, row.text, present, config.columns_exclude)
+        new = version_after(old, row.text, present, config)
         if new is not None:
             arrow_schema(new)
     except (ConfigError, PreflightError, UnsupportedTypeError):
         return None
     # One that came and went in between is not told from one that is left out: the newest has it, or nothing does.
-    return None if new is None else replace(new, has_lobs=old.has_lobs or present.has_lobs)
+    return None if new is None else replace(new, has_lobs=new.has_lobs or present.has_lobs)
+
+
+def _before_it_went(
+    row: DdlRow, later: Sequence[DdlRow], old: TableSchema, config: TableConfig
+) -> TableSchema | None:
+    """The version after a DDL, by its text, of a table that a later DDL dropped or renamed, so that no definition of the present is its own; None
+    where the text does not suffice, or nothing says that it went."""
+    if removes_table(row.text) or not any(removes_table(other.text) for other in later):
+        return None
+    new = version_after(old, row.text, None, config)
+    try:
+        return None if new is None or not arrow_schema(new) else new
+    except UnsupportedTypeError:
+        return None
+
+
+def _is_contradicted(
+    session: OracleSession,
+    rows: Sequence[DdlRow],
+    old: TableSchema,
+    config: TableConfig,
+    altered_after: AlteredAfter,
+) -> bool:
+    """Does Oracle show, as of the last of a table's DDLs in this window, other columns than their texts say from ``old`` on? No answer is none."""
+    try:
+        shown = read_table_schema(session, config, scn=_scn(rows[-1]), altered_after=altered_after)
+    except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
+        return False
+    version: TableSchema | None = old
+    for row in rows:
+        version = None if version is None else version_after(version, row.text, shown, config)
+    return version is not None and not agrees(version, shown)
 
 
 def _always(_table: TableId, _scn: Scn) -> bool:

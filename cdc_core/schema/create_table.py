@@ -7,9 +7,10 @@ tablespaces) is passed over, so that DBMS_METADATA.GET_DDL's text is taken as it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from itertools import pairwise
+from typing import Any, NoReturn, TypeAlias
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
@@ -20,7 +21,8 @@ from cdc_core.schema.ddl_tokens import Token, tokens_of
 class DescribedColumn:
     """What decoding needs of a column, as ALL_TAB_COLS has it; ``place`` is its number among the stored ones, None for a virtual column.
 
-    ``default`` is the word that stands behind DEFAULT, in quotes if it is a text; None without a DEFAULT."""
+    ``length`` is the number behind the type of a text or RAW, in ``unit``: CHAR, BYTE, or empty where that depends on the session. ``default``
+    is the DEFAULT clause where it is a literal or a word, else its first word, and then ``is_computed``; None without a DEFAULT."""
 
     name: str
     data_type: str
@@ -31,6 +33,44 @@ class DescribedColumn:
     is_hidden: bool = False
     place: int | None = None
     default: str | None = None
+    is_computed: bool = False
+    length: int | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """A column behind the others."""
+
+    column: DescribedColumn
+
+
+@dataclass(frozen=True, slots=True)
+class ModifiedColumn:
+    """A column with another definition. ``type`` has its type; None where the statement leaves it as it is. So does ``is_nullable``."""
+
+    name: str
+    type: DescribedColumn | None = None
+    is_nullable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedColumns:
+    """Columns that are gone for queries. Rows hold them still where ``is_unused``; where not, they lose with them what was unused before."""
+
+    names: tuple[str, ...]
+    is_unused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedColumn:
+    """A column under another name."""
+
+    old: str
+    new: str
+
+
+ColumnClause: TypeAlias = AddedColumn | ModifiedColumn | DroppedColumns | RenamedColumn
 
 
 @dataclass(slots=True)
@@ -62,11 +102,17 @@ class DescribedTable:
 
 _END = Token("open", "", 0, 0)
 _OUT_OF_LINE = {"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"}
-_MORE_THAN_ADD = {
-    "MODIFY", "DROP", "RENAME", "SET", "PARTITION", "SUBPARTITION", "PRIMARY", "UNIQUE", "GENERATED", "VIRTUAL", "INVISIBLE", "VISIBLE",
-    "UNUSED", "MOVE", "SPLIT", "ENCRYPT",
-}  # fmt: skip
-"""Words of an ALTER TABLE that may do more than add plain columns, checks and foreign keys."""
+_CLAUSES = ("ADD", "MODIFY", "DROP", "RENAME", "SET")
+"""Words that begin a clause about columns where they stand outside of parentheses."""
+_NO_COLUMN = frozenset(
+    {"CONSTRAINT", "PRIMARY", "UNIQUE", "COLUMN", "PARTITION", "SUBPARTITION", "LOB", "NESTED", "VARRAY", "OPAQUE", "CLUSTERING", "DEFAULT"}
+)  # fmt: skip
+"""Words behind MODIFY that no column can be called."""
+_UNTYPED = (
+    "AS", "GENERATED", ",", ")", ";", "NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "CONSTRAINT", "INVISIBLE", "VISIBLE",
+    "ENCRYPT", "DECRYPT", "COLLATE", "SORT", "ANNOTATIONS", "ENABLE", "DISABLE",
+)  # fmt: skip
+"""What stands behind a column's name where no type does."""
 _OUT_OF_LINE_PAIRS = {("SUPPLEMENTAL", "LOG"), ("PERIOD", "FOR"), ("REF", "(")}
 
 
@@ -86,14 +132,13 @@ def tables_in(script: str) -> list[DescribedTable]:
     return _Script(tokens).tables()
 
 
-def columns_added(tokens: Sequence[Token]) -> tuple[DescribedColumn, ...] | None:
-    """The columns that an ALTER TABLE adds, none if it adds a check or a foreign key only; None if it does anything else as well, or is
-    not understood."""
+def column_clauses(tokens: Sequence[Token]) -> tuple[ColumnClause, ...] | None:
+    """What an ALTER TABLE does to columns, in order, nothing if it adds a check or a foreign key only; None if it does anything else as well,
+    or is not understood: keys, identity columns, whose existing rows get values, and periods, which have columns that Oracle names."""
     try:
-        added = _Script(tokens).columns_added()
+        return tuple(_Script(tokens).clauses())
     except ConfigError:
         return None
-    return None if added is None else tuple(added)
 
 
 class _Script:
@@ -114,21 +159,29 @@ class _Script:
                 self._at += 1
         return list(self._found.values())
 
-    def columns_added(self) -> list[DescribedColumn] | None:
-        is_simple = not any(
-            one.kind == "word" and one.text in _MORE_THAN_ADD for one in self._tokens
-        )
-        if not (is_simple and self._take("ALTER") and self._take("TABLE")):
-            return None
-        table = DescribedTable(*self._table())
-        while self._take("ADD"):
-            in_parentheses = self._take("(")
-            self._item(table)
-            while in_parentheses and self._take(","):
-                self._item(table)
-            if in_parentheses:
-                self._need(")")
-        return table.columns if self._here is _END or self._is(";") else None
+    def clauses(self) -> list[ColumnClause]:
+        self._need("ALTER")
+        self._need("TABLE")
+        if self._take("IF"):
+            self._need("EXISTS")
+        self._table()
+        found: list[ColumnClause] = []
+        while self._here is not _END and not self._is(";"):
+            match self._part().text:
+                case "ADD":
+                    found += self._added()
+                case "MODIFY":
+                    found += self._modified()
+                case "RENAME":
+                    found.append(self._renamed())
+                case "DROP":
+                    found.append(self._dropped(is_unused=False))
+                case "SET":
+                    self._need("UNUSED")
+                    found.append(self._dropped(is_unused=True))
+                case _:
+                    self._refuse("a clause is not about columns")
+        return found
 
     # -- statements ------------------------------------------------------------------------------------------------------
 
@@ -189,6 +242,85 @@ class _Script:
         if (known := self._known(table)) and names:
             known.unique.append(names)
 
+    # -- clauses of ALTER TABLE ------------------------------------------------------------------------------------------
+
+    def _listed(self, item: Callable[[], None]) -> None:
+        """One item, or several in parentheses."""
+        in_parentheses = self._take("(")
+        item()
+        while in_parentheses and self._take(","):
+            item()
+        if in_parentheses:
+            self._need(")")
+
+    def _added(self) -> list[AddedColumn]:
+        table = DescribedTable(None, "")
+
+        def item() -> None:
+            begin = self._at
+            self._item(table)
+            words = {one.text for one in self._tokens[begin : self._at] if one.kind == "word"}
+            if words & {"IDENTITY", "PERIOD"} or table.primary_key or table.unique:
+                self._refuse("a clause adds more than a column")
+
+        self._listed(item)
+        return [AddedColumn(column) for column in table.columns]
+
+    def _modified(self) -> list[ModifiedColumn]:
+        found: list[ModifiedColumn] = []
+        if self._here.kind == "word" and self._here.text in _NO_COLUMN:
+            self._refuse("a clause is not about columns")
+        self._listed(lambda: found.append(self._modified_column()))
+        return found
+
+    def _modified_column(self) -> ModifiedColumn:
+        table = DescribedTable(None, "")
+        begin = self._at
+        if self._after.is_("DROP"):
+            name = self._name()
+            self._need("DROP")
+            self._need("IDENTITY")
+            return ModifiedColumn(name)
+        column = self._column(table)
+        if table.primary_key or table.unique:
+            self._refuse("a clause changes a key")
+        words = [one.text for one in self._tokens[begin + 1 : self._at] if one.kind == "word"]
+        is_loose = "DISABLE" in words or "NOVALIDATE" in words
+        is_nullable = None if is_loose or not self._says_null(begin) else column.is_nullable
+        return ModifiedColumn(column.name, column if column.data_type else None, is_nullable)
+
+    def _says_null(self, begin: int) -> bool:
+        """Does an item say NULL or NOT NULL of its column, and not in a DEFAULT?"""
+        item = self._tokens[begin : self._at]
+        depth = item[0].depth
+        return any(
+            one.is_("NULL") and one.depth == depth and not before.is_("DEFAULT", "ON", "SET")
+            for before, one in pairwise(item)
+        )
+
+    def _dropped(self, *, is_unused: bool) -> DroppedColumns:
+        names: list[str] = []
+        if not is_unused and self._take("UNUSED"):
+            self._need("COLUMNS")
+        elif self._is("("):
+            names += self._names()
+        else:
+            if not self._take("COLUMN"):
+                self._refuse("a clause is not about columns")
+            names += self._names() if self._is("(") else [self._name()]
+        while (
+            self._is("CASCADE", "CONSTRAINTS", "INVALIDATE", "CHECKPOINT", "ONLINE")
+            or self._here.kind == "number"
+        ):
+            self._at += 1
+        return DroppedColumns(tuple(names), is_unused)
+
+    def _renamed(self) -> RenamedColumn:
+        self._need("COLUMN")
+        old = self._name()
+        self._need("TO")
+        return RenamedColumn(old, self._name())
+
     # -- columns and constraints -----------------------------------------------------------------------------------------
 
     def _item(self, table: DescribedTable) -> None:
@@ -197,7 +329,9 @@ class _Script:
         if is_word and (words[0] in _OUT_OF_LINE or tuple(words) in _OUT_OF_LINE_PAIRS):
             self._constraint(table)
         else:
-            self._column(table)
+            column = self._column(table)
+            if not column.data_type and not column.is_virtual:
+                self._refuse("a column has no type")
 
     def _constraint(self, table: DescribedTable) -> None:
         if self._take("CONSTRAINT"):
@@ -209,14 +343,12 @@ class _Script:
             table.unique.append(self._names())
         self._pass_over()
 
-    def _column(self, table: DescribedTable) -> None:
+    def _column(self, table: DescribedTable) -> DescribedColumn:
         name = self._name()
-        is_typed = not self._is(
-            "AS", "GENERATED", ",", ")", "NOT", "DEFAULT", "PRIMARY", "INVISIBLE"
-        )
+        is_typed = not self._is(*_UNTYPED) and self._here is not _END
         column = self._type(name) if is_typed else DescribedColumn(name=name, data_type="")
         facts: dict[str, Any] = {"is_nullable": True, "is_virtual": False}
-        while not self._is(",", ")") and self._here is not _END:
+        while not self._is_end_of_item():
             if self._take("NOT"):
                 facts["is_nullable"] &= not self._take("NULL")
             elif self._take("PRIMARY"):
@@ -226,28 +358,51 @@ class _Script:
             elif self._take("UNIQUE"):
                 table.unique.append((name,))
             elif self._take("DEFAULT"):
-                facts["default"] = self._default()
+                facts |= self._default()
             elif self._take("AS"):
                 facts["is_virtual"] |= self._is("(")
             elif self._is("("):
                 self._pass_over_parentheses()
             else:
-                self._at += 1
-        if not column.data_type and not facts["is_virtual"]:
-            self._refuse("a column has no type")
+                self._pass()
+        column = replace(column, **facts)
         stored = sum(one.place is not None for one in table.columns)
-        place = None if facts["is_virtual"] else stored + 1
-        table.columns.append(replace(column, place=place, **facts))
+        table.columns.append(replace(column, place=None if column.is_virtual else stored + 1))
+        return column
 
-    def _default(self) -> str:
-        """The first word of it; an expression goes on behind it, or stands in parentheses."""
-        word = self._here
+    def _default(self) -> dict[str, Any]:
+        """The clause: a literal, with its sign or type in front, or a word; of an expression its first word."""
+        nullable = {}
+        if self._take("ON"):
+            self._need("NULL")
+            nullable = {"is_nullable": False}
+            if self._take("FOR"):
+                while self._is("INSERT", "AND", "UPDATE", "ONLY"):
+                    self._at += 1
+        words = [self._here]
         if self._is("("):
             self._pass_over_parentheses()
+        elif self._part().is_("-", "+") or (
+            words[0].is_("DATE", "TIMESTAMP") and self._here.kind == "string"
+        ):
+            words.append(self._part())
+        between = "" if words[0].kind == "sign" else " "
+        text = between.join(_printed(word) for word in words)
+        is_computed = words[0].is_("(") or not (self._is_end_of_item() or self._is(*_UNTYPED))
+        return {**nullable, "default": text.removeprefix("+"), "is_computed": is_computed}
+
+    def _is_end_of_item(self) -> bool:
+        if self._here is _END or self._is(",", ")"):
+            return True
+        return self._here.depth == 0 and self._is(";", *_CLAUSES)
+
+    def _pass(self) -> None:
+        """Over a word; over an action whose words could begin a clause as a whole."""
+        if self._take("ON") and self._take("DELETE"):
+            if self._take("SET"):
+                self._need("NULL")
         else:
-            self._part()
-        doubled = word.text.replace("'", "''")
-        return f"'{doubled}'" if word.kind == "string" else word.text
+            self._at += 1
 
     def _type(self, name: str) -> DescribedColumn:
         base = self._part().text
@@ -264,7 +419,12 @@ class _Script:
         if base in ("CHARACTER", "CHAR", "NCHAR", "NATIONAL"):
             base = self._character(base)
         given = self._numbers()
-        return _type_of(name, base, given)
+        found = _type_of(name, base, given)
+        if found.data_type not in _SIZED:
+            return found
+        behind = self._tokens[self._at - 2]
+        unit = behind.text if given and behind.is_("CHAR", "BYTE") else ""
+        return replace(found, length=given[0] if given else None, unit=unit)
 
     def _timestamp(self, name: str, base: str) -> DescribedColumn:
         digits = self._digits(6)
@@ -373,11 +533,11 @@ class _Script:
 
     def _pass_over(self) -> None:
         """To the end of this item."""
-        while not self._is(",", ")") and self._here is not _END:
+        while not self._is_end_of_item():
             if self._is("("):
                 self._pass_over_parentheses()
             else:
-                self._at += 1
+                self._pass()
 
     def _pass_over_parentheses(self) -> None:
         depth = 0
@@ -397,6 +557,11 @@ class _Script:
         )
 
 
+def _printed(word: Token) -> str:
+    doubled = word.text.replace("'", "''")
+    return f"'{doubled}'" if word.kind == "string" else word.text
+
+
 def _set_key(table: DescribedTable, names: tuple[str, ...]) -> None:
     table.primary_key = names
     table.columns = [
@@ -411,6 +576,7 @@ _ALIASES = {
     "DEC": "NUMBER",
     "BOOL": "BOOLEAN",
 }
+_SIZED = {"VARCHAR2", "NVARCHAR2", "CHAR", "NCHAR", "RAW"}
 _DECIMALS = {"NUMERIC", "DECIMAL", "DEC"}
 _WHOLE = {"INTEGER", "INT", "SMALLINT"}
 _FLOAT_BITS = {"FLOAT": 126, "REAL": 63}

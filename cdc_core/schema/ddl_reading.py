@@ -1,8 +1,9 @@
 """Which table is a DDL statement about, and what does it do to the table? The one reader of DDL that Oracle has run.
 
 The dictionary says what a table has become. Its rows are another matter: whether they went without redo, or got other ROWIDs, and
-whether a column that is gone is one under another name, only the text says; and where the dictionary as of the DDL is gone, the text says which columns came. It is read by its tokens (``schema.ddl_tokens``), so that neither comments, strings
-nor names that look like SQL count; what is not about tables has no effect. Nothing is refused: Oracle has run the statement.
+whether a column that is gone is one under another name, only the text says; and where the dictionary as of the DDL is gone, the text says
+what it did to columns. It is read by its tokens (``schema.ddl_tokens``), so that neither comments, strings nor names that look like SQL
+count; what is not about tables has no effect. Nothing is refused: Oracle has run the statement.
 
 Source: Oracle Database SQL Language Reference 19c and 23ai, the statements by name.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from cdc_core.schema.create_table import DescribedColumn, columns_added
+from cdc_core.schema.create_table import ColumnClause, column_clauses
 from cdc_core.schema.ddl_tokens import Token, tokens_of
 
 Effect = Literal[
@@ -73,29 +74,31 @@ _BESIDE = frozenset(
     ]
 )
 """Statements that leave a table's definition as it is; an index that is not unique is no key."""
+_LEAVING: frozenset[Effect] = frozenset({"rows moved", "partitions"})
+"""What an ALTER TABLE may do that leaves its columns and its key as they are."""
 _CACHED = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
     """A DDL statement: its first words (``ALTER TABLE``), the table that it names, with its owner where it names one too, and what it
-    does to it. ``renamed`` are a column's old and new name. ``added`` are the columns that the statement adds, none where it leaves the table's
-    definition as it is; None where it does anything else as well, or the text does not say."""
+    does to it. ``renamed`` are a column's old and new name. ``clauses`` are what the statement does to columns, in order, none where it leaves the
+    table's definition as it is; None where it does anything else as well, or the text does not say."""
 
     statement: str
     owner: str | None = None
     table: str | None = None
     effects: frozenset[Effect] = frozenset()
     renamed: tuple[str, str] | None = None
-    added: tuple[DescribedColumn, ...] | None = None
+    clauses: tuple[ColumnClause, ...] | None = None
 
 
 @lru_cache(maxsize=_CACHED)
 def read_ddl(text: str) -> Ddl:
     """Read a statement as Oracle got it; one that is about no table has none."""
-    tokens = tuple(tokens_of(text))
+    tokens = tuple(tokens_of(text.rstrip("\0")))
     found = _read(tokens)
-    return replace(found, added=_added(found.statement, tokens))
+    return replace(found, clauses=_clauses(found, tokens))
 
 
 def _read(tokens: Sequence[Token]) -> Ddl:
@@ -118,17 +121,14 @@ def _read(tokens: Sequence[Token]) -> Ddl:
     return Ddl(statement)
 
 
-def _added(statement: str, tokens: Sequence[Token]) -> tuple[DescribedColumn, ...] | None:
+def _clauses(found: Ddl, tokens: Sequence[Token]) -> tuple[ColumnClause, ...] | None:
+    statement = found.statement
     is_key = statement == "CREATE INDEX" and tokens[1].is_("UNIQUE")
     if (statement in _BESIDE or statement.split(" ")[0] in _BESIDE) and not is_key:
         return ()
-    if statement != "ALTER TABLE":
+    if statement != "ALTER TABLE" or found.table is None or tokens[-1].kind == "open":
         return None
-    _, at = _path(tokens, 2)
-    words = [one.text for one in tokens[at : at + 3] if one.kind == "word"]
-    if words in (["ADD", "SUPPLEMENTAL", "LOG"], ["DROP", "SUPPLEMENTAL", "LOG"]):
-        return ()
-    return columns_added(tokens)
+    return column_clauses(tokens) if found.effects - _LEAVING else ()
 
 
 def removes_rows(ddl: str) -> bool:

@@ -1,60 +1,207 @@
 """Which version has a DDL made of a table, by what ``schema.ddl_reading`` reads in its text? Asked where Oracle shows the definition as of the DDL no more.
 
-After a long pause the undo for the dictionary is gone, and the present definition is that of the last DDL. Nothing is guessed: the text
-must say all that the DDL did, and each column that it added must be in the present definition as the text has it.
+After a long pause the undo for the dictionary is gone, and the present definition is that of the last DDL. The statement itself says what it did to
+columns, one DDL after the other: Oracle has run it. Nothing is guessed: the text must say all that the DDL did, with types that it spells out.
+The present definition says what the text leaves open (whether a length counts bytes), and that the key is still the same.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_core.schema.create_table import DescribedColumn
+from cdc_core.config import TableConfig
+from cdc_core.schema.create_table import (
+    AddedColumn,
+    ColumnClause,
+    DescribedColumn,
+    DroppedColumns,
+    ModifiedColumn,
+    RenamedColumn,
+)
 from cdc_core.schema.ddl_reading import read_ddl
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.dictionary import mask_refusal, masks_of
+from cdc_core.schema.forms import in_forms
+from cdc_core.schema.table import IN_ROW_BYTES_MAX, Column, TableSchema
+
+_BYTES_EACH = {"VARCHAR2": 4, "CHAR": 4, "NVARCHAR2": 3, "NCHAR": 3, "RAW": 1}
+"""The most bytes that a character may have: AL32UTF8, and UTF8 as the national set."""
+_LENGTH_WITHOUT = 1
+_UNUSED = re.compile(r"SYS_C\d*_.+\$")
+"""What Oracle calls a column that is unused: the dictionary shows it so, and a text hides it under such a name."""
 
 
 def version_after(
-    old: TableSchema, ddl: str, present: TableSchema, excluded: tuple[str, ...]
+    old: TableSchema, ddl: str, present: TableSchema | None, config: TableConfig
 ) -> TableSchema | None:
     """The version that a DDL made of ``old``, with the SCN of ``old``; None where the text does not suffice.
 
     Args:
         old: The version before.
         ddl: The statement, as LogMiner shows it.
-        present: The definition now.
-        excluded: Columns that the configuration leaves out.
+        present: The definition now; None if there is no such table any more.
+        config: Which columns are left out, masked, or held in another form.
     """
-    added = read_ddl(ddl).added
-    if added == ():
-        return old
-    if added is None or (present.object_id, present.key) != (old.object_id, old.key):
+    clauses = read_ddl(ddl).clauses
+    if not clauses:
+        return None if clauses is None else old
+    if present is not None and present.object_id != old.object_id:
         return None
-    columns = list(old.columns)
-    for one in added:
-        if one.name in excluded:
-            continue
-        known = next((column for column in present.columns if column.name == one.name), None)
-        if known is None or one.name in (*old.column_names, *old.excluded) or not _is(known, one):
-            return None
-        columns.append(known)
-    names = tuple(one.name for one in added)
+    version: TableSchema | None = old
+    for clause in clauses:
+        version = None if version is None else _after(version, clause, present, config)
+    if version is None or (present is not None and present.key != old.key):
+        return None
+    if mask_refusal(config, version.columns, version.key) is not None:
+        return None
     return replace(
-        old,
-        columns=tuple(columns),
-        excluded=(
-            *old.excluded,
-            *(name for name in names if name in excluded and name not in old.excluded),
-        ),
-        stored=(*old.stored, *names) if old.stored else (),
-        masked=(*old.masked, *(one for one in present.masked if one[0] in names)),
+        version,
+        columns=in_forms(config, version.columns, version.key),
+        masked=masks_of(config, version.columns),
+        has_lobs=version.has_lobs or any(column.is_lob for column in version.columns),
     )
 
 
-def _is(column: Column, described: DescribedColumn) -> bool:
-    """Is it the column that the text describes? A text may have become longer since."""
-    return (column.data_type, column.precision, column.scale, column.default) == (
-        described.data_type,
-        described.precision,
-        described.scale,
-        None if (described.default or "NULL").upper() == "NULL" else described.default,
+def agrees(version: TableSchema, shown: TableSchema) -> bool:
+    """Has a version that texts say the columns that the dictionary shows? Lengths may differ, of which texts do not say all."""
+    found, expected = (
+        [(one.name, one.data_type, one.precision, one.scale) for one in schema.columns]
+        for schema in (version, shown)
     )
+    are_known = bool(version.stored and shown.stored)
+    return found == expected and not (are_known and len(version.stored) != len(shown.stored))
+
+
+def _after(
+    version: TableSchema, clause: ColumnClause, present: TableSchema | None, config: TableConfig
+) -> TableSchema | None:
+    match clause:
+        case AddedColumn():
+            return _added(version, clause.column, present, config)
+        case ModifiedColumn():
+            return _modified(version, clause, present)
+        case DroppedColumns():
+            return _dropped(version, clause)
+        case RenamedColumn():
+            return _renamed(version, clause, config)
+
+
+def _added(
+    version: TableSchema, one: DescribedColumn, present: TableSchema | None, config: TableConfig
+) -> TableSchema | None:
+    if one.name in (*version.column_names, *version.stored):
+        return None
+    stored = (
+        (*version.stored, one.name) if version.stored and not one.is_virtual else version.stored
+    )
+    if one.is_virtual or one.name in (*config.columns_exclude, *version.excluded):
+        return replace(version, stored=stored).without([one.name])
+    column = None if one.is_computed else _column(one, _named(present, one.name))
+    if column is None:
+        return None
+    return replace(version, columns=(*version.columns, column), stored=stored)
+
+
+def _modified(
+    version: TableSchema, clause: ModifiedColumn, present: TableSchema | None
+) -> TableSchema | None:
+    old = _named(version, clause.name)
+    if old is None:
+        return version if clause.name in version.excluded else None
+    new = old
+    if clause.type is not None:
+        found = _column(clause.type, _named(present, clause.name), old)
+        if found is None:
+            return None
+        new = replace(found, nullable=old.nullable, default=old.default)
+    if clause.is_nullable is not None:
+        if clause.is_nullable and clause.name in version.key:
+            return None
+        new = replace(new, nullable=clause.is_nullable)
+    columns = tuple(new if column is old else column for column in version.columns)
+    return replace(version, columns=columns)
+
+
+def _dropped(version: TableSchema, clause: DroppedColumns) -> TableSchema | None:
+    known = {*version.column_names, *version.excluded}
+    if any(name not in known or name in version.key for name in clause.names):
+        return None
+    if clause.is_unused:
+        hidden = {name: f"SYS_C_{name}$" for name in clause.names}
+        stored = tuple(hidden.get(name, name) for name in version.stored)
+    else:
+        stored = tuple(
+            name
+            for name in version.stored
+            if name not in clause.names and not (_UNUSED.fullmatch(name))
+        )
+    return replace(version.lacking(clause.names), stored=stored)
+
+
+def _renamed(
+    version: TableSchema, clause: RenamedColumn, config: TableConfig
+) -> TableSchema | None:
+    """A column that the configuration names stops its table under the new name, as it does where the dictionary shows that."""
+    named = {*config.key, *config.columns_exclude, *config.columns_mask, *config.columns_as}
+    taken = {*version.column_names, *version.stored, *version.excluded}
+    if named & {clause.old, clause.new} or clause.new in taken:
+        return None
+    stored = _under(version.stored, clause)
+    if clause.old not in version.column_names:
+        is_known = clause.old in version.excluded
+        return replace(version, stored=stored).without([clause.new]) if is_known else None
+    columns = tuple(
+        replace(column, name=clause.new) if column.name == clause.old else column
+        for column in version.columns
+    )
+    return replace(version, columns=columns, key=_under(version.key, clause), stored=stored)
+
+
+def _under(names: Sequence[str], clause: RenamedColumn) -> tuple[str, ...]:
+    return tuple(clause.new if name == clause.old else name for name in names)
+
+
+def _named(version: TableSchema | None, name: str) -> Column | None:
+    columns = () if version is None else version.columns
+    return next((column for column in columns if column.name == name), None)
+
+
+def _column(one: DescribedColumn, *known: Column | None) -> Column | None:
+    """The column as ALL_TAB_COLS would have it; None where its length may mean a LOB or not. What a text does not tell apart is as it is
+    ``known``."""
+    sizes = _sizes(one, known)
+    if sizes is None:
+        return None
+    is_null = (one.default or "NULL").upper() == "NULL"
+    return Column(
+        name=one.name,
+        data_type=one.data_type,
+        length=sizes[0],
+        char_length=sizes[1],
+        precision=one.precision,
+        scale=one.scale,
+        nullable=one.is_nullable,
+        default=None if is_null else one.default,
+    )
+
+
+def _sizes(one: DescribedColumn, known: Sequence[Column | None]) -> tuple[int, int] | None:
+    """Bytes and characters. The first of ``known`` is the present definition."""
+    each = _BYTES_EACH.get(one.data_type)
+    same = [column for column in known if column is not None and column.data_type == one.data_type]
+    if each is None:
+        return (same[0].length, same[0].char_length) if same else (0, 0)
+    units = one.length or _LENGTH_WITHOUT
+    if one.data_type == "RAW":
+        return units, 0
+    if one.unit == "BYTE":
+        return units, units
+    for column in same:
+        if column.char_length == units:
+            return column.length, units
+    most = IN_ROW_BYTES_MAX.get(one.data_type, units * each)
+    if units <= most < units * each:
+        # A column that is no LOB now has never been one: Oracle makes one of the other only.
+        return (min(units, most), units) if known[0] in same and not same[0].is_extended else None
+    return units * (each if one.unit == "CHAR" else 1), units

@@ -95,7 +95,7 @@ def test_a_definition_stands_in_for_one_that_oracle_shows_no_more(
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
         source.run()
         oracle.run("INSERT INTO ONE VALUES (1, 'first')", "INSERT INTO TWO VALUES (1)")
-        oracle.run("ALTER TABLE ONE MODIFY V VARCHAR2(30)")
+        oracle.run("ALTER TABLE ONE MODIFY V VARCHAR2(30) UNIQUE")
         between = present(source)
         oracle.run(f"INSERT INTO ONE VALUES (2, '{'x' * 30}')")
         oracle.run("ALTER TABLE ONE ADD A NUMBER(5)")
@@ -116,7 +116,9 @@ def test_a_definition_stands_in_for_one_that_oracle_shows_no_more(
 def test_a_definition_is_of_the_last_ddl_before_its_scn(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "ONE") as source:
         source.run()
-        oracle.run("ALTER TABLE ONE MODIFY V VARCHAR2(30)", "INSERT INTO ONE VALUES (1, 'first')")
+        oracle.run(
+            "ALTER TABLE ONE MODIFY V VARCHAR2(30) UNIQUE", "INSERT INTO ONE VALUES (1, 'first')"
+        )
         oracle.run("ALTER TABLE ONE MODIFY V VARCHAR2(40)")
         oracle.clock.ahead += 4 * 24 * 3600
         forget(oracle)

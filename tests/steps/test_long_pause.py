@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cdc_core.schema.ddl_text import version_after
+from cdc_core.schema.table import TableSchema
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import source_of
+from tests.steps.harness import source_of, table_id
 
 
 @pytest.fixture
@@ -49,24 +53,102 @@ def test_several_ddls_are_followed_by_their_texts(oracle: Oracle, tmp_path: Path
         source.check_current("TWO")
 
 
+def test_columns_that_change_after_they_came_are_known_by_the_chain_of_texts(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """In two windows: of the first, the present definition shows hardly anything."""
+    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
+        source.run()
+        oracle.run("INSERT INTO ONE VALUES (1, 'first')")
+        oracle.run("ALTER TABLE ONE ADD (A NUMBER(5), B DATE, GONE VARCHAR2(9))")
+        oracle.run("INSERT INTO ONE VALUES (2, 'second', 22222, DATE '2026-02-02', 'gone')")
+        oracle.run("ALTER TABLE ONE MODIFY (A NUMBER(12) DEFAULT 8, V VARCHAR2(40) NOT NULL)")
+        oracle.run("INSERT INTO ONE (ID, V) VALUES (3, 'a text that is longer than before')")
+        source.pipeline.plan_windows()
+        oracle.run("ALTER TABLE ONE MODIFY A NUMBER(14,2)", "ALTER TABLE ONE MODIFY V NULL")
+        oracle.run("INSERT INTO ONE VALUES (4, NULL, 4.25, NULL, NULL)")
+        oracle.run("ALTER TABLE ONE RENAME COLUMN B TO DAY")
+        oracle.run("ALTER TABLE ONE DROP COLUMN GONE")
+        oracle.run("INSERT INTO ONE VALUES (5, 'fifth', 5.5, DATE '2026-05-05')")
+        oracle.run("ALTER TABLE ONE SET UNUSED COLUMN V")
+        oracle.run("UPDATE ONE SET A = 44.44 WHERE ID = 4", "INSERT INTO ONE (ID) VALUES (6)")
+        oracle.clock.ahead += 4 * 24 * 3600
+        no_undo(oracle)
+        source.windows()
+        oracle.server.faults.disarm_all()
+        one = source.status("ONE")
+        assert one.state == "ready", one.reason
+        source.check_current("ONE")
+        rows = source.lake.tables[table_id("ONE")].rows
+        assert {key[0]: (values["A"], values["V"]) for key, (values, _, _) in rows.items()} == {
+            1: (None, "first"),
+            2: (22222, "second"),
+            3: (8, "a text that is longer than before"),
+            4: (Decimal("44.44"), None),
+            5: (Decimal("5.5"), "fifth"),
+            6: (8, None),
+        }
+
+
+def test_a_table_that_has_another_name_now_is_read_up_to_there(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """No definition of the present is the table's; DDL of the other name is another table's, which joins with a snapshot."""
+    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
+        source.run()
+        oracle.run("ALTER TABLE ONE ADD A NUMBER(5)", "INSERT INTO ONE VALUES (1, 'first', 1)")
+        oracle.run("RENAME ONE TO THREE", "ALTER TABLE THREE MODIFY A NUMBER(9)")
+        oracle.run("INSERT INTO THREE VALUES (2, 'second', 222222)")
+        oracle.clock.ahead += 4 * 24 * 3600
+        no_undo(oracle)
+        source.windows()
+        oracle.server.faults.disarm_all()
+        assert source.record("ONE").trouble == "drop"
+        assert source.lake.image(table_id("ONE")) == [(1, "first", 1)]
+        oracle.run("RENAME THREE TO ONE")
+        source.pipeline.resnapshot_tables([table_id("ONE")])
+        source.run()
+        source.check_current("ONE")
+
+
+def test_texts_that_the_dictionary_contradicts_are_not_believed(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Oracle shows as of the last DDL is what its text and those before it have to lead to."""
+
+    def misread(*given: Any) -> TableSchema | None:
+        found = version_after(*given)
+        return found and found.lacking(["A"])
+
+    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
+        source.run()
+        oracle.run("ALTER TABLE ONE ADD A NUMBER(5)", "INSERT INTO ONE VALUES (1, 'first', 1)")
+        oracle.run("ALTER TABLE ONE ADD B NUMBER(5)", "INSERT INTO TWO VALUES (1)")
+        oracle.clock.ahead += 4 * 24 * 3600
+        no_undo(oracle)
+        monkeypatch.setattr("cdc_core.capture.ddl_rows.version_after", misread)
+        source.windows()
+        oracle.server.faults.disarm_all()
+        status = source.status("ONE")
+        assert status.state == "failed"
+        assert "is not what Oracle shows" in (status.reason or "")
+        source.check_current("TWO")
+
+
 @pytest.mark.parametrize(
     "ddls",
     [
         pytest.param(
-            ["ALTER TABLE ONE ADD A NUMBER(5)", "ALTER TABLE ONE MODIFY A NUMBER(9)"],
-            id="has-another-type-now",
+            ["ALTER TABLE ONE ADD A NUMBER(5) DEFAULT (1)", "ALTER TABLE ONE MODIFY A DEFAULT 2"],
+            id="a-default-that-is-computed",
         ),
         pytest.param(
-            ["ALTER TABLE ONE ADD A NUMBER(5) DEFAULT 1", "ALTER TABLE ONE MODIFY A DEFAULT 2"],
-            id="has-another-default-now",
+            ["ALTER TABLE ONE ADD A VARCHAR2(2000)", "ALTER TABLE ONE DROP COLUMN A"],
+            id="may-have-been-a-lob",
         ),
         pytest.param(
-            ["ALTER TABLE ONE ADD A NUMBER(5)", "ALTER TABLE ONE DROP COLUMN A"],
-            id="is-gone-now",
-        ),
-        pytest.param(
-            ["ALTER TABLE ONE MODIFY V VARCHAR2(30)", "ALTER TABLE ONE ADD A NUMBER(5)"],
-            id="does-more-than-add",
+            ["ALTER TABLE ONE ADD A NUMBER(5) UNIQUE", "ALTER TABLE ONE ADD B NUMBER(5)"],
+            id="does-more-than-columns",
         ),
     ],
 )

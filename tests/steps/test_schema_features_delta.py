@@ -95,7 +95,10 @@ def test_kinds_of_columns_and_tables_that_go_reach_delta(
             check_wide(oracle, pipeline, tmp_path)
 
             oracle.run(
-                "ALTER TABLE TEXTS ADD B NUMBER(5)", "INSERT INTO TEXTS VALUES (3, 'third', 33)"
+                "ALTER TABLE TEXTS ADD B NUMBER(5) DEFAULT 6",
+                "INSERT INTO TEXTS VALUES (3, 'third', 33)",
+                "ALTER TABLE TEXTS MODIFY (B NUMBER(12) DEFAULT 7, A VARCHAR2(40))",
+                "INSERT INTO TEXTS (ID, A) VALUES (4, 'the fourth, longer than before')",
             )
             oracle.run(
                 "ALTER TABLE TEXTS ADD (C VARCHAR2(9))", "UPDATE TEXTS SET C = 'of c' WHERE ID = 1"
