@@ -10,8 +10,8 @@ One may be closed (``DBMS_REDOLAKE_FAULTS.CLOSE_CONTAINER``): a session may stil
 (:func:`drop`): ORA-65011. Its redo stays in the logs.
 
 Known differences from Oracle: a session has another SID in each container, and begins there with the settings of a new one;
-LAST_REDO_CHANGE#, V$TRANSACTION and the size of a log are those of the container through which the root was reached; rows of the other
-one are named by the present dictionary alone; a session whose container is closed is not ended.
+V$TRANSACTION and the size of a log are those of the container through which the root was reached; rows of the other one are named by the
+present dictionary alone; a session whose container is closed is not ended.
 """
 
 from __future__ import annotations

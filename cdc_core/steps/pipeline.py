@@ -42,6 +42,7 @@ from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
 from cdc_core.steps.snapshots.files import ChunkFiles
+from cdc_core.steps.snapshots.joining import FirstStart, read_first_start
 from cdc_core.steps.state.behind import refuse_older_store
 from cdc_core.steps.state.keeping import Keeper
 from cdc_core.steps.state.rebuild import rebuild_state
@@ -158,12 +159,19 @@ class Pipeline:
         self._ctx.look_up_patterns()
         snapshot_plan.check(self._ctx)
 
+    def read_first_start(self) -> FirstStart:
+        """Fix where this source may begin, for :meth:`start_snapshot` (:func:`joining.read_first_start`)."""
+        with self._kept(), self._ctx.database.session() as session:
+            table_fates.follow_configuration(self._ctx)
+            return read_first_start(self._ctx, session)
+
     def start_snapshot(
         self,
         tables: list[TableId] | None = None,
         *,
         condition: str | None = None,
         signal_id: str | None = None,
+        first: FirstStart | None = None,
     ) -> list[ChunkKey]:
         """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
         with self._kept():
@@ -175,6 +183,7 @@ class Pipeline:
                 tables,
                 conditions=dict.fromkeys(limited, condition or ""),
                 signal_id=signal_id,
+                first=first,
             )
 
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:

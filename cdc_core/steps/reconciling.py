@@ -34,6 +34,7 @@ from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.readable import readable_spans, within
 from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
 
@@ -158,9 +159,10 @@ def _position(ctx: Context, tables: list[TableId], scn: int | None) -> Scn:
 
 
 def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
-    ends = [Scn(record.window.scn_high) for record in ctx.store.windows(ctx.source)]
-    start = ctx.source_record().snapshot_scn
-    if at > position or (at not in ends and at != start):
+    windows = ctx.store.windows(ctx.source)
+    ends = [record.window.scn_high for record in windows]
+    spans = readable_spans(ctx.source_record().snapshot_scn, windows)
+    if at > position or (at not in ends and not within(spans, at, at)):
         near = sorted((end for end in ends if end <= position), key=lambda end: abs(end - at))[:3]
         raise ConfigError(
             "mirrors equal Oracle at the ends of applied windows, and this SCN is none",

@@ -32,8 +32,12 @@ from cdc_core.stage.widths import Width, room_of
 from cdc_core.state.store import Store
 from cdc_core.steps.definitions import changes_between, type_text
 from cdc_core.steps.delta import delta_path
+from cdc_core.steps.readable import ScnSpan, readable_spans, within
 
 _ZONE = re.compile(r"[A-Za-z0-9_+\-/]{1,64}")
+
+WINDOWS_LOOKED_AT = 1_000
+"""In so many of the newest windows SCNs are looked for as of which all mirrors can be read."""
 
 
 class Records:
@@ -46,6 +50,22 @@ class Records:
     def is_begun(self) -> bool:
         """Has the source's first snapshot begun?"""
         return self._store.source(self._source) is not None
+
+    @property
+    def begins_at(self) -> Scn | None:
+        """The SCN of the source's first snapshot; None before that."""
+        source = self._store.source(self._source)
+        return None if source is None else source.snapshot_scn
+
+    def readable(self) -> list[ScnSpan]:
+        """The SCNs as of which all captured tables' mirrors can be read, as far as the newest windows tell; ranges in order."""
+        tables = [one for one in self.tables() if one.is_captured]
+        if (begins := self.begins_at) is None or any(one.mirror_scn is None for one in tables):
+            return []
+        newest = self.windows(states=("applied",), newest_first=True, limit=WINDOWS_LOOKED_AT)
+        low = max((one.consistent_scn or 0 for one in tables), default=0)
+        high = min((one.mirror_scn or 0 for one in tables), default=0)
+        return within(readable_spans(begins, newest[::-1]), Scn(low), Scn(high))
 
     def tables(self) -> list[TableRecord]:
         """All tables that are or were captured, by name."""

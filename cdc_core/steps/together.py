@@ -7,6 +7,7 @@ bounds is read once for all. Each source has its own fate: one whose pluggable d
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,11 +18,14 @@ from cdc_core.errors import CdcError
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.pipeline import Pipeline
+from cdc_core.steps.readable import common
+from cdc_core.steps.snapshots.joining import FirstStart
 
 _LOG = logging.getLogger("cdc_core.steps")
 
-WINDOWS_COMPARED = 1_000
-"""Among so many of each source's newest windows one with a common end is looked for."""
+REDO_ATTEMPTS = 10
+REDO_SECONDS = 1.0
+"""How often, and after how long, redo behind a snapshot is looked for again. An open database writes some every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,17 @@ class Round:
     errors: Mapping[str, CdcError]
 
 
-def run_together(pipelines: Mapping[str, Pipeline]) -> Round:
-    """Everything that there is to do now, source by source; then all of those that nothing stopped have windows with one common end.
+def run_together(
+    pipelines: Mapping[str, Pipeline], *, sleep: Callable[[float], None] = time.sleep
+) -> Round:
+    """Everything that there is to do now, source by source; then all of those that nothing stopped end at one SCN, as of which all of
+    them can be read.
 
-    The first one cuts windows up to the present, the others up to where it did. One that is ahead, because its snapshot was read later or
-    it was carried alone, takes the others along with a window each.
+    New ones are read as of one SCN. The first one cuts windows up to the present, the others up to where it did. One that is ahead,
+    because a snapshot was read later or it was carried alone, takes the others along with a window each.
+
+    Where windows end at the redo written last, what was read a moment ago waits for redo behind it, for
+    :data:`REDO_ATTEMPTS` seconds; a window ends nowhere else.
     """
     done: dict[str, list[StepReport]] = {name: [] for name in pipelines}
     errors: dict[str, CdcError] = {}
@@ -45,21 +55,45 @@ def run_together(pipelines: Mapping[str, Pipeline]) -> Round:
     def carry(name: str, steps: Callable[[], Iterator[StepReport]]) -> None:
         try:
             done[name] += steps()
-            ends[name] = newest_end(pipelines[name]) or Scn(0)
+            if (end := newest_end(pipelines[name])) is not None:
+                ends[name] = end
         except CdcError as error:
             errors[name] = error
             ends.pop(name, None)
 
+    begin_together(pipelines)
     capture_shared(pipelines)
     for name, pipeline in pipelines.items():
-        cut = next(iter(ends.values()), None)
-        carry(name, partial(pipeline.run_once, until=cut))
-        if ends.get(name) == 0:  # its snapshot was read behind the cut
-            carry(name, pipeline.run_windows)
-    furthest = max(ends.values(), default=Scn(0))
-    for name in [name for name, end in ends.items() if end < furthest]:
-        carry(name, partial(pipelines[name].run_windows, until=furthest))
+        carry(name, partial(pipeline.run_once, until=max(ends.values(), default=None)))
+    for attempt in range(REDO_ATTEMPTS):
+        read_at = {name: _read_at(pipelines[name]) for name in ends}
+        latest = max(read_at, key=read_at.__getitem__, default=None)
+        if latest is not None and read_at[latest] > max(ends.values()):
+            if attempt:
+                sleep(REDO_SECONDS)
+            carry(latest, pipelines[latest].run_windows)
+        furthest = max(ends.values(), default=Scn(0))
+        for name in [name for name, end in ends.items() if end < furthest]:
+            carry(name, partial(pipelines[name].run_windows, until=furthest))
+        if all(read_at[name] <= furthest or not _closes_online(pipelines[name]) for name in ends):
+            break
     return Round(done, errors)
+
+
+def begin_together(pipelines: Mapping[str, Pipeline]) -> None:
+    """Begin the sources that are new as of one SCN: the newest of those where each may begin, which Oracle has reached in all of them. One
+    that cannot begin now is left to its own turn."""
+    firsts: dict[str, FirstStart] = {}
+
+    def look(name: str, pipeline: Pipeline) -> None:
+        if not pipeline.records.is_begun:
+            firsts[name] = pipeline.read_first_start()
+
+    for name, pipeline in pipelines.items():
+        _worked(name, partial(look, name, pipeline))
+    scn = max((first.snapshot_scn for first in firsts.values()), default=Scn(0))
+    for name, first in firsts.items():
+        _worked(name, partial(pipelines[name].start_snapshot, first=first.read_at(scn)))
 
 
 def capture_shared(pipelines: Mapping[str, Pipeline]) -> None:
@@ -121,21 +155,22 @@ def _worked(name: str, step: Callable[[], object]) -> bool:
 
 
 def common_scn(pipelines: Mapping[str, Pipeline]) -> Scn | None:
-    """The newest SCN as of which every mirror of every source can be read: each source has an applied window that ends there, and no
-    captured table has a newer snapshot or stands behind it; None where there is none."""
-    ends: set[Scn] | None = None
-    for pipeline in pipelines.values():
-        records = pipeline.records
-        applied = records.windows(states=("applied",), newest_first=True, limit=WINDOWS_COMPARED)
-        tables = [one for one in records.tables() if one.is_captured]
-        low = max((one.consistent_scn or 0 for one in tables), default=0)
-        high = min((one.mirror_scn or 0 for one in tables), default=0)
-        own = {one.window.scn_high for one in applied if low <= one.window.scn_high <= high}
-        ends = own if ends is None else ends & own
-    return max(ends, default=None) if ends else None
+    """The newest SCN as of which every captured mirror of every source can be read; None where there is none."""
+    spans = common([pipeline.records.readable() for pipeline in pipelines.values()])
+    return spans[-1].high if spans else None
 
 
 def newest_end(pipeline: Pipeline) -> Scn | None:
-    """The end of the newest window that was planned; None before the first one."""
+    """The end of the newest window that was planned; before the first one where the source begins, None if it has not begun."""
     newest = pipeline.records.windows(newest_first=True, limit=1)
-    return newest[0].window.scn_high if newest else None
+    return newest[0].window.scn_high if newest else pipeline.records.begins_at
+
+
+def _read_at(pipeline: Pipeline) -> Scn:
+    """The newest SCN as of which rows of a captured mirror were read."""
+    tables = [one for one in pipeline.records.tables() if one.is_captured and one.mirror_scn]
+    return Scn(max((one.consistent_scn or 0 for one in tables), default=0))
+
+
+def _closes_online(pipeline: Pipeline) -> bool:
+    return pipeline.config.capture.close_at == "online"

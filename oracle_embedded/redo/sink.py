@@ -65,7 +65,6 @@ class Sink:
         self._object = 0
         self._flags = 0
         self._lobs: tuple[int, ...] = ()
-        self._last_is_internal = False
         self.unlogged: frozenset[str] = frozenset()
         self.lost_ends: set[int] = set()
         self.role, self.open_mode = "PRIMARY", "READ WRITE"
@@ -133,7 +132,7 @@ class Sink:
         before = change.before
         if before is not None and self._lobs and not change.rollback:
             before = _emptied(before, self._lobs)
-        self._last_is_internal = False
+        self.writer.last_is_internal = False
         self.writer.append(
             open_one.thread,
             change.scn,
@@ -244,18 +243,19 @@ class Sink:
                 self.writer.append(thread, scn, None, OP_START, 0, None, None, None, None)
             scn = self._database.next_scn()
             self.writer.append(thread, scn, None, OP_INTERNAL, 0, None, None, None, None)
-        self._last_is_internal = True
+        self.writer.last_is_internal = True
         self.flush()
 
     def keep_alive(self) -> None:
         """Let the instances write redo of their own, unless they just have.
 
         A real instance does so all the time. Without it the last commit would stay the last redo, and who mines below
-        LAST_REDO_CHANGE# would never see it.
+        LAST_REDO_CHANGE# would never see it. The redo of other containers counts: it is in the same log.
         """
         with self._database.writing():
-            idle = self._settings.clock() - self.writer.last_time
-            if not self._last_is_internal or idle >= self._settings.idle_redo_seconds:
+            last = self.writer.last_of_all
+            idle = self._settings.clock() - last.last_time
+            if not last.last_is_internal or idle >= self._settings.idle_redo_seconds:
                 self.write_internal()
 
     def write_dictionary(self) -> None:
@@ -371,7 +371,7 @@ class Sink:
     ) -> None:
         """Write a record that changes no row."""
         open_one = self._transactions[xid]
-        self._last_is_internal = False
+        self.writer.last_is_internal = False
         self.writer.append(open_one.thread, scn, open_one.tx, op, flags, None, None, None, facts)
 
     def _select_table(self, table: TableVersion) -> None:

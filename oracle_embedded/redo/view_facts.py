@@ -423,7 +423,10 @@ class Facts:
             "CHECKPOINT_TIME": newest.first_time,
             "LAST_REDO_SEQUENCE#": newest.sequence,
             "LAST_REDO_BLOCK": blocks_from_bytes(newest.bytes_used),
-            "LAST_REDO_CHANGE#": newest.last_change or newest.first_change,
+            "LAST_REDO_CHANGE#": max(
+                newest.last_change or newest.first_change,
+                self._sink.writer.written_beside(thread.thread),
+            ),
             "LAST_REDO_TIME": time,
         }
 

@@ -53,6 +53,7 @@ class RedoWriter:
         late: Does redo of open transactions wait in strands?
         scn: The highest SCN taken.
         last_time: When the last record was taken, in seconds since 1970.
+        last_is_internal: Did the instance itself write the last record?
     """
 
     def __init__(self, database: DatabaseView, settings: RedoSettings, *, late: bool) -> None:
@@ -69,6 +70,7 @@ class RedoWriter:
         self.late = late
         self.scn = 0
         self.last_time = 0.0
+        self.last_is_internal = False
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -84,6 +86,20 @@ class RedoWriter:
     def open_threads(self) -> list[int]:
         """Threads that an instance writes."""
         return [number for number, thread in self._threads.items() if thread.logs.is_open]
+
+    @property
+    def last_of_all(self) -> RedoWriter:
+        """This container's writer or that of another one: the one that took the newest record."""
+        return max((self, *self.beside), key=lambda writer: writer.scn)
+
+    def written_beside(self, thread: int) -> int:
+        """The highest SCN that other containers have written into a thread's log; 0 where there are none."""
+        return max((writer._written(thread) for writer in self.beside), default=0)
+
+    def _written(self, thread: int) -> int:
+        with self._database.reading() as connection:
+            logs = [log for log in store.read_logs(connection) if log.thread == thread]
+        return logs[-1].last_change if logs else 0
 
     # --- opening -----------------------------------------------------------------------------------------------------
 

@@ -135,10 +135,13 @@ def standby_of(oracle: Oracle) -> Iterator[StandbyOracle]:
 
 
 @contextmanager
-def second_container(oracle: Oracle, name: str = "ORCLPDB2") -> Iterator[Oracle]:
+def second_container(
+    oracle: Oracle, name: str = "ORCLPDB2", *, idle_redo_seconds: float | None = None
+) -> Iterator[Oracle]:
     """Another pluggable database of the same container database, for the block; the first one must be new."""
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
-    settings = RedoSettings(strand_records=STRAND_RECORDS, idle_redo_seconds=IDLE_REDO_SECONDS)
+    idle = IDLE_REDO_SECONDS if idle_redo_seconds is None else idle_redo_seconds
+    settings = RedoSettings(strand_records=STRAND_RECORDS, idle_redo_seconds=idle)
     database = open_database(
         passwords=first, now=oracle.clock, redo_settings=settings, container=name, container_id=4
     )
@@ -186,9 +189,14 @@ class ContainerDatabase:
 
 
 @contextmanager
-def container_database(*, warts: Iterable[Wart] = ()) -> Iterator[ContainerDatabase]:
+def container_database(
+    *, warts: Iterable[Wart] = (), idle_redo_seconds: float | None = None
+) -> Iterator[ContainerDatabase]:
     """A container database with the pluggable databases ORCLPDB1 and ORCLPDB2, for the block."""
-    with running_oracle(warts=warts) as one, second_container(one) as two:
+    with (
+        running_oracle(warts=warts, idle_redo_seconds=idle_redo_seconds) as one,
+        second_container(one, idle_redo_seconds=idle_redo_seconds) as two,
+    ):
         pdbs = {oracle.database.engine.container_name: oracle for oracle in (one, two)}
         engines = {name: oracle.database.engine for name, oracle in pdbs.items()}
         listener = Containers(one.database.engine, engines)
@@ -214,19 +222,20 @@ def running_oracle(
     release: str = "19c",
     nls_sort: str = "",
     nls_comp: str = "",
+    idle_redo_seconds: float | None = None,
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
     that of ``xml_rows``.
     With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named. Its views name
-    ``release``."""
+    ``release``. An idle instance writes redo of its own every ``idle_redo_seconds``."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
         strand_records=strand_records,
         lob_rows=lob_rows,
         xml_rows=xml_rows,
-        idle_redo_seconds=IDLE_REDO_SECONDS,
+        idle_redo_seconds=IDLE_REDO_SECONDS if idle_redo_seconds is None else idle_redo_seconds,
     )
     database = open_database(
         passwords=first,

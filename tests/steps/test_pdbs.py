@@ -6,7 +6,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,14 @@ from cdc_core.landing.manifest import LandedFile
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, OracleSession, connect
 from cdc_core.steps import Pipeline
-from cdc_core.steps.together import Round, common_scn, run_together
+from cdc_core.steps.together import (
+    REDO_ATTEMPTS,
+    REDO_SECONDS,
+    Round,
+    common_scn,
+    newest_end,
+    run_together,
+)
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import (
     ADMIN,
@@ -37,6 +44,8 @@ from tests.steps.ways import ARCHIVE, changes
 
 ONE, TWO = "ORCLPDB1", "ORCLPDB2"
 XIDS = "SELECT RAWTOHEX(XID) FROM V$TRANSACTION"
+IDLE = 3600.0
+"""So many seconds an idle database waits before it writes redo of its own: longer than a test takes."""
 
 
 @dataclass
@@ -56,22 +65,19 @@ class Both:
 
     cdb: ContainerDatabase
     sources: dict[str, PdbSource]
+    paused: list[float] = field(default_factory=list)
 
     def run(self) -> Round:
-        return run_together(self.pipelines)
+        """One round. While it waits for redo, one of them writes some."""
+        return run_together(self.pipelines, sleep=self.pause)
+
+    def pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
+        self.cdb.pdbs[ONE].run("UPDATE T SET V = 'meanwhile' WHERE ID = 3")
 
     @property
     def pipelines(self) -> dict[str, Pipeline]:
         return {name: source.pipeline for name, source in self.sources.items()}
-
-    def run_until_common(self) -> None:
-        """Round by round, until there is redo behind what each has: with windows that close at the redo written last, the first round may
-        leave a source without one."""
-        for number in range(10):
-            assert not self.run().errors
-            if common_scn(self.pipelines) is not None:
-                return
-            self.cdb.pdbs[ONE].run(f"UPDATE T SET V = 'redo {number}' WHERE ID = 1")
 
     def archive(self) -> None:
         self.cdb.pdbs[ONE].run(ARCHIVE, user=ADMIN)
@@ -79,6 +85,7 @@ class Both:
     def check(self) -> None:
         """Both stand at one SCN, and equal Oracle there."""
         scn = common_scn(self.pipelines)
+        assert scn is not None
         for source in self.sources.values():
             assert source.record("T").mirror_scn == scn
             source.check_exact("T")
@@ -93,7 +100,7 @@ def both(tmp_path: Path) -> Iterator[Both]:
 def opened(path: Path, close_at: str) -> Iterator[Both]:
     """In each a table of one name and one number, with other rows."""
     with ExitStack() as stack:
-        cdb = stack.enter_context(container_database(warts=DEFAULT_WARTS))
+        cdb = stack.enter_context(container_database(warts=DEFAULT_WARTS, idle_redo_seconds=IDLE))
         for name, oracle in cdb.pdbs.items():
             oracle.run(
                 "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
@@ -118,6 +125,7 @@ def test_equal_names_numbers_and_xids_are_captured_apart_and_up_to_one_scn(
     """With one XID open in both over a window's border: a commit in one, a rollback in the other."""
     for both in opened(tmp_path, close_at):
         assert not both.run().errors
+        both.check()
         with ExitStack() as stack:
             owners = {
                 name: stack.enter_context(oracle.owner()) for name, oracle in both.cdb.pdbs.items()
@@ -246,19 +254,67 @@ def open_xids(cdb: ContainerDatabase, name: str) -> list[Any]:
         return list(connection.cursor().execute(XIDS))
 
 
-def test_all_sources_end_their_windows_at_one_scn_also_where_one_was_ahead(tmp_path: Path) -> None:
+def test_a_round_ends_at_one_scn_also_where_one_was_ahead(tmp_path: Path) -> None:
     for both in opened(tmp_path, "online"):
-        both.run_until_common()
+        assert not both.run().errors
         both.check()
-        both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (5, 'late')")
-        both.sources[TWO].windows()
-        both.run_until_common()
+        scn = common_scn(both.pipelines)
+        for number in (5, 6, 7):
+            both.cdb.pdbs[ONE].run(f"INSERT INTO T VALUES ({number}, 'late')")
+            assert both.sources[TWO].windows()
+        assert len(both.sources[TWO].pipeline.records.windows()) == 1
+        assert common_scn(both.pipelines) == scn, "in windows that were forgotten nothing changed"
+        assert not both.run().errors
         both.check()
+        assert both.paused == []
+
+
+def test_windows_go_on_to_redo_behind_a_newer_snapshot_of_one(tmp_path: Path) -> None:
+    """The database writes it a moment later; a window never ends where redo is not written yet."""
+    for both in opened(tmp_path, "online"):
+        both.run()
         both.sources[TWO].pipeline.resnapshot_tables([table_id("T")])
         list(both.sources[TWO].pipeline.run_snapshot())
+        read_at = both.sources[TWO].record("T").consistent_scn
+        assert read_at is not None
         assert common_scn(both.pipelines) is None, "the snapshot is newer than every common end"
-        both.run_until_common()
+        assert not both.run().errors
         both.check()
+        assert both.paused == [REDO_SECONDS]
+        assert (common_scn(both.pipelines) or 0) >= read_at
+        windows = {name: newest_end(pipeline) for name, pipeline in both.pipelines.items()}
+        assert windows[ONE] == windows[TWO]
+
+
+def test_redo_behind_a_newer_snapshot_is_not_waited_for_long(tmp_path: Path) -> None:
+    for both in opened(tmp_path, "online"):
+        both.run()
+        both.sources[TWO].pipeline.resnapshot_tables([table_id("T")])
+        paused: list[float] = []
+        assert not run_together(both.pipelines, sleep=paused.append).errors
+        assert paused == [REDO_SECONDS] * (REDO_ATTEMPTS - 1)
+        assert common_scn(both.pipelines) is None
+        assert not both.run().errors
+        both.check()
+
+
+def test_both_begin_as_of_one_scn_and_lose_nothing_that_is_open(both: Both) -> None:
+    """Before any redo is read, both stand at the SCN of their snapshots; what was open there comes with its COMMIT."""
+    with ExitStack() as stack:
+        for oracle in both.cdb.pdbs.values():
+            owner = stack.enter_context(oracle.owner())
+            owner.cursor().execute("INSERT INTO T VALUES (9, 'open')")
+            stack.callback(owner.commit)
+        both.cdb.pdbs[ONE].run("INSERT INTO T VALUES (8, 'before')")
+        assert not both.run().errors
+        begins = {pipeline.records.begins_at for pipeline in both.pipelines.values()}
+        assert begins == {common_scn(both.pipelines)}
+        both.check()
+    both.archive()
+    assert not both.run().errors
+    both.check()
+    for source in both.sources.values():
+        assert "c" in [change["_cdc_op"] for change in changes(source)]
 
 
 def test_a_closed_pluggable_database_holds_mining_until_it_is_open(both: Both) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cdc_core.errors import PreflightError, SnapshotTooOldError
 from cdc_core.model.findings import Finding
@@ -41,6 +41,37 @@ PLAN_ATTEMPTS = 3
 """How often the chunks of a table are planned, each time at a newer SCN, before ORA-01555 stops it."""
 
 
+@dataclass(frozen=True, slots=True)
+class FirstStart:
+    """Where a new source may begin, and the definitions of its tables as they were right before that was fixed."""
+
+    start: Start
+    before: Mapping[TableId, TableSchema | None]
+
+    @property
+    def snapshot_scn(self) -> Scn:
+        """The SCN as of which its tables are to be read."""
+        return self.start.snapshot_scn
+
+    def read_at(self, scn: Scn) -> FirstStart:
+        """The same with tables that are read as of a later SCN that Oracle has reached. What is open then was open when the start was
+        fixed, or began after ``mining_low``."""
+        assert scn >= self.snapshot_scn
+        return replace(self, start=replace(self.start, snapshot_scn=scn))
+
+
+def read_first_start(ctx: Context, session: OracleSession) -> FirstStart:
+    """Fix where a new source may begin, for :func:`join_tables`.
+
+    Raises:
+        PreflightError: Something is missing in the database.
+    """
+    preflight(ctx, session)
+    tables = ctx.configured(None)
+    before = {table: _definition_now(ctx, session, table) for table in tables}
+    return FirstStart(ctx.changes.read_start(tables), before)
+
+
 def join_tables(
     ctx: Context,
     session: OracleSession,
@@ -48,6 +79,7 @@ def join_tables(
     *,
     fresh: bool = False,
     because: Mapping[TableId, ReadAgain] | None = None,
+    first: FirstStart | None = None,
 ) -> list[TableRecord]:
     """Let tables join with the window that is planned next; return their records. Their chunks are planned afterwards.
 
@@ -58,6 +90,7 @@ def join_tables(
         tables: Of the configuration, and not captured.
         fresh: Put the rows into new Delta tables and move the old ones aside, in any case.
         because: Why a policy lets a table join.
+        first: Where the source begins, if it is new; now by default.
 
     Raises:
         PreflightError: The source is new, and something is missing.
@@ -65,14 +98,15 @@ def join_tables(
     if not tables:
         return []
     is_new = ctx.store.source(ctx.source) is None
-    if is_new:
+    given = first if is_new else None
+    if is_new and given is None:
         preflight(ctx, session)
     able = list(tables) if is_new else _able(ctx, session, tables)
     if not able:
         return []
-    before = {table: _definition_now(ctx, session, table) for table in able}
+    before = given.before if given else {one: _definition_now(ctx, session, one) for one in able}
     with ctx.lease("window-plan", wait_seconds=60):
-        start = ctx.changes.read_start(able)
+        start = given.start if given else ctx.changes.read_start(able)
         if is_new:
             _begin_source(ctx, start)
         last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
@@ -86,7 +120,10 @@ def join_tables(
                 )
             with stopping_table(ctx, record):
                 schema = read_table_schema(
-                    session, ctx.config.table(table), scn=start.snapshot_scn, before=before[table]
+                    session,
+                    ctx.config.table(table),
+                    scn=start.snapshot_scn,
+                    before=before.get(table),
                 )
                 if (other := objects.get(schema.object_id, table)) != table:
                     _LOG.warning(

@@ -18,7 +18,7 @@ from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkPart, plan_chunks
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.snapshots.joining import join_tables, plan_joining, preflight
+from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joining, preflight
 
 
 def check(ctx: Context) -> None:
@@ -37,13 +37,14 @@ def start_snapshot(
     *,
     conditions: Mapping[TableId, str] | None = None,
     signal_id: str | None = None,
+    first: FirstStart | None = None,
 ) -> list[ChunkKey]:
     """Let every table that is new join with a snapshot, and plan an ad hoc one of the other ``tables`` that are named.
 
     Tables join one by one, and one that cannot does not keep the others from it; called again after a crash, a snapshot goes
     on where it stood. All chunks of ad hoc snapshots are planned in one transaction of the store, or none. ``conditions``
     limit tables to some of their rows. A table whose equal rows are counted has no ad hoc snapshots, since nothing tells which of its rows one
-    would read again: it joins again, with new Delta tables.
+    would read again: it joins again, with new Delta tables. ``first`` is where the source begins, if it is new; now by default.
 
     Raises:
         PreflightError: The source is new, and something is missing in the database.
@@ -59,7 +60,7 @@ def start_snapshot(
         ad_hoc = [table for table in again if _state(ctx, table) != "snapshotting"]
         counted = [table for table in ad_hoc if ctx.config.table(table).counts_rows]
         _refuse_parts(counted, conditions or {})
-        join_tables(ctx, session, [*fresh, *counted])
+        join_tables(ctx, session, [*fresh, *counted], first=first)
         planned: list[ChunkRecord] = []
         for record in ctx.store.tables(ctx.source):
             if record.table in wanted and record.state == "snapshotting":

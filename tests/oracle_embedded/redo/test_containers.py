@@ -83,6 +83,17 @@ def test_a_log_that_is_switched_ends_for_both(both: tuple[Oracle, Oracle]) -> No
     assert [row["RBASQN"] for row in inserts] == [1, 2, 3]
 
 
+def test_redo_that_one_writes_counts_as_written_in_both(both: tuple[Oracle, Oracle]) -> None:
+    """The thread and its logs are the container database's."""
+    written = "SELECT LAST_REDO_CHANGE# FROM V$THREAD"
+    one, two = both
+    with miner_of(one) as first, miner_of(two) as second:
+        for writing, own, other in ((one, first, second), (two, second, first)):
+            rows(other, written)
+            writing.run("INSERT INTO T VALUES (1, 'x')")
+            assert rows(own, written) <= rows(other, written)
+
+
 def test_both_see_one_scn_and_each_other(both: tuple[Oracle, Oracle]) -> None:
     one, two = both
     with miner_of(one) as first, miner_of(two) as second:
