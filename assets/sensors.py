@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, takewhile
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
@@ -29,7 +30,7 @@ from assets.runs import (
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
-from cdc_core.errors import ConfigError, TransientError
+from cdc_core.errors import LeaseHeldError, NotYetError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
@@ -37,6 +38,13 @@ from cdc_core.steps.delta import beside_names
 
 OBSERVED_EVERY = timedelta(hours=1)
 """How often an idle source's position is shown as an observation."""
+
+WAITED_AT_MOST = timedelta(minutes=10)
+"""How long what may go away by itself, such as a database that is down, is a skipped tick. After that it is a failed one, which the UI
+shows in red and alerts notice; the next tick looks again all the same."""
+
+_FAILING_SINCE = "failing_since"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
@@ -80,7 +88,9 @@ def windows_sensor(
             _release(context, pipeline, config, names)
             busy = unfinished_runs(context.instance, keys, tags)
             if busy:
-                return dg.SkipReason(f"run {busy[0].run_id[:8]} is {busy[0].status.value.lower()}")
+                return _skipped(
+                    context, f"run {busy[0].run_id[:8]} is {busy[0].status.value.lower()}"
+                )
             wait = wait_seconds_after_failures(context.instance, tags)
             if wait:
                 return dg.SkipReason(f"the last run failed; next attempt in {wait:.0f} s")
@@ -90,8 +100,8 @@ def windows_sensor(
                     pipeline.plan_windows()
                 is_waiting = pipeline.pass_idle_windows() is not None
                 pipeline.retire_windows()
-            except (TransientError, ConfigError) as error:
-                return dg.SkipReason(str(error))
+            except TransientError as error:
+                return _waits(context, error)
             finally:
                 show_streams(context.instance, pipeline.records, names, tables)
             remove_partitions(context.instance, pipeline.records, names)
@@ -103,8 +113,8 @@ def windows_sensor(
             _show(context, pipeline, config, names)
             pending = _next_windows(pipeline, limit)
         if not options.request_runs:
-            return dg.SkipReason(
-                f"{len(pending)} windows wait; dagster.windows.request_runs is off"
+            return _skipped(
+                context, f"{len(pending)} windows wait; dagster.windows.request_runs is off"
             )
         request = range_request(
             context.instance,
@@ -113,7 +123,7 @@ def windows_sensor(
             last=pending[-1].key,
             tags=tags | names.options.run_tags,
         )
-        return dg.SensorResult(run_requests=[request])
+        return dg.SensorResult(run_requests=[request], cursor=_cursor(context))
 
     return windows
 
@@ -134,7 +144,7 @@ def snapshots_sensor(
         "once, lets stopped tables join again whose policies say so, plans the chunks of both, and requests a run for each "
         "table with chunks to do. Change capture continues.",
     )
-    def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with open_pipeline() as pipeline:
             _release(context, pipeline, config, names)
             before = _rejected(pipeline)
@@ -142,7 +152,7 @@ def snapshots_sensor(
                 taken = pipeline.take_signals()
                 planned = pipeline.take_policies()
             except TransientError as error:
-                return dg.SkipReason(str(error))
+                return _waits(context, error)
             for signal, chunks in taken:
                 context.log.info(f"signal {signal.id} taken: {len(chunks)} chunks")
             for table in sorted({chunk.table for chunk in planned}):
@@ -170,14 +180,48 @@ def snapshots_sensor(
                 if pending
                 else "no chunk is asked for"
             )
-            return dg.SkipReason("; ".join(refused) or why)
-        return dg.SensorResult(run_requests=requests)
+            return _skipped(context, "; ".join(refused) or why)
+        return dg.SensorResult(run_requests=requests, cursor=_cursor(context))
 
     return snapshots
 
 
 def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
     return dg.DefaultSensorStatus.RUNNING if enabled else dg.DefaultSensorStatus.STOPPED
+
+
+def _waits(context: dg.SensorEvaluationContext, error: TransientError) -> dg.SensorResult:
+    """Skip the tick, and keep since when; what lasts too long is an error.
+
+    A tick that fails keeps the cursor of the one before it, so all that follow fail until something works again.
+
+    Raises:
+        TransientError: It has lasted for WAITED_AT_MOST.
+    """
+    if isinstance(error, NotYetError | LeaseHeldError):
+        return _skipped(context, str(error))
+    now = datetime.now(UTC)
+    since = datetime.fromisoformat(_kept(context).get(_FAILING_SINCE, now.isoformat()))
+    if now - since >= WAITED_AT_MOST:
+        raise error
+    return _skipped(context, str(error), {_FAILING_SINCE: since.isoformat()})
+
+
+def _skipped(
+    context: dg.SensorEvaluationContext, reason: str, more: Mapping[str, str] = _NOTHING
+) -> dg.SensorResult:
+    return dg.SensorResult(skip_reason=reason, cursor=_cursor(context, more))
+
+
+def _kept(context: dg.SensorEvaluationContext) -> dict[str, str]:
+    kept: dict[str, str] = json.loads(context.cursor or "{}")
+    return kept
+
+
+def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, str] = _NOTHING) -> str:
+    """What a tick that did not fail keeps: when the position was shown last, and what it adds."""
+    kept = {key: value for key, value in _kept(context).items() if key != _FAILING_SINCE}
+    return json.dumps(kept | dict(more))
 
 
 def _not_loaded(pipeline: SourcePipeline, tables: list[TableId]) -> str:
@@ -203,16 +247,15 @@ def _quiet(
     last = pipeline.records.windows(newest_first=True, limit=1)
     if not last:
         reason = "Oracle's SCN has not moved since the snapshot"
-        return dg.SensorResult(skip_reason=f"{reason}; {new}" if new else reason)
+        return _skipped(context, f"{reason}; {new}" if new else reason)
     record = last[0]
     when = f" ({record.ended:%Y-%m-%d %H:%M:%S} UTC)" if record.ended else ""
     reason = f"no captured table changed up to SCN {record.window.scn_high}{when}"
     now = datetime.now(UTC)
-    cursor = json.loads(context.cursor or "{}")
-    seen = cursor.get("observed")
+    seen = _kept(context).get("observed")
     said = f"{reason}; {new}" if new else reason
     if not record.is_idle or (seen and now - datetime.fromisoformat(seen) < OBSERVED_EVERY):
-        return dg.SensorResult(skip_reason=said)
+        return _skipped(context, said)
     values: dict[str, Any] = {"cdc/position": record.window.scn_high}
     if record.ended is not None:
         values["cdc/position_time"] = dg.MetadataValue.timestamp(record.ended)
@@ -220,7 +263,7 @@ def _quiet(
     return dg.SensorResult(
         skip_reason=said,
         asset_events=[observation],
-        cursor=json.dumps({"observed": now.isoformat()}),
+        cursor=_cursor(context, {"observed": now.isoformat()}),
     )
 
 

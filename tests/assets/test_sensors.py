@@ -15,10 +15,15 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from assets.components import OracleCdc
 from assets.history import add_partitions, remove_partitions, report_history
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG, release_dead_runs
-from assets.sensors import window_keys
+from assets.sensors import WAITED_AT_MOST, window_keys
 from assets.settings import DagsterConfig, WindowsSensorConfig
 from assets.translator import Translator
-from cdc_core.errors import OracleUnavailableError, RedoUnavailableError
+from cdc_core.errors import (
+    ConfigError,
+    LeaseHeldError,
+    OracleUnavailableError,
+    RedoUnavailableError,
+)
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.state.machine import Machine
@@ -197,11 +202,40 @@ def test_a_database_that_is_down_is_skipped_and_a_loss_is_an_error(
         sensors.tick("windows")
 
 
+@pytest.mark.parametrize("name", ["windows", "snapshots"])
+def test_a_database_that_stays_down_fails_ticks_until_it_is_back(
+    pipeline: StandIn, sensors: Sensors, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A grey tick says that nothing is wrong. One that fails keeps the cursor of the one before."""
+    pipeline.snapshotted().scn = 1000
+    with monkeypatch.context() as down:
+        raising(down, pipeline, OracleUnavailableError("cannot connect"))
+        first = sensors.tick(name).cursor
+        second = sensors.tick(name, cursor=first).cursor
+        assert second == first, "the first one counts"
+        since = datetime.now(UTC) - WAITED_AT_MOST
+        with pytest.raises(OracleUnavailableError, match="cannot connect"):
+            sensors.tick(name, cursor=json.dumps({"failing_since": since.isoformat()}))
+        raising(down, pipeline, LeaseHeldError("another process works"))
+        assert sensors.tick(name, cursor=first).cursor == "{}", "it lives, and so does the database"
+    assert sensors.tick(name, cursor=first).cursor == "{}"
+
+
+def test_what_does_not_go_away_by_itself_is_an_error_at_once(
+    pipeline: StandIn, sensors: Sensors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.snapshotted()
+    raising(monkeypatch, pipeline, ConfigError("the password has expired"))
+    with pytest.raises(ConfigError, match="has expired"):
+        sensors.tick("windows")
+
+
 def raising(monkeypatch: pytest.MonkeyPatch, pipeline: StandIn, error: Exception) -> None:
-    def plan_windows(**_: object) -> None:
+    def stop(**_: object) -> None:
         raise error
 
-    monkeypatch.setattr(pipeline, "plan_windows", plan_windows)
+    monkeypatch.setattr(pipeline, "plan_windows", stop)
+    monkeypatch.setattr(pipeline, "take_signals", stop)
 
 
 def test_a_signal_becomes_one_run_of_its_chunks(
