@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, true, update
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord
@@ -77,12 +77,15 @@ class SourceQueries:
             connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
             return True
 
-    def record_error(self, source: str, window: ScnWindow, text: str) -> None:
-        """Keep an error's text with the window that it stopped."""
+    def record_error(
+        self, source: str, window: ScnWindow, text: str, *, while_pending: bool = False
+    ) -> None:
+        """Keep an error's text with the window that it stopped; with ``while_pending`` unless the window is applied by now."""
         bounds = and_(
             WINDOWS.c.source == source,
             WINDOWS.c.scn_low == window.scn_low,
             WINDOWS.c.scn_high == window.scn_high,
+            WINDOWS.c.state != "applied" if while_pending else true(),
         )
         with self._database.writing() as connection:
             connection.execute(update(WINDOWS).where(bounds).values(last_error=text))

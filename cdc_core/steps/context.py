@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 from cdc_core.config import LakeConfig, SourceConfig, refuse_several
@@ -17,7 +17,9 @@ from cdc_core.errors import (
     LeaseHeldError,
     NotYetError,
     SecondWriterError,
+    StoreUnavailableError,
     TerminalError,
+    TransientError,
 )
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.definitions import KeptDefinitions
@@ -333,9 +335,18 @@ class Context:
 
     @contextmanager
     def recorded(self, window: ScnWindow) -> Iterator[None]:
-        """Keep the error that stops a block as the window's last error, and let it go on."""
+        """Keep the error that stops a block as the window's last error, and let it go on.
+
+        One that may pass is kept until the window gets on, so that `redolake status` says what it waits for; that an earlier step is not
+        done, or that another process works, stops nothing."""
         try:
             yield
+        except (NotYetError, LeaseHeldError):
+            raise
+        except TransientError as error:
+            with suppress(StoreUnavailableError):
+                self.store.record_error(self.source, window, str(error), while_pending=True)
+            raise
         except TerminalError as error:
             self.store.record_error(self.source, window, str(error))
             raise

@@ -175,6 +175,8 @@ def test_what_was_found_takes_the_place_of_what_was_found_before(store: Store) -
 def test_an_error_is_kept_with_the_window_that_it_stopped(planned: Store) -> None:
     planned.record_error("src", window(100, 200), "of window")
     assert [one.last_error for one in planned.windows("src")] == ["of window", None]
+    planned.record_error("src", window(200, 300), "waits", while_pending=True)
+    assert [one.last_error for one in planned.windows("src")] == ["of window", "waits"]
 
 
 # --- windows ------------------------------------------------------------------------------------

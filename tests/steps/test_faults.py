@@ -112,8 +112,11 @@ def test_landing_that_takes_nothing_stops_the_window_and_loses_nothing(
         source.run()
     assert caught.value.facts["reason"] == os.strerror(code)
     assert "landing store" in caught.value.hint
+    assert source.pipeline.status().last_error == str(caught.value), "what the window waits for"
     source.close()
     source.run()
+    assert source.pipeline.status().last_error is None
+    assert not any(one.last_error for one in source.pipeline.records.windows())
     check_whole(source)
 
 
