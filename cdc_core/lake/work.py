@@ -20,6 +20,7 @@ from cdc_core.lake.sent import check_written
 from cdc_core.lake.spark import expect_small_work, translated
 from cdc_core.lake.tables import (
     GENERATION_PROPERTY,
+    TRUNCATED_PROPERTY,
     changelog_path,
     changelog_properties,
     create_mapped_sql,
@@ -56,10 +57,12 @@ def no_fence() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeltaPosition:
-    """The scn_high of the last window in each Delta table, by Delta's own transaction identifiers; None before the first."""
+    """The scn_high of the last window in each Delta table, by Delta's own transaction identifiers; None before the first. ``emptied_scn`` is
+    the SCN of the last TRUNCATE that emptied the mirror, 0 without one."""
 
     changelog_scn: int | None
     mirror_scn: int | None
+    emptied_scn: int = 0
 
 
 @dataclass(slots=True)
@@ -169,13 +172,15 @@ class TableWork:
         Raises:
             LakeError: A newer generation has begun.
         """
-        found = []
-        for path in (self.changelog, self.mirror):
-            log = read_log(path)
+        changelog, mirror = read_log(self.changelog), read_log(self.mirror)
+        for log, path in ((changelog, self.changelog), (mirror, self.mirror)):
             if log is not None:
                 self.known_generation(log, path)
-            found.append(log.transactions.get(self.window_app) if log else None)
-        return DeltaPosition(*found)
+        return DeltaPosition(
+            changelog.transactions.get(self.window_app) if changelog else None,
+            mirror.transactions.get(self.window_app) if mirror else None,
+            int(mirror.properties.get(TRUNCATED_PROPERTY, 0)) if mirror else 0,
+        )
 
     def require_mirror(self) -> DeltaLog:
         """The mirror's log.

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import and_, func, select, true
 
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord, WindowState
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
@@ -101,6 +102,29 @@ class WindowQueries:
         """One window; None if there is none with exactly these bounds."""
         with self._database.reading() as connection:
             return find_window(connection, source, window)
+
+    def brought_changes(self, source: str, table: TableId, *, above: Scn, up_to: Scn) -> bool:
+        """Did a window that begins at or above one SCN, and ends at or below the other, bring changes to the table?"""
+        query = (
+            select(WINDOWS.c.ordinal)
+            .join(
+                WINDOW_TABLES,
+                and_(
+                    WINDOW_TABLES.c.source == WINDOWS.c.source,
+                    WINDOW_TABLES.c.ordinal == WINDOWS.c.ordinal,
+                ),
+            )
+            .where(
+                WINDOWS.c.source == source,
+                WINDOWS.c.scn_low >= above,
+                WINDOWS.c.scn_high <= up_to,
+                WINDOW_TABLES.c.owner == table.owner,
+                WINDOW_TABLES.c.name == table.name,
+                WINDOW_TABLES.c.changes > 0,
+            )
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query.limit(1)).first() is not None
 
     def window_tables(self, source: str, ordinals: range) -> dict[int, list[TableApplied]]:
         """What windows of some ordinals brought to the tables that they touched, by ordinal."""

@@ -484,7 +484,7 @@ class MemoryLake:
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """By the transaction identifiers."""
         done = self.tables[table].transactions.get(f"{generation}")
-        return DeltaPosition(done, done)
+        return DeltaPosition(done, done, self.tables[table].truncated_scn)
 
     def taken(self, table: TableId, generation: int = 0) -> Taken:
         """By the transaction identifiers too."""

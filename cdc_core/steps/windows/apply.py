@@ -33,6 +33,7 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
+from cdc_core.steps.windows.lost import lost_parts
 from cdc_core.steps.windows.parts import is_behind, part_of, stretches, tables_in
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 from cdc_core.steps.windows.truncating import truncation_of
@@ -138,18 +139,12 @@ def _apply_table(
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
         try:
+            for lost in lost_parts(ctx, state):
+                before = replace(state, mirror_scn=lost.part.scn_low)
+                _take_defined(ctx, lost.record, lost.manifest, before, lost.part, lease.check)
             state, low = _behind_the_lake(ctx, state, part)
-            for change in manifest.schema_changes:
-                is_new = change.schema.table == table and not change.empties
-                if is_new and change.scn <= part.scn_high:
-                    ctx.lake.prepare_schema(
-                        ctx.visible(change.schema),
-                        generation=state.generation,
-                        drops_columns=ctx.config.drops_columns(table),
-                        fence=lease.check,
-                    )
             whole = ScnWindow(low, part.scn_high)
-            result = _take_part(ctx, record, manifest, state, whole, fence=lease.check)
+            result = _take_defined(ctx, record, manifest, state, whole, lease.check)
         except (*TABLE_ERRORS, SparkUnavailableError) as error:
             return error
         if record.state == "applied":  # the table takes the window later than the others
@@ -158,6 +153,27 @@ def _apply_table(
         note_quarantine(ctx, table, manifest.window, result)
         ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
         return result
+
+
+def _take_defined(
+    ctx: Context,
+    record: WindowRecord,
+    manifest: WindowManifest,
+    state: TableRecord,
+    part: ScnWindow,
+    fence: Callable[[], None],
+) -> TableApplied:
+    """Take a table's part of a window, behind the definitions that come with it."""
+    for change in manifest.schema_changes:
+        is_new = change.schema.table == state.table and not change.empties
+        if is_new and change.scn <= part.scn_high:
+            ctx.lake.prepare_schema(
+                ctx.visible(change.schema),
+                generation=state.generation,
+                drops_columns=ctx.config.drops_columns(state.table),
+                fence=fence,
+            )
+    return _take_part(ctx, record, manifest, state, part, fence=fence)
 
 
 def _take_part(

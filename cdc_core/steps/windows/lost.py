@@ -1,0 +1,106 @@
+"""Which windows has a table taken by the metadata store, and lost since: its Delta tables were restored from an older copy, or their last
+commits never reached the disk?
+
+A mirror's own log says which window brought it changes last, the metadata store which windows brought it some. What lies between is taken
+again, in order, before the next window: else it would be missing without an error. Windows whose changes the change log has still are not
+appended to it twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cdc_core.errors import LakeError
+from cdc_core.landing.kept import kept_retired
+from cdc_core.landing.manifest import WindowManifest
+from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.steps.context import Context
+from cdc_core.steps.windows.parts import stream_end
+
+_LOG = logging.getLogger(__name__)
+
+_HINT = (
+    "`redolake table rebuild --from-landing {table}` writes both Delta tables from landing; where landing does not reach back so far, "
+    "`redolake table resnapshot --fresh {table}` reads the table again into new ones."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LostPart:
+    """A window that is to be taken again, and which part of it."""
+
+    record: WindowRecord
+    manifest: WindowManifest
+    part: ScnWindow
+
+
+def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
+    """What the table takes again before it goes on, in order; nothing as a rule, and where a Delta table is missing, which the next step
+    says.
+
+    Raises:
+        LakeError: Landing does not hold what is lost, or the change log is older than the mirror.
+    """
+    table, position = state.table, state.mirror_scn
+    if position is None:
+        return []
+    log = ctx.lake.position(table, state.generation)
+    begun = max(state.snapshot_scn or 0, log.emptied_scn)
+    has, logged = max(begun, log.mirror_scn or 0), max(begun, log.changelog_scn or 0)
+    retired = _retired(ctx, state, has)
+    is_lost = retired > has or _brought(ctx, state, has, position)
+    is_older = logged < has and _brought(ctx, state, logged, has)
+    if not is_lost and not is_older:
+        return []
+    taken = ctx.lake.taken(table, state.generation)
+    if taken.schema_scn is None or taken.lacks_mirror:
+        return []
+    if is_older:
+        raise _cannot(state, "the change log is older than its mirror", changelog=logged, mirror=has)  # fmt: skip
+    chunks = ctx.store.chunks(ctx.source, table, state.snapshot_id, states=["applied"])
+    if any((one.snapshot_id, one.number) not in taken.chunks for one in chunks):
+        raise _cannot(state, "the mirror is older than its snapshot", mirror=has)
+    if retired > has:
+        raise _cannot(state, "the mirror is older than windows that were retired", mirror=has)
+    found = list(_parts(ctx, state, has, position))
+    _LOG.warning(
+        "the mirror is behind the metadata store and takes windows again table=%s mirror=%d store=%d windows=%d",
+        table, has, position, len(found),
+    )  # fmt: skip
+    return found
+
+
+def _retired(ctx: Context, state: TableRecord, has: int) -> int:
+    """Up to where windows that were retired brought changes, 0 where ``has`` is among the windows that are there."""
+    first = ctx.store.windows(ctx.source, limit=1)
+    if not first or has >= first[0].window.scn_low:
+        return 0
+    return kept_retired(ctx.landing, ctx.source_record()).touched.get(str(state.table), 0)
+
+
+def _brought(ctx: Context, state: TableRecord, above: int, up_to: int) -> bool:
+    return above < up_to and ctx.store.brought_changes(
+        ctx.source, state.table, above=Scn(above), up_to=Scn(up_to)
+    )
+
+
+def _parts(ctx: Context, state: TableRecord, above: int, up_to: Scn) -> Iterator[LostPart]:
+    for record in ctx.store.windows_after(ctx.source, Scn(above), until=up_to):
+        manifest, _ = ctx.window_manifest(record.window)
+        end = stream_end(state, manifest)
+        low = Scn(max(above, record.window.scn_low))
+        if end is not None and low < end:
+            yield LostPart(record, manifest, ScnWindow(low, end))
+
+
+def _cannot(state: TableRecord, what: str, **facts: object) -> LakeError:
+    return LakeError(
+        f"{what}, so windows that were applied are lost",
+        hint=_HINT.format(table=state.table.argument),
+        table=state.table,
+        position=state.mirror_scn,
+        **facts,
+    )

@@ -1,0 +1,188 @@
+"""Delta tables that are older than the metadata store says take what they lack again, or their table stops; no window is missing unnoticed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from cdc_core.config import LakeConfig
+from cdc_core.lake.lake import Lake
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+from tests.steps.memory_lake import MemoryLake
+
+
+class FolderLake:
+    """Delta tables in a folder, as far as they need no Spark."""
+
+    def open(self, config: LakeConfig, source: str) -> Lake:
+        def no_spark(_config: LakeConfig) -> Any:
+            raise AssertionError("nothing here needs Spark")
+
+        return Lake.open(config, source, spark=no_spark)
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+            *(f"INSERT INTO ONE VALUES ({number}, 'first')" for number in range(3)),
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    options = {"capture": {"close_at": "online"}, "lake": {"rewrite_mirrors_up_to_mb": 128}}
+    with source_of(oracle, tmp_path, "ONE", **options) as source:
+        source.lake = cast("MemoryLake", FolderLake())
+        yield source
+
+
+def folders(source: Source) -> dict[str, Path]:
+    root = Path(source.pipeline.config.lake.path) / "src"
+    return {one: root / one / table_id("ONE").path for one in ("mirror", "changelog")}
+
+
+def rows(source: Source, layer: str, columns: str) -> list[tuple[Any, ...]]:
+    table = DeltaTable(str(folders(source)[layer]))
+    query = QueryBuilder().register("t", table).execute(f"SELECT {columns} FROM t")
+    return sorted(tuple(one.values()) for one in pa.table(query.read_all()).to_pylist())
+
+
+def change(source: Source, *statements: str) -> None:
+    source.oracle.run(*statements)
+    source.windows()
+
+
+def copied(source: Source) -> dict[str, Path]:
+    """What a backup has of both tables now."""
+    return {
+        layer: Path(shutil.copytree(folder, source.path / "backup" / layer))
+        for layer, folder in folders(source).items()
+    }
+
+
+def restored(source: Source, backup: dict[str, Path], *layers: str) -> None:
+    source.close()
+    for layer in layers:
+        folder = folders(source)[layer]
+        shutil.rmtree(folder)
+        shutil.copytree(backup[layer], folder)
+    source.close()
+
+
+WORK = ("INSERT INTO ONE VALUES (10, 'x')", "UPDATE ONE SET NOTE = 'y' WHERE ID = 1", "DELETE FROM ONE WHERE ID = 2")  # fmt: skip
+AT_LAST = [(0, "first"), (1, "y"), (10, "x"), (11, "z")]
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        pytest.param(("mirror", "changelog"), id="both"),
+        pytest.param(("mirror",), id="mirror", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize(
+    "has_window",
+    [pytest.param(True, id="after-a-window"), pytest.param(False, id="after-the-snapshot", marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_windows_that_restored_tables_lack_are_taken_again(
+    source: Source, layers: tuple[str, ...], *, has_window: bool
+) -> None:
+    source.run()
+    if has_window:
+        change(source, "UPDATE ONE SET NOTE = 'w' WHERE ID = 1")
+    backup = copied(source)
+    for statement in WORK:
+        change(source, statement)
+    restored(source, backup, *layers)
+    change(source, "INSERT INTO ONE VALUES (11, 'z')")
+    assert rows(source, "mirror", '"ID", "NOTE"') == AT_LAST
+    logged = rows(source, "changelog", "_cdc_commit_scn, _cdc_ordinal, _cdc_op")
+    taken = [one for one in logged if one[2] != "r"]
+    assert len(set(taken)) == len(taken) == has_window + len(WORK) + 1, "nothing is doubled"
+
+
+def remove_commits(folder: Path, first: int) -> None:
+    for file in (folder / "_delta_log").glob("*.json"):
+        if int(file.stem) >= first:
+            file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("layers", "lost", "what"),
+    [
+        pytest.param(("changelog",), 3, "change log is older than its mirror", id="change-log"),
+        pytest.param(("mirror", "changelog"), 1, "mirror is older than its snapshot", id="snapshot"),
+    ],
+)  # fmt: skip
+def test_a_table_that_lost_more_than_landing_gives_back_stops(
+    source: Source, layers: tuple[str, ...], lost: int, what: str
+) -> None:
+    """Its mirror stays as it is, and the error names the way out."""
+    source.run()
+    for statement in WORK:
+        change(source, statement)
+    for layer in layers:
+        remove_commits(folders(source)[layer], lost)
+    before = rows(source, "mirror", '"ID", "NOTE"')
+    change(source, "INSERT INTO ONE VALUES (11, 'z')")
+    record = source.record("ONE")
+    assert record.state == "failed"
+    assert what in (record.reason or "")
+    assert f"table rebuild --from-landing {OWNER}.ONE" in f"{record.reason} {record.way_out}"
+    assert rows(source, "mirror", '"ID", "NOTE"') == before
+    source.pipeline.rebuild_from_landing(table_id("ONE"))
+    source.windows()
+    assert rows(source, "mirror", '"ID", "NOTE"') == AT_LAST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_newest", [True, False], ids=["and-the-newest", "all-of-its-own"])
+def test_windows_that_were_retired_meanwhile_are_not_passed_over(
+    source: Source, *, is_newest: bool
+) -> None:
+    source.oracle.run("CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)")
+    source.configure("ONE", "TWO")
+    source.run()
+    backup = copied(source)
+    for statement in WORK:
+        change(source, statement)
+    if not is_newest:
+        change(source, "INSERT INTO TWO VALUES (1)")
+    source.close()
+    source.more["retention"] = {"window_days": 1}
+    with source.pipeline._ctx.store._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE windows SET ended = ended - 200000")
+    assert source.pipeline.retire_windows()
+    restored(source, backup, "mirror", "changelog")
+    change(source, "INSERT INTO ONE VALUES (11, 'z')")
+    assert "older than windows that were retired" in (source.record("ONE").reason or "")
+
+
+def test_tables_that_lost_nothing_take_nothing_again(
+    oracle: Oracle, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not after a TRUNCATE, windows that left nothing behind, new Delta tables, or a position that windows without changes moved."""
+    with source_of(
+        oracle, tmp_path, "ONE", capture={"close_at": "online"}, policies={"on_truncate": "follow"}
+    ) as source:
+        source.run()
+        change(source, "INSERT INTO ONE VALUES (10, 'x')", "DELETE FROM ONE WHERE ID = 10")
+        change(source, "TRUNCATE TABLE ONE")
+        change(source, "INSERT INTO ONE VALUES (11, 'x')")
+        change(source, "CREATE TABLE TWO (ID NUMBER)")
+        change(source, "UPDATE ONE SET NOTE = 'y' WHERE ID = 11")
+        source.pipeline.resnapshot_tables([table_id("ONE")], fresh=True)
+        source.run()
+        change(source, "INSERT INTO ONE VALUES (12, 'z')")
+        source.check_current("ONE")
+    assert "takes windows again" not in caplog.text
