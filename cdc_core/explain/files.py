@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import re
@@ -63,6 +64,7 @@ def open_rows(path: Path, wanted: Iterable[str]) -> RowFile:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         return _parquet(path, frozenset(wanted))
+    refuse_utf16(path)
     if suffix in _JSON_SUFFIXES:
         return _json_lines(path)
     if suffix in {".csv", ".tsv", ".txt"}:
@@ -72,6 +74,22 @@ def open_rows(path: Path, wanted: Iterable[str]) -> RowFile:
         hint="Let it end with .csv, .parquet or .jsonl.",
         file=path.name,
     )
+
+
+def refuse_utf16(path: Path) -> None:
+    """Windows PowerShell writes UTF-16 where a command's output goes to a file by ``>``; such a file begins with a byte order mark.
+
+    Raises:
+        ConfigError: It does.
+    """
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise ConfigError(
+                "the file is in UTF-16",
+                hint=f"Write it in UTF-8: `iconv -f UTF-16 -t UTF-8 {path.name} > utf8{path.suffix}` does. SPOOL writes the character "
+                "set of NLS_LANG, such as NLS_LANG=.AL32UTF8.",
+                file=path.name,
+            )
 
 
 def plain_name(name: str) -> str:

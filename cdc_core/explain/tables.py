@@ -1,4 +1,4 @@
-"""Which tables does a description speak of: a script of CREATE TABLE, or rows like those of ALL_TAB_COLUMNS?"""
+"""Which tables does a description speak of: a script of CREATE TABLE, or rows like those of ALL_TAB_COLS?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from cdc_core.config import TableConfig
 from cdc_core.decode.character_sets import KNOWN
 from cdc_core.errors import ConfigError, PreflightError, UnsupportedTypeError
-from cdc_core.explain.files import DamagedRow, Values, open_rows
+from cdc_core.explain.files import DamagedRow, Values, open_rows, refuse_utf16
 from cdc_core.explain.outcomes import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -63,7 +63,7 @@ def read_tables(
     if not described:
         raise ConfigError(
             "the file describes no table",
-            hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
+            hint="Give a script of CREATE TABLE statements, or an export of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
             file=path.name,
         )
     keys = dict(keys or {})
@@ -80,6 +80,7 @@ def read_tables(
 
 
 def _from_script(path: Path) -> list[DescribedTable]:
+    refuse_utf16(path)
     text = path.read_bytes()[: SCRIPT_BYTES_MAX + 1]
     try:
         if len(text) <= SCRIPT_BYTES_MAX:
@@ -88,7 +89,7 @@ def _from_script(path: Path) -> list[DescribedTable]:
         pass
     raise ConfigError(
         f"the file is not a script in UTF-8 of at most {SCRIPT_BYTES_MAX:,} bytes",
-        hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
+        hint="Give a script of CREATE TABLE statements, or an export of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
         file=path.name,
     )
 
@@ -98,7 +99,7 @@ def _from_rows(path: Path) -> list[DescribedTable]:
     lacking = [name for name in _NEEDED if name not in file.columns]
     if lacking:
         raise ConfigError(
-            "the file is no export of ALL_TAB_COLUMNS, or lacks columns of it",
+            "the file is no export of ALL_TAB_COLS, or lacks columns of it",
             hint="Export OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_PRECISION, DATA_SCALE, NULLABLE and "
             "COLUMN_ID.",
             file=path.name,

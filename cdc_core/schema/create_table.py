@@ -126,7 +126,7 @@ def tables_in(script: str) -> list[DescribedTable]:
     if tokens and tokens[-1].kind == "open":
         raise ConfigError(
             "the table description is not SQL: a text, a name or a comment has no end",
-            hint="Give a script of CREATE TABLE statements, or a .csv or .json export of ALL_TAB_COLUMNS.",
+            hint="Give a script of CREATE TABLE statements, or an export of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
             line=tokens[-1].line,
         )
     return _Script(tokens).tables()
@@ -552,7 +552,7 @@ class _Script:
         line = self._here.line or (self._tokens[-1].line if self._tokens else 1)
         raise ConfigError(
             f"the table description is not understood: {what}",
-            hint="Give the text of DBMS_METADATA.GET_DDL, or a .csv or .json export of ALL_TAB_COLUMNS.",
+            hint="Give the text of DBMS_METADATA.GET_DDL, or an export of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
             line=line,
         )
 

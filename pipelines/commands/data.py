@@ -214,6 +214,13 @@ def _pause(every: float, failures: int) -> float:
     return min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX))
 
 
+def _why_unread(error: OSError | ValueError) -> str:
+    """Why a file is no JSON, without any of its text."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, line {error.lineno} column {error.colno}"
+    return error.strerror or "?" if isinstance(error, OSError) else "not UTF-8"
+
+
 def _idle(pipeline: Pipeline) -> str:
     """Up to where captured tables have no change that is not applied, and what makes later redo readable."""
     windows = pipeline.records.windows(newest_first=True, limit=1)
@@ -350,8 +357,9 @@ def schema_changes(
     except (OSError, ValueError) as error:
         raise ConfigError(
             "the signal's file cannot be read as JSON",
-            hint="Name a file with one JSON object, or - for standard input.",
+            hint="Name a file with one JSON object in UTF-8, or - for standard input.",
             file=str(file),
+            reason=_why_unread(error),
         ) from error
     if not isinstance(data, dict):
         raise ConfigError(

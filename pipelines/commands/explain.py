@@ -14,7 +14,7 @@ from rich.table import Table
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, parts_of
-from pipelines.commands.shared import out
+from pipelines.commands.shared import counted, out
 
 if TYPE_CHECKING:
     from cdc_core.explain import ExplainedRow, ExplainedTransaction, Finding, Outcomes
@@ -171,7 +171,7 @@ def _title(one: ExplainedTransaction) -> str:
         parts.append(f"at SCN {one.end_scn}")
     if one.username:
         parts.append(f"by {escape(one.username)}")
-    parts.append(f"({one.rows:,} rows, {one.changes:,} changes)")
+    parts.append(f"({counted(one.rows, 'row')}, {counted(one.changes, 'change')})")
     return " ".join(parts) + (f"\n  [yellow]{escape(one.why)}[/]" if one.why else "")
 
 

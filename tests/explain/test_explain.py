@@ -331,6 +331,7 @@ def test_columns_whose_lack_is_told(redo: Rows, script: Path, tmp_path: Path) ->
     ("name", "content", "message"),
     [
         ("x.csv", b"", "the file is empty"),
+        ("x.csv", "SCN,XID\n1,2\n".encode("utf-16"), "the file is in UTF-16"),
         ("x.jsonl", b"\n", "the file is empty"),
         ("x.json", b'{"results": [{"items": []}]}', "does not hold JSON lines"),
         ("x.parquet", b"PAR1", "cannot be read as Parquet"),

@@ -378,9 +378,13 @@ def test_a_definition_is_sent_from_a_file(source: StandIn, tmp_path: Path) -> No
     assert (signal.type, signal.data) == ("schema-changes", data | {"scn": 77})
     (listed,) = json.loads(redolake("signals", "--json").stdout)["signals"]
     assert listed["tables"] == ["HR.JOBS"]
-    for text, said in (("[1]", "no JSON object"), ("{", "as JSON")):
+    for text, said in (("[1]", "no JSON object"), ('{"a": 4711,', "line 1 column 12")):
         path.write_text(text)
-        assert said in redolake("signal", "schema-changes", str(path)).stderr
+        stderr = redolake("signal", "schema-changes", str(path)).stderr
+        assert said in stderr
+        assert "4711" not in stderr
+    path.unlink()
+    assert "No such file" in redolake("signal", "schema-changes", str(path)).stderr
 
 
 def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
