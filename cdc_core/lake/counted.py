@@ -1,7 +1,8 @@
 """How do the changes of a table whose rows are counted get into its mirror?
 
 ``stage.copies`` says what becomes of the copies of each digest, ``counting_copies`` does so in SQL. Here the mirror is asked how many there
-are now, and what is left to do goes into one MERGE, which fails if the mirror has other rows than it had when it was asked.
+are now, and what is left to do goes into one commit: small files of the mirror are written anew (``rewriting``), which takes the version that
+was asked or none; else one MERGE fails if the mirror has other rows than it had then.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
-from cdc_core.lake.history import read_log
+from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.merge import replace_sql
+from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.rewriting import rewrite_files
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
@@ -34,6 +38,7 @@ from cdc_core.stage.copies import (
 )
 from cdc_core.stage.differing import rows_of_keys, touching
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+from cdc_core.stage.merging_copies import CopiesMerge
 
 IN_HAND_ROWS_MAX = 500_000
 """A mirror of up to so many rows is asked without Spark."""
@@ -74,6 +79,40 @@ def merge_counted(
             work, frame, schema, sent,
             version=version, doing="merging a window into the mirror", metadata=metadata, txn=txn,
         )  # fmt: skip
+
+
+def rewrite_counted(
+    mirror: MirrorFiles,
+    changes: LoggedChanges,
+    schema: TableSchema,
+    *,
+    read_scn: int,
+    has_gaps: bool,
+    metadata: str,
+    txn: tuple[str, int],
+    facts: dict[str, object],
+) -> dict[str, int]:
+    """Merge a window's changes without Spark, into a mirror of which ``rewriting.why_merged`` says nothing; MERGE's counts. Arguments and errors
+    are those of :func:`merge_counted`.
+
+    Raises:
+        CommitConflictError: Another writer committed since the mirror was read.
+    """
+    light = changes.light()
+    present = _present_in(mirror, touched_digests(light))
+    copies = count_copies(light, schema, present, read_scn=read_scn, has_gaps=has_gaps)
+    sent = Sent(schema.with_copies(), -1, facts)
+    [rows] = sent.counting(iter([copies_source(changes, copies, schema)]))
+    return rewrite_files(
+        mirror,
+        schema.with_copies(),
+        CopiesMerge(rows, schema),
+        {},  # digests have no bounds that say anything
+        check=lambda found: sent.check([found]),
+        metadata=metadata,
+        txn=txn,
+        doing="merging a window into the mirror",
+    )
 
 
 def merge_copies(
@@ -128,6 +167,37 @@ def _present(work: TableWork, session: Any, digests: pa.BinaryArray) -> pa.Table
                 f"SELECT m.{ROW_DIGEST}, {counts} FROM {delta(work.mirror)} m "
                 f"LEFT SEMI JOIN {_SOURCE} s ON m.{ROW_DIGEST} = s.{ROW_DIGEST} GROUP BY m.{ROW_DIGEST}"
             ).toArrow()
+    return _whole(work, found)
+
+
+def _present_in(mirror: MirrorFiles, digests: pa.BinaryArray) -> pa.Table:
+    """The same of a mirror whose files are read as they are, row group by row group."""
+    columns = [ROW_DIGEST, ROW_COPY]
+    kinds = pa.schema([(ROW_DIGEST, pa.binary()), (ROW_COPY, pa.int64())])
+    parts = [kinds.empty_table()]
+    filesystem, root = filesystem_of(mirror.work.mirror)
+    with mirror.reading("counting equal rows"):
+        for name in mirror.files["path"].to_pylist():
+            with pq.ParquetFile(f"{root}/{name}", filesystem=filesystem) as file:
+                for group in range(file.num_row_groups):
+                    rows = file.read_row_group(group, columns=columns).select(columns).cast(kinds)
+                    parts.append(rows.filter(pc.is_in(rows[ROW_DIGEST], digests)))
+    wanted = [(ROW_COPY, "count"), (ROW_COPY, "count_distinct"), (ROW_COPY, "max")]
+    found = pa.concat_tables(parts).group_by(ROW_DIGEST).aggregate(wanted)
+    return _whole(
+        mirror.work,
+        found.select([ROW_DIGEST, *(f"{ROW_COPY}_{how}" for _, how in wanted)]).rename_columns(
+            [ROW_DIGEST, "copies", "numbers", "highest"]
+        ),
+    )
+
+
+def _whole(work: TableWork, found: pa.Table) -> pa.Table:
+    """Digests and ``copies`` of a count, whose ``numbers`` are without holes.
+
+    Raises:
+        LakeError: They are not.
+    """
     is_whole = pc.and_(
         pc.equal(found["copies"], found["numbers"]), pc.equal(found["copies"], found["highest"])
     )

@@ -11,6 +11,7 @@ from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.stage.copies import TOO_FEW, TOO_FEW_HINT
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.stage.merging_copies import another_mirror
 
 _SAME = f"before.{ROW_DIGEST} <=> after.{ROW_DIGEST}"
 
@@ -78,13 +79,7 @@ def merge_copies_sql(mirror: str, source: str, schema: TableSchema) -> str:
     The mirror was read before: which copies come is a fact about its version then. If a row that is to come is there, or one
     that is to go or to get another position is not, another writer has been at work, and the MERGE fails before its commit.
     """
-    error = LakeError(
-        "the mirror has other rows than a moment ago",
-        hint="Another process has written to it. Run the command again; if the error comes again, `redolake table rebuild OWNER.TABLE` writes the "
-        "mirror from its change log.",
-        table=schema.table,
-    )
-    stop = f"CAST(RAISE_ERROR({string_literal(packed_error(error))}) AS BIGINT)"
+    stop = f"CAST(RAISE_ERROR({string_literal(packed_error(another_mirror(schema)))}) AS BIGINT)"
     columns = [*schema.with_copies().column_names, COMMIT_SCN]
     names = ", ".join(map(quote_name, [*columns, ORDINAL]))
     values = ", ".join(f"s.{quote_name(column)}" for column in columns)

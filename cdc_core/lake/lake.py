@@ -314,19 +314,22 @@ class Lake:
         generation: int = 0,
         *,
         covered_scn: int = 0,
+        applied_scn: int = 0,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Take an old window again: its keys are derived from the whole change log and mended where the mirror differs.
 
         The landing files are not read, since the window is in the change log. An undamaged mirror gets no new version, and
-        ``skipped`` is true.
+        ``skipped`` is true. Windows up to ``applied_scn`` were applied: of one that left no change, the logs do not say so.
 
         Raises:
             NotYetError: The mirror has not taken the window yet.
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
         work = self._work(table, generation, fence)
-        return replay_window(work, manifest, schema, covered_scn=covered_scn)
+        return replay_window(
+            work, manifest, schema, covered_scn=covered_scn, applied_scn=applied_scn
+        )
 
     def rebuild_mirror(
         self, table: TableId, schema: TableSchema, generation: int = 0, *, fence: Fence = no_fence

@@ -35,28 +35,32 @@ from cdc_core.stage.window import decodable_rows
 
 
 def replay_window(
-    work: TableWork, manifest: WindowManifest, schema: TableSchema, *, covered_scn: int
+    work: TableWork,
+    manifest: WindowManifest,
+    schema: TableSchema,
+    *,
+    covered_scn: int,
+    applied_scn: int = 0,
 ) -> TableApplied:
-    """Derive the window's keys again and correct the mirror where it differs; ``skipped`` if it does not.
+    """Derive the window's keys again and correct the mirror where it differs; ``skipped`` if it does not. The metadata store says that windows up
+    to ``applied_scn`` were applied: of one that left no change, neither log says so.
 
     Raises:
         NotYetError: The mirror has not taken the window yet.
     """
     started = time.monotonic()
-    position = work.position().mirror_scn
-    if position is None or position < manifest.window.scn_high:
-        raise NotYetError(
-            "only a window that was applied can be replayed",
-            hint="Apply it first: `redolake run`.",
-            **work.facts(window=manifest.window.key, mirror_scn=position),
-        )
-    schema, scn_high = settle_schema(work, schema), manifest.window.scn_high
+    position, scn_high = work.position().mirror_scn, manifest.window.scn_high
+    if position is None or max(position, applied_scn) < scn_high:
+        raise _not_applied(work, manifest, position)
+    schema = settle_schema(work, schema)
     settle_truncation(work)
     names = files_of(work.changelog, scn_high)
     with logged_changes(work.changelog, schema, of_window(scn_high), names) as changes:
         count = changes.facts().changes
     if count == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started, skipped=True)
+    if position < scn_high:
+        raise _not_applied(work, manifest, position)
     facts = work.facts(window=manifest.window.key)
     different = find_different(
         work, schema, scn_high, position=position, covered_scn=covered_scn, facts=facts
@@ -80,6 +84,14 @@ def replay_window(
             )  # fmt: skip
     sent.check(counts)
     return merge_report(work.table, counts, count, started)
+
+
+def _not_applied(work: TableWork, manifest: WindowManifest, position: int | None) -> NotYetError:
+    return NotYetError(
+        "only a window that was applied can be replayed",
+        hint="Apply it first: `redolake run`.",
+        **work.facts(window=manifest.window.key, mirror_scn=position),
+    )
 
 
 def restore_quarantine(

@@ -28,7 +28,7 @@ from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
-from cdc_core.stage.merging import Effects, WindowMerge
+from cdc_core.stage.merging import Effects, Merge
 
 ROWS_MAX = 5_000_000
 """So many rows are looked through at most: ten bytes of each are held until they are written, and the keys of one file."""
@@ -104,7 +104,7 @@ class _Touched:
 def rewrite_files(
     mirror: MirrorFiles,
     schema: TableSchema,
-    merge: WindowMerge,
+    merge: Merge,
     bounds: Bounds,
     *,
     check: Callable[[dict[str, int]], None],
@@ -126,7 +126,7 @@ def rewrite_files(
 
     Raises:
         CommitConflictError: Another writer committed since the mirror was read.
-        DuplicateKeyError, DecodeError, LakeError: As ``stage.merging`` says; nothing was committed.
+        DuplicateKeyError, DecodeError, LakeError: As the merge says; nothing was committed.
         StoreUnavailableError: A file cannot be read or written.
     """
     work, columns = mirror.work, mirror_schema(schema)
@@ -203,7 +203,7 @@ def _rows(
     root: str,
     columns: pa.Schema,
     touched: Sequence[_Touched],
-    merge: WindowMerge,
+    merge: Merge,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the files as they are after the window, then those that are new."""
     for one in touched:

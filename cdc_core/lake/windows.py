@@ -23,7 +23,7 @@ from cdc_core.errors import (
 from cdc_core.lake.appending import commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
-from cdc_core.lake.counted import merge_copies, merge_counted
+from cdc_core.lake.counted import merge_copies, merge_counted, rewrite_counted
 from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, settle_schema
 from cdc_core.lake.executors import (
     Reduction,
@@ -261,7 +261,7 @@ class _Merging:
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
             if is_counted:
-                counts = self._merge_counted(changes, facts.changes, where)
+                counts = self._merge_counted(changes, facts, where)
             else:
                 counts = self._merge(changes, facts, self._reduction(files, facts))
         return merge_report(self.work.table, counts, facts.changes, started)
@@ -283,16 +283,19 @@ class _Merging:
         )
 
     def _merge_counted(
-        self, changes: LoggedChanges, rows: int, where: dict[str, object]
+        self, changes: LoggedChanges, facts: ChangeFacts, where: dict[str, object]
     ) -> list[Any]:
         """MERGE's counts, of a table whose equal rows are counted."""
-        work, scn_high = self.work, self.window.scn_high
+        work, scn_high, rows = self.work, self.window.scn_high, facts.changes
         metadata, txn = _metadata(work, self.window, changes=rows), (work.window_app, scn_high)
         if not self.is_late:
-            return merge_counted(
-                work, changes, self.schema, rows=rows, read_scn=self.covered_scn,
-                has_gaps=self.has_gaps, metadata=metadata, txn=txn, facts=where,
-            )  # fmt: skip
+            how: dict[str, Any] = {
+                "read_scn": self.covered_scn, "has_gaps": self.has_gaps, "metadata": metadata, "txn": txn, "facts": where,
+            }  # fmt: skip
+            mirror = MirrorFiles.read(work)
+            if self._is_small(mirror, changes, facts):
+                return [rewrite_counted(mirror, changes, self.schema, **how)]
+            return merge_counted(work, changes, self.schema, rows=rows, **how)
         different = find_different(
             work, self.schema, scn_high,
             position=scn_high, covered_scn=self.covered_scn, facts=where, is_late=True,
@@ -355,14 +358,7 @@ class _Merging:
     ) -> dict[str, int] | None:
         """Merge the window without Spark, into files of the mirror that are written anew; MERGE's counts, None if Spark is to do it."""
         work, schema, where = self.work, self.mirrored, self.work.facts(window=self.window.key)
-        if not work.rewrite_bytes_max:
-            return None
-        if changes.parts > 1 or work.executors_for(facts.changes) is not None:
-            reason: str | None = "the window is large"
-        else:
-            reason = why_merged(mirror, schema, facts.bounds, work.rewrite_bytes_max)
-        if reason is not None:
-            _LOG.debug("Spark merges window %s of %s: %s", self.window.key, work.table, reason)
+        if not self._is_small(mirror, changes, facts):
             return None
         sent = Sent(schema, self.read_scn, where)
         parts = merge_sources(changes, schema, facts.absent, has_gaps=self.has_gaps)
@@ -380,6 +376,19 @@ class _Merging:
             txn=(work.window_app, self.window.scn_high),
             doing="merging a window into the mirror",
         )
+
+    def _is_small(self, mirror: MirrorFiles, changes: LoggedChanges, facts: ChangeFacts) -> bool:
+        """Can the mirror's files that may have the window's keys be written anew?"""
+        work = self.work
+        if not work.rewrite_bytes_max:
+            return False
+        if changes.parts > 1 or work.executors_for(facts.changes) is not None:
+            reason: str | None = "the window is large"
+        else:
+            reason = why_merged(mirror, self.mirrored, facts.bounds, work.rewrite_bytes_max)
+        if reason is not None:
+            _LOG.debug("Spark merges window %s of %s: %s", self.window.key, work.table, reason)
+        return reason is None
 
     def _are_there(self, mirror: MirrorFiles, staged: StagedRows, facts: ChangeFacts) -> bool:
         """Has the mirror a row of each key that has one after the window? A MERGE that inserts nothing then does all that is to be done, and leaves

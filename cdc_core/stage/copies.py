@@ -78,8 +78,10 @@ class Copies:
 
 
 def touched_digests(changes: LightChanges) -> pa.BinaryArray:
-    """The digests that changes add to or take from, each once."""
-    return _codes(changes)[1]
+    """The digests of the changes' own images, each once: also of an update that leaves the values as they were."""
+    [before], [after] = changes.before, changes.after
+    own = [before.filter(pa.array(changes.own_before)), after.filter(pa.array(changes.own_after))]
+    return pc.unique(pa.concat_arrays(own))
 
 
 def count_copies(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +86,31 @@ class Effects:
         return Effects(self.source[own], self.updates[own], self.deletes[own])
 
 
-class WindowMerge:
+class Merge(Protocol):
+    """A window's rows, on their way into a mirror: first all rows of the mirror that can have one of its keys are looked at, then rows are made."""
+
+    rows_updated: int
+    rows_deleted: int
+
+    def effects(self, there: pa.Table) -> Effects:
+        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and ``_cdc_ordinal``."""
+        ...
+
+    def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
+        """The rows of the mirror as they are after the window, in their order."""
+        ...
+
+    @property
+    def rows_inserted(self) -> int:
+        """How many rows are new, when all of the mirror's are looked at."""
+        ...
+
+    def inserted(self) -> pa.Table:
+        """The rows that are new."""
+        ...
+
+
+class WindowMerge(Merge):
     """The rows of a window, on their way into a mirror.
 
     All rows of the mirror that can have one of the window's keys are looked at first (:meth:`effects`); then their rows can be made
@@ -118,9 +143,7 @@ class WindowMerge:
         self._lacks_some: Flags = np.logical_or.reduce(
             [np.zeros(rows.num_rows, dtype=np.bool_), *self._lacks.values()]
         )
-        self._keys = _comparable(self._rows, schema.key).append_column(
-            _MINE, pa.array(np.arange(rows.num_rows))
-        )
+        self._keys = _comparable(self._rows, schema.key)
         self._is_there = np.zeros(rows.num_rows, dtype=np.bool_)
         self._inserted: Flags | None = None
         self.rows_updated = self.rows_deleted = 0
@@ -133,7 +156,7 @@ class WindowMerge:
             DuplicateKeyError: An insert meets a row.
             DecodeError: A moved row lacks columns.
         """
-        source = self._source_of(there)
+        source = places_of(_comparable(there, self._schema.key), self._keys)
         found = source >= 0
         self._is_there[source[found]] = True
         if not found.any():
@@ -202,14 +225,15 @@ class WindowMerge:
             self._inserted = comes
         return self._inserted
 
-    def _source_of(self, there: pa.Table) -> Rows:
-        keys = _comparable(there, self._schema.key)
-        names = keys.column_names
-        numbered = keys.append_column(_THEIRS, pa.array(np.arange(there.num_rows)))
-        met = numbered.join(self._keys, names, join_type="inner", use_threads=False)
-        source: npt.NDArray[np.int64] = np.full(there.num_rows, -1, dtype=np.int64)
-        source[met[_THEIRS].to_numpy()] = met[_MINE].to_numpy()
-        return source
+
+def places_of(there: pa.Table, keys: pa.Table) -> Rows:
+    """Of each row of ``there``: which of the ``keys``, in equal columns, it has; -1 if none. Keys differ; NULL is equal to nothing."""
+    numbered = there.append_column(_THEIRS, pa.array(np.arange(there.num_rows)))
+    mine = keys.append_column(_MINE, pa.array(np.arange(keys.num_rows)))
+    met = numbered.join(mine, keys.column_names, join_type="inner", use_threads=False)
+    source: npt.NDArray[np.int64] = np.full(there.num_rows, -1, dtype=np.int64)
+    source[met[_THEIRS].to_numpy()] = met[_MINE].to_numpy()
+    return source
 
 
 def _comparable(rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,25 +24,32 @@ from cdc_core.errors import (
     DuplicateKeyError,
     FencedError,
     LakeError,
+    NotYetError,
     RowCountError,
     StoreUnavailableError,
 )
 from cdc_core.lake import appending, rewriting
+from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge import merged
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.rewriting import rewrite_files, why_merged
+from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.staging import staged_rows
 from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merging import WindowMerge
+from cdc_core.stage.merging_copies import CopiesMerge
 from cdc_core.stage.reducing import source_schema
 from tests.lake.test_foreign_writer import append_foreign
+from tests.stage import test_copies as copies
 from tests.stage.landed import Row, Source, Window, order, orders_schema
 from tests.stage.merges import COVERED, KINDS, random_case
+from tests.stage.test_merging_copies import window_of
 
 Mirror = Callable[..., list[Row]]
+KEY = "_cdc_row_digest", "_cdc_copy"
 
 
 class SparkAskedError(Exception):
@@ -285,6 +294,33 @@ def test_a_crash_behind_the_commit_is_a_window_that_is_there(
     assert mirror(source.schema, hidden=True) == after
 
 
+def test_only_a_window_that_the_mirror_has_is_replayed(
+    tmp_path: Path, source: Source, lake: Lake
+) -> None:
+    """Of one that left no change, the metadata store alone knows that it was applied; of any other the mirror's log must say so too."""
+    _filled(source, lake)
+    first = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "w"}))
+    first.apply(lake)
+    shutil.copytree(_path(tmp_path), tmp_path / "before")
+    window = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "x"}))
+    window.apply(lake, position=first.scn_high)
+    assert window.replay(lake, applied_scn=window.scn_high).skipped
+    tx = source.begin()
+    point = tx.savepoint()
+    tx.update(source.ids[2], {"NAME": "taken back"})
+    tx.rollback_to(point)
+    tx.commit()
+    nothing = source.cut()
+    nothing.apply(lake, position=window.scn_high)
+    with pytest.raises(NotYetError, match="only a window that was applied"):
+        nothing.replay(lake)
+    assert nothing.replay(lake, applied_scn=nothing.scn_high).skipped
+    shutil.rmtree(_path(tmp_path))
+    (tmp_path / "before").rename(_path(tmp_path))
+    with pytest.raises(NotYetError, match="only a window that was applied"):
+        window.replay(lake, applied_scn=nothing.scn_high)
+
+
 def test_who_commits_in_between_wins_and_loses_no_row(
     tmp_path: Path, source: Source, lake: Lake, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -498,6 +534,44 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
     )
     assert counts == {name: wanted[name] for name in counts}
     assert _held(ours) == _held(sparks)
+
+
+@pytest.mark.spark
+def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) -> None:
+    """Of a window into a mirror that it was counted for, and into one that has lost a copy since."""
+    session = start_session(LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g"))
+    schema = copies.SCHEMA
+    commit: dict[str, Any] = {"doing": "merging", "metadata": "{}", "txn": ("a", 1)}
+    cases = [window_of(tmp_path, case) for case in range(40)]
+    rows = [row for case in cases for row in case[0]]
+    sent = pa.concat_tables([source for _, source, _ in cases]).combine_chunks()
+    touched = set(map(tuple, zip(*(sent[name].to_pylist() for name in KEY), strict=True)))
+    lost = next(row for row in rows if tuple(row[name] for name in KEY) in touched)
+    for name, there in (("right", rows), ("wrong", [row for row in rows if row is not lost])):
+        ours, sparks = (
+            TableWork(
+                str(tmp_path / name / form), "shop", schema.table, 0, no_fence, lambda: session
+            )
+            for form in ("ours", "sparks")
+        )
+        for work in (ours, sparks):
+            write_deltalake(work.mirror, pa.Table.from_pylist(there, mirror_schema(schema)))
+
+        def stops(is_right: bool = name == "right") -> AbstractContextManager[Any]:
+            return nullcontext() if is_right else pytest.raises(LakeError, match="a moment ago")
+
+        with stops(), staged_rows(sparks, session, iter([sent])) as staged:
+            counted = Sent(schema.with_copies(), -1, {})
+            list(counted.counting(iter([sent])))
+            [wanted] = merge_copies(sparks, staged.frame, schema, counted, version=0, **commit)
+        with stops():
+            counts = rewrite_files(
+                MirrorFiles.read(ours), schema.with_copies(), CopiesMerge(sent, schema), {},
+                check=lambda _: None, **commit,
+            )  # fmt: skip
+            assert counts == {name: wanted[name] for name in counts}
+            assert all(counts.values())
+        assert _held(ours) == _held(sparks)
 
 
 @pytest.mark.spark

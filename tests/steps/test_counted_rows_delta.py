@@ -1,4 +1,4 @@
-"""A table whose rows their values identify, from chunks to Delta tables: through MERGE, replay, TRUNCATE and rebuild."""
+"""A table whose rows their values identify, from chunks to Delta tables: with and without Spark, through replay, TRUNCATE and rebuild."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from cdc_core.lake import counted
+from cdc_core.config import LakeConfig
+from cdc_core.lake import counted, rewriting
+from cdc_core.lake.appending import commit_files
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
 from tests.oracle.embedded import Oracle, running_oracle
@@ -76,6 +78,69 @@ def test_equal_rows_reach_delta(
             before = placed(tmp_path)
             pipeline.rebuild_mirror(table_id("LOOSE"))
             assert placed(tmp_path) == before
+
+
+def no_spark(_config: LakeConfig) -> Any:
+    raise AssertionError("the lake asked for Spark")
+
+
+def test_small_mirrors_of_equal_rows_need_no_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows, one whose process ends around the mirror's commit, and old windows again: with changes that leave rows as they were, and with none
+    that stay."""
+    with running_oracle() as oracle:
+        oracle.run(
+            f"CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(40), C BINARY_DOUBLE, {OF_TYPES})", MANY
+        )
+        config = oracle.config(
+            tmp_path,
+            tables=[{"name": "DEMO.LOOSE", "identity": "all_columns"}],
+            lake={"path": str(tmp_path / "lake"), "rewrite_mirrors_up_to_mb": 128},
+        )
+        with Pipeline(config, spark=no_spark) as pipeline:
+            list(pipeline.run_once())
+            check(oracle, pipeline, tmp_path)
+            for statements in (
+                ["UPDATE LOOSE SET B = B WHERE A = 2"],
+                [
+                    "UPDATE LOOSE SET B = 'once' WHERE A = 1 AND ROWNUM <= 3",
+                    "UPDATE LOOSE SET A = 5, C = 1.25 WHERE A = 6",
+                    "DELETE FROM LOOSE WHERE A = 3 AND ROWNUM <= 20",
+                    "INSERT INTO LOOSE (A, B, C) SELECT 5, 'many', 1.25 FROM DUAL CONNECT BY LEVEL <= 2",
+                    "INSERT INTO LOOSE (A) VALUES (NULL)",
+                ],
+                ["DELETE FROM LOOSE WHERE A = 5 AND ROWNUM <= 30", MANY],
+            ):
+                oracle.run(*statements)
+                list(pipeline.run_once())
+                check(oracle, pipeline, tmp_path)
+            for is_there in (False, True):
+
+                def crash(*given: Any, is_there: bool = is_there, **more: Any) -> None:
+                    if is_there:
+                        commit_files(*given, **more)
+                    raise KeyboardInterrupt
+
+                oracle.run("DELETE FROM LOOSE WHERE ROWNUM <= 40", MANY)
+                with monkeypatch.context() as patched:
+                    patched.setattr(rewriting, "commit_files", crash)
+                    with pytest.raises(KeyboardInterrupt):
+                        list(pipeline.run_once())
+                list(pipeline.run_once())
+                check(oracle, pipeline, tmp_path)
+            with oracle.owner() as connection:
+                for statement in ("SAVEPOINT S", MANY, "ROLLBACK TO S"):
+                    connection.cursor().execute(statement)
+                connection.commit()
+            list(pipeline.run_once())
+            before = placed(tmp_path)
+            for record in pipeline.records.windows(newest_first=True):
+                assert all(one.skipped for one in pipeline.replay_window(record.window).tables)
+            assert placed(tmp_path) == before
+            damage(tmp_path, "A = 5 AND _cdc_copy = 2")
+            oracle.run("DELETE FROM LOOSE WHERE A = 5 AND ROWNUM = 1")
+            assert "numbered from 1 on" in stopped_by(pipeline)
 
 
 @pytest.mark.spark

@@ -70,6 +70,7 @@ def _replay_table(
             latest,
             generation=state.generation,
             covered_scn=covered,
+            applied_scn=state.mirror_scn or 0,
             fence=lease.check,
         )
         if state.in_quarantine:
