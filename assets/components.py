@@ -66,6 +66,10 @@ class OracleCdc(dg.Component, dg.Resolvable):
         """The configuration with secrets from an environment, or without any."""
         self.parts = tuple(self._part_of(pdb) for pdb in config.oracle.pdbs)
         """The source of each pluggable database, where the configuration lists several; this component then is no source itself."""
+        self.siblings: tuple[OracleCdc, ...] = ()
+        """The sources of the other pluggable databases that the same configuration lists."""
+        for part in self.parts:
+            part.siblings = tuple(other for other in self.parts if other is not part)
         self.config = config if self.parts else known_tables(config, self.read)
 
     def _part_of(self, pdb: str) -> OracleCdc:
@@ -132,6 +136,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
         del context  # the file has said everything
         config, names, opened = self.config, self.translator, self.open_pipeline
         own = self.options.own_resource
+        beside = tuple(one.open_pipeline for one in self.siblings)
         with warnings.catch_warnings():
             # Backfill policies are beta for Dagster; their behaviour here is held by tests.
             warnings.simplefilter("ignore", dg.BetaWarning)
@@ -140,14 +145,14 @@ class OracleCdc(dg.Component, dg.Resolvable):
             defs = dg.Definitions(
                 assets=[
                     *oracle_tables(config, names),
-                    redo_windows(config, names, opened),
+                    redo_windows(config, names, opened, beside),
                     lake_tables(config, names, opened),
                     *(snapshot_chunks(names, one.table, opened) for one in config.tables),
                 ],
                 asset_checks=[checks],
                 jobs=[snapshot_job(config, names, opened)],
                 sensors=[
-                    windows_sensor(config, names, opened, windows_job_name(names)),
+                    windows_sensor(config, names, opened, windows_job_name(names), beside),
                     snapshots_sensor(config, names, opened),
                 ],
                 resources={} if own else {RESOURCE_KEY: REDOLAKE},

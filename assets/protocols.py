@@ -6,10 +6,11 @@ repeated by any process at any time, and order and exactly-once are kept behind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from cdc_core.config import SourceConfig
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
@@ -32,6 +33,10 @@ class SourcePipeline(Protocol):
     @property
     def records(self) -> Records:
         """What was done so far."""
+
+    @property
+    def config(self) -> SourceConfig:
+        """The configuration, with the tables that were found in the place of patterns."""
 
     def holders(self, work: str) -> list[Holder]:
         """Who holds ``<source>/<work>`` and what is below it, and who of them is dead."""
@@ -63,8 +68,11 @@ class SourcePipeline(Protocol):
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         """Cut windows up to the present; the new ones, none if Oracle has not moved."""
 
-    def pass_idle_windows(self) -> WindowRecord | None:
-        """Move positions over windows without anything for captured tables; the first window that waits, None if none."""
+    def pass_idle_windows(
+        self, capture: Callable[[ScnWindow], StepReport] | None = None
+    ) -> WindowRecord | None:
+        """Move positions over windows without anything for captured tables; the first window that waits, None if none. ``capture``
+        captures those that are not captured yet."""
 
     def retire_windows(self) -> list[WindowRecord]:
         """Forget windows that need not be kept."""
@@ -77,6 +85,12 @@ class SourcePipeline(Protocol):
 
     def reading_early(self, windows: Sequence[ScnWindow]) -> AbstractContextManager[None]:
         """For a block in which these windows are captured in order: their redo is read in several sessions."""
+
+    def reading_shared(
+        self, window: ScnWindow, beside: Sequence[Any]
+    ) -> AbstractContextManager[Sequence[bool]]:
+        """For a block in which this window is captured for this source and for those beside it: its redo, read once for those of them
+        for which that can be done."""
 
     def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """Landing → change logs and mirrors; a table that has the window already is left alone."""

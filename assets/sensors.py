@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby, takewhile
 from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
 
+from assets.beside import opened_beside
 from assets.history import add_partitions, remove_partitions, report_history
 from assets.protocols import Opener, SourcePipeline
 from assets.runs import (
@@ -34,6 +36,7 @@ from cdc_core.errors import LeaseHeldError, NotYetError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
+from cdc_core.steps.beside import capture_beside, cut_together
 from cdc_core.steps.delta import beside_names
 
 OBSERVED_EVERY = timedelta(hours=1)
@@ -67,8 +70,12 @@ def windows_sensor(
     names: Translator,
     open_pipeline: Opener,
     job_name: str,
+    beside: Sequence[Opener] = (),
 ) -> dg.SensorDefinition:
-    """Cuts windows from the watermark to the present and requests one run over the next few."""
+    """Cuts windows from the watermark to the present and requests one run over the next few.
+
+    Windows of the sources ``beside`` it are cut at the same SCNs, and those that it reads are read for them too.
+    """
     keys = window_keys(config, names)
     tables = [one.table for one in config.tables]
     tags = {SOURCE_TAG: names.source}
@@ -84,7 +91,7 @@ def windows_sensor(
         "partition and run. Reports which tables have left the stream.",
     )
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        with open_pipeline() as pipeline:
+        with open_pipeline() as pipeline, opened_beside(beside) as others:
             _release(context, pipeline, config, names)
             busy = unfinished_runs(context.instance, keys, tags)
             if busy:
@@ -96,9 +103,9 @@ def windows_sensor(
                 return dg.SkipReason(f"the last run failed; next attempt in {wait:.0f} s")
             limit = config.capture.windows_per_run_max
             try:
-                if len(pipeline.pending_windows()) < limit:
-                    pipeline.plan_windows()
-                is_waiting = pipeline.pass_idle_windows() is not None
+                cut_together(pipeline, others, pending_max=limit)
+                capture = partial(capture_beside, pipeline, others)
+                is_waiting = pipeline.pass_idle_windows(capture) is not None
                 pipeline.retire_windows()
             except TransientError as error:
                 return _waits(context, error)

@@ -15,6 +15,7 @@ from typing import Any
 import dagster as dg
 
 from assets import metadata
+from assets.beside import opened_beside
 from assets.protocols import Opener, SourcePipeline
 from assets.resource import RedolakeResource, dagster_failures
 from assets.streams import stopping_line, stream_check, verdict
@@ -23,6 +24,7 @@ from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.steps.beside import capture_beside, is_awaited
 from cdc_core.steps.delta import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
 
 REPORTED = {"__source_asset_observation__": True}
@@ -31,11 +33,20 @@ it would write is one event per partition in no order. Other steps of the run se
 
 Partition = tuple[ScnWindow, str]
 
+SHARED_WAIT_SECONDS = 600.0
+"""How long a run waits while another one reads the redo of a window for both, before it fails and is tried again."""
+
 
 def redo_windows(
-    config: SourceConfig, names: Translator, open_pipeline: Opener
+    config: SourceConfig,
+    names: Translator,
+    open_pipeline: Opener,
+    beside: Sequence[Opener] = (),
 ) -> dg.AssetsDefinition:
-    """The landing asset: mines the redo of all tables once per window."""
+    """The landing asset: mines the redo of all tables once per window.
+
+    What it mines lands for the sources ``beside`` it as well, where they wait for a window with the same bounds.
+    """
 
     @dg.multi_asset(
         name=f"{names.source}_capture",
@@ -60,12 +71,15 @@ def redo_windows(
     def capture(
         context: dg.AssetExecutionContext, redolake: RedolakeResource
     ) -> Iterator[dg.MaterializeResult]:
-        with dagster_failures():
+        with dagster_failures(), opened_beside(beside) as others:
             pipeline = redolake.source(names.source, open_pipeline)
             partitions = in_order(context.partition_keys)
-            with pipeline.reading_early([window for window, _ in partitions]):
+            alone = [window for window, _ in partitions if not is_awaited(others, window)]
+            with pipeline.reading_early(alone):
                 for window, key in partitions:
-                    report = pipeline.capture_window(window)
+                    report = capture_beside(
+                        pipeline, others, window, wait_seconds=SHARED_WAIT_SECONDS
+                    )
                     log_stopped(context, report)
                     values = metadata.of_report(report) | _times(pipeline, window)
                     values["dagster/partition_row_count"] = report.rows

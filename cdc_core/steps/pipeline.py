@@ -220,9 +220,11 @@ class Pipeline:
         return window_plan.pending_windows(self._ctx)
 
     @contextmanager
-    def reading_shared(self, window: ScnWindow, beside: Sequence[Pipeline]) -> Iterator[None]:
-        """For a block in which this window is captured for this source and for those beside it: its redo, read once for all of
-        them (:func:`window_sharing.read_shared`)."""
+    def reading_shared(
+        self, window: ScnWindow, beside: Sequence[Pipeline]
+    ) -> Iterator[Sequence[bool]]:
+        """For a block in which this window is captured for this source and for those beside it: its redo, read once for those of them
+        for which that can be done (:func:`window_sharing.read_shared`); for which that is so."""
         sharing = (self, *beside)
         found = window_sharing.read_shared(self._ctx, window, [one._ctx for one in beside])
         with ExitStack() as opened:
@@ -231,7 +233,7 @@ class Pipeline:
                     opened.callback(redo.close)
                     opened.callback(one._shared.pop, window)
                     one._shared[window] = redo
-            yield
+            yield [redo is not None for redo in found]
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         """Redo → landing (:func:`window_capture.capture_window`); with what was read of it already."""
@@ -272,10 +274,13 @@ class Pipeline:
         """An old window once more (:func:`window_replay.replay_window`)."""
         return window_replay.replay_window(self._ctx, window, tables)
 
-    def pass_idle_windows(self) -> WindowRecord | None:
-        """Move over windows without anything for the captured tables (:func:`window_retire.pass_idle_windows`)."""
+    def pass_idle_windows(
+        self, capture: Callable[[ScnWindow], StepReport] | None = None
+    ) -> WindowRecord | None:
+        """Move over windows without anything for the captured tables (:func:`window_retire.pass_idle_windows`). ``capture`` captures each
+        that is not captured yet: :meth:`capture_window` by default."""
         with self._kept():
-            return window_retire.pass_idle_windows(self._ctx)
+            return window_retire.pass_idle_windows(self._ctx, capture or self.capture_window)
 
     def plan_recapture(
         self, *, needed_only: bool = True, first: ScnWindow | None = None

@@ -1,27 +1,24 @@
 """How are the sources of several pluggable databases of one container database carried, so that all stand at one SCN?
 
-SCNs and redo logs belong to the container database, so a window of each can end at the same SCN, and the redo of windows with the same
-bounds is read once for all. Each source has its own fate: one whose pluggable database is closed or gone leaves the others alone.
+SCNs and redo logs belong to the container database, so a window of each can end at the same SCN, and redo is read once for windows with the
+same bounds (:mod:`cdc_core.steps.beside`). Each source has its own fate: one whose pluggable database is closed or gone leaves the others
+alone.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from cdc_core.errors import CdcError
 from cdc_core.model.reports import StepReport
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn
+from cdc_core.steps.beside import capture_shared, newest_end, worked
 from cdc_core.steps.pipeline import Pipeline
 from cdc_core.steps.readable import common
 from cdc_core.steps.snapshots.joining import FirstStart
-
-_LOG = logging.getLogger("cdc_core.steps")
 
 REDO_ATTEMPTS = 10
 REDO_SECONDS = 1.0
@@ -90,80 +87,16 @@ def begin_together(pipelines: Mapping[str, Pipeline]) -> None:
             firsts[name] = pipeline.read_first_start()
 
     for name, pipeline in pipelines.items():
-        _worked(name, partial(look, name, pipeline))
+        worked(name, partial(look, name, pipeline))
     scn = max((first.snapshot_scn for first in firsts.values()), default=Scn(0))
     for name, first in firsts.items():
-        _worked(name, partial(pipelines[name].start_snapshot, first=first.read_at(scn)))
-
-
-def capture_shared(pipelines: Mapping[str, Pipeline]) -> None:
-    """Cut windows with common ends, and capture those that several sources have from one pass over the redo. What cannot be done now is
-    left to each source, which then says why."""
-    waiting: dict[str, list[ScnWindow]] = {}
-    cut: Scn | None = None
-    for name, pipeline in pipelines.items():
-        if _worked(name, partial(_plan, pipeline, cut)):
-            planned = pipeline.records.windows(states=("planned",))
-            waiting[name] = [one.window for one in planned]
-            cut = cut or newest_end(pipeline)
-    counted = Counter(window for windows in waiting.values() for window in windows)
-    for window in sorted(window for window, sources in counted.items() if sources > 1):
-        for name in [name for name, windows in waiting.items() if window in windows]:
-            at = waiting[name].index(window)
-            before, waiting[name] = waiting[name][:at], waiting[name][at:]
-            if not _worked(name, partial(_capture, pipelines[name], before)):
-                del waiting[name]
-        sharing = [name for name, windows in waiting.items() if window in windows]
-        with _shared_redo(window, [pipelines[name] for name in sharing]):
-            for name in sharing:
-                if not _worked(name, partial(_capture, pipelines[name], [window])):
-                    del waiting[name]
-
-
-def _plan(pipeline: Pipeline, until: Scn | None) -> None:
-    if pipeline.records.is_begun:
-        pipeline.plan_windows(until=until)
-
-
-def _capture(pipeline: Pipeline, windows: Sequence[ScnWindow]) -> None:
-    for window in windows:
-        pipeline.capture_window(window)
-
-
-@contextmanager
-def _shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Iterator[None]:
-    """The block captures the window of these sources, from one reading if that can be."""
-    with ExitStack() as opened:
-        if len(sharing) > 1:
-            try:
-                opened.enter_context(sharing[0].reading_shared(window, sharing[1:]))
-            except CdcError as error:
-                _LOG.info(
-                    "each source reads the window for itself window=%s: %s", window.key, error
-                )
-        yield
-
-
-def _worked(name: str, step: Callable[[], object]) -> bool:
-    """Did a step succeed? What stops it, the source's own turn says."""
-    try:
-        step()
-    except CdcError as error:
-        _LOG.info("left to the source's own turn pdb=%s: %s", name, error)
-        return False
-    return True
+        worked(name, partial(pipelines[name].start_snapshot, first=first.read_at(scn)))
 
 
 def common_scn(pipelines: Mapping[str, Pipeline]) -> Scn | None:
     """The newest SCN as of which every captured mirror of every source can be read; None where there is none."""
     spans = common([pipeline.records.readable() for pipeline in pipelines.values()])
     return spans[-1].high if spans else None
-
-
-def newest_end(pipeline: Pipeline) -> Scn | None:
-    """The end of the newest window that was planned; before the first one where the source begins, None if it has not begun."""
-    newest = pipeline.records.windows(newest_first=True, limit=1)
-    return newest[0].window.scn_high if newest else pipeline.records.begins_at
 
 
 def _read_at(pipeline: Pipeline) -> Scn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -260,12 +260,14 @@ class StandIn:
             self.store.plan_windows(self.source, bounds, ends=ends)
         return bounds
 
-    def pass_idle_windows(self) -> WindowRecord | None:
+    def pass_idle_windows(
+        self, capture: Callable[[ScnWindow], StepReport] | None = None
+    ) -> WindowRecord | None:
         """Windows that end at ``idle_below`` or before have nothing."""
         for record in self.store.windows(self.source, states=("planned", "captured")):
             if record.window.scn_high > self.idle_below:
                 return record
-            self.capture_window(record.window)
+            (capture or self.capture_window)(record.window)
             self.apply_window(record.window)
         return None
 
@@ -279,6 +281,11 @@ class StandIn:
     def reading_early(self, windows: Sequence[ScnWindow]) -> AbstractContextManager[None]:
         self.read_early.append([window.key for window in windows])
         return nullcontext()
+
+    def reading_shared(
+        self, window: ScnWindow, beside: Sequence[Any]
+    ) -> AbstractContextManager[Sequence[bool]]:
+        raise NotImplementedError
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         self._begin("capture", window.key)

@@ -22,12 +22,12 @@ from cdc_core.landing.manifest import LandedFile
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, OracleSession, connect
 from cdc_core.steps import Pipeline
+from cdc_core.steps.beside import newest_end
 from cdc_core.steps.together import (
     REDO_ATTEMPTS,
     REDO_SECONDS,
     Round,
     common_scn,
-    newest_end,
     run_together,
 )
 from oracle_embedded.redo.settings import DEFAULT_WARTS

@@ -6,14 +6,15 @@ the next window joins the newest one, whatever lay between. Windows with changes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from cdc_core.landing.kept import Retired, keep_retired, kept_retired
 from cdc_core.landing.layout import window_folder
 from cdc_core.model.records import WindowRecord
+from cdc_core.model.scn import ScnWindow
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.apply import apply_window
-from cdc_core.steps.windows.capture import capture_window
 from cdc_core.steps.windows.definition_sets import remove_unnamed, sets_of
 from cdc_core.steps.windows.plan import pending_records
 
@@ -22,9 +23,12 @@ READ_SECONDS_START = 1.0
 READ_SPAN_MAX = timedelta(hours=2)
 
 
-def pass_idle_windows(ctx: Context) -> WindowRecord | None:
+def pass_idle_windows(ctx: Context, capture: Callable[[ScnWindow], object]) -> WindowRecord | None:
     """Capture the next windows and let the tables take those that are idle, which needs no Spark; stop at the first one that
     is not, or that may take long to read.
+
+    Args:
+        capture: Captures one window.
 
     Returns:
         The window at which it stopped, the first that waits; None if none does.
@@ -34,7 +38,7 @@ def pass_idle_windows(ctx: Context) -> WindowRecord | None:
         if waiting.state == "planned":
             if not _is_quickly_read(ctx, waiting):
                 return waiting
-            capture_window(ctx, waiting.window)
+            capture(waiting.window)
             record = ctx.store.window(ctx.source, waiting.window)
         if record is None or not record.is_idle:
             return record
