@@ -354,6 +354,33 @@ def test_a_chunk_that_is_read_behind_a_rename_is_known_by_the_window_that_was_ca
     assert source.record("T").generation == 1
 
 
+def test_a_date_that_becomes_a_timestamp_keeps_its_values(oracle: Oracle, tmp_path: Path) -> None:
+    """Both are held as microseconds: rows from before the DDL, shown by numbers of columns, have a DATE's seven bytes."""
+    oracle.run(
+        "CREATE TABLE M (ID NUMBER(9) PRIMARY KEY, D DATE, S TIMESTAMP(0), N DATE)",
+        "INSERT INTO M VALUES (1, DATE '2026-01-01' + 1/86400, TIMESTAMP '2026-01-01 00:00:01', DATE '2026-01-01')",
+    )
+    with source_of(oracle, tmp_path, "M") as source:
+        source.run()
+        oracle.run("INSERT INTO M VALUES (2, DATE '1582-10-04' + 1/2, NULL, DATE '2026-01-02')")
+        oracle.run("UPDATE M SET D = D + 1 WHERE ID = 1")
+        oracle.run("ALTER TABLE M MODIFY (D TIMESTAMP(6), S TIMESTAMP(3))")
+        oracle.run("UPDATE M SET S = TIMESTAMP '2026-01-01 00:00:01.125' WHERE ID = 2")
+        oracle.run("INSERT INTO M (ID, D) VALUES (3, TIMESTAMP '2026-03-03 03:03:03.000003')")
+        source.windows()
+        source.check_current("M")
+        oracle.run("ALTER TABLE M MODIFY (N TIMESTAMP(9), S TIMESTAMP(9))")
+        oracle.run("UPDATE M SET N = N + INTERVAL '0.000000001' SECOND(2,9) WHERE ID = 2")
+        source.windows()
+        assert source.record("M").state == "ready", source.record("M").reason
+        assert source.record("M").generation == 1
+        assert [row[1:] for row in source.lake.image(table_id("M"))] == [
+            (datetime(2026, 1, 2, 0, 0, 1), "2026-01-01 00:00:01.000000000", "2026-01-01 00:00:00.000000000"),
+            (datetime(1582, 10, 4, 12), "2026-01-01 00:00:01.125000000", "2026-01-02 00:00:00.000000001"),
+            (datetime(2026, 3, 3, 3, 3, 3, 3), None, None),
+        ]  # fmt: skip
+
+
 def test_columns_that_get_wider_are_followed_where_delta_holds_them_already(
     oracle: Oracle, tmp_path: Path
 ) -> None:

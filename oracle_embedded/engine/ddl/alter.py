@@ -157,6 +157,9 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
         database = run.session.database
         check_new_type(database.store, table, column, kind, database.character_sets)
         changed = replace(changed, type=kind)
+        if (column.type.family, kind.family) == ("date", "timestamp"):
+            fit = fitter(table, changed, database.character_sets)
+            database.store.refit_column(table.object_id, column.internal_id, fit)
     if spec.has_default:
         check_default(run, spec.default_text or "NULL", replace(spec, type=changed.type))
         text = spec.default_text

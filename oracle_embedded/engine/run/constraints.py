@@ -143,8 +143,13 @@ def check_new_type(
 ) -> None:
     """May MODIFY give a column this type?
 
+    A DATE may become a TIMESTAMP or a TIMESTAMP WITH LOCAL TIME ZONE, and the latter a DATE, whatever the column holds; a TIMESTAMP no DATE.
+
     Raises:
         OracleError: ORA-01439 for another datatype and ORA-01440/01441 for a smaller one, unless the column is empty.
+
+    Source:
+        SQL Language Reference 19c, ALTER TABLE, modify_column_clauses.
     """
     old = column.type
     empty = not _any(
@@ -153,7 +158,9 @@ def check_new_type(
     if old != kind and DOCUMENTS & {old.family, kind.family}:
         raise unsupported("changing the type of a column to or from JSON and VECTOR")
     if old.family != kind.family:
-        if not empty:
+        if {old.family, kind.family} == {"date", "ltz"} and not empty:
+            raise unsupported("changing a DATE column with values to TIMESTAMP WITH LOCAL TIME ZONE or back")  # fmt: skip
+        if not empty and (old.family, kind.family) != ("date", "timestamp"):
             raise OracleError(1439, "column to be modified must be empty to change datatype")
         if "clob" in (old.family, kind.family) or "blob" in (old.family, kind.family):
             raise OracleError(22858, "invalid alteration of datatype")

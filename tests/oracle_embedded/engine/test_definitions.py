@@ -105,6 +105,28 @@ def test_columns_come_change_and_go(sql: Client) -> None:
     assert sql.one("select count(*) from t2") == "2"
 
 
+def test_a_date_becomes_a_timestamp_whatever_it_holds_and_never_the_other_way(sql: Client) -> None:
+    """SQL Language Reference 19c, ALTER TABLE, modify_column_clauses: a DATE may become a TIMESTAMP; digits of seconds only become more."""
+    sql("create table t (id number, d date, ts timestamp(3))")
+    sql("create index t_d on t (d)")
+    sql("insert into t values (1, date '2026-01-02' + 1/2, timestamp '2026-01-01 00:00:00.123')")
+    sql("insert into t (id) values (2)")
+    sql.session.commit()
+    sql("alter table t modify (d timestamp(6), ts timestamp(9))")
+    sql("insert into t (id, d) values (3, timestamp '2026-01-02 12:00:00.000001')")
+    assert sql("select id, to_char(d, 'YYYY-MM-DD HH24:MI:SS.FF6') from t order by d") == [
+        ("1", "2026-01-02 12:00:00.000000"),
+        ("3", "2026-01-02 12:00:00.000001"),
+        ("2", None),
+    ]
+    assert sql.one("select id from t where d = timestamp '2026-01-02 12:00:00'") == "1"
+    assert sql.one("select id from t where ts = timestamp '2026-01-01 00:00:00.123'") == "1"
+    for statement, code in [("d date", 1439), ("ts timestamp(6)", 30082)]:
+        with pytest.raises(OracleError) as raised:
+            sql(f"alter table t modify {statement}")
+        assert raised.value.code == code
+
+
 def test_create_table_as_select_takes_rows_and_types(sql: Client) -> None:
     sql("create table t as select 1 id, cast('x' as varchar2(7)) v, sysdate d from dual")
     assert sql("select id, v from t") == [("1", "x")]
