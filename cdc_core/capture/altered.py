@@ -226,7 +226,7 @@ def _loose_keys(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
 def _difference(session: Queries, config: TableConfig, known: TableSchema) -> str | None:
     """What the table has become, where its rows cannot be read by the known definition any more."""
     try:
-        [now] = read_table_schemas(session, [config])
+        [now] = read_table_schemas(session, [config], after=[known])
         arrow_schema(now)
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
         return error.message

@@ -143,7 +143,7 @@ def _followed(
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
     asked = _always if later else altered_after
     try:
-        new = read_table_schema(session, config, scn=at, altered_after=asked)
+        new = read_table_schema(session, config, scn=at, altered_after=asked, after=old)
         arrow_schema(new)
     except SchemaMismatchError as error:
         known = _by_its_text(session, row, old, config)
@@ -262,7 +262,7 @@ def _is_shown(
     """Does Oracle show the dictionary of the definition's SCN, with another definition?"""
     try:
         shown = read_table_schema(
-            session, config, scn=given.scn_from, altered_after=altered_after
+            session, config, scn=given.scn_from, altered_after=altered_after, after=given
         ).without(given.excluded)
         evolution = judge(given, shown)
     except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
@@ -294,7 +294,7 @@ def _by_its_text(
 ) -> TableSchema | None:
     """The version after a DDL that the dictionary shows no more; None where the text does not suffice."""
     try:
-        present = read_table_schema(session, config)
+        present = read_table_schema(session, config, after=old)
         new = version_after(old, row.text, present, config)
         if new is not None:
             arrow_schema(new)
@@ -327,7 +327,9 @@ def _is_contradicted(
 ) -> bool:
     """Does Oracle show, as of the last of a table's DDLs in this window, other columns than their texts say from ``old`` on? No answer is none."""
     try:
-        shown = read_table_schema(session, config, scn=_scn(rows[-1]), altered_after=altered_after)
+        shown = read_table_schema(
+            session, config, scn=_scn(rows[-1]), altered_after=altered_after, after=old
+        )
     except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
         return False
     version: TableSchema | None = old

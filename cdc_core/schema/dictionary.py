@@ -107,11 +107,16 @@ def read_table_schema(
     scn: Scn | None = None,
     before: TableSchema | None = None,
     altered_after: AlteredAfter | None = None,
+    after: TableSchema | None = None,
 ) -> TableSchema:
     """One table's definition; see :func:`read_table_schemas`."""
-    known = [] if before is None else [before]
     return read_table_schemas(
-        session, [config], scn=scn, before=known, altered_after=altered_after
+        session,
+        [config],
+        scn=scn,
+        before=[] if before is None else [before],
+        altered_after=altered_after,
+        after=[] if after is None else [after],
     )[0]
 
 
@@ -122,6 +127,7 @@ def read_table_schemas(
     scn: Scn | None = None,
     before: Sequence[TableSchema] = (),
     altered_after: AlteredAfter | None = None,
+    after: Sequence[TableSchema] = (),
 ) -> list[TableSchema]:
     """The tables' definitions, in the order of ``configs``, with one read for all.
 
@@ -133,6 +139,8 @@ def read_table_schemas(
         before: Definitions that were valid at ``scn`` or right before it: where the present one is the same, no DDL of the seconds
             around ``scn`` changed it.
         altered_after: Tells of DDL within these seconds; without an answer it counts as later.
+        after: Definitions from any time before: as those of ``before``, they keep their keys as long as these identify rows, whatever other
+            key or unique index comes beside them.
 
     Returns:
         Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual columns are among ``excluded``, and those that Oracle hides for itself;
@@ -143,16 +151,17 @@ def read_table_schemas(
         PreflightError: A table has no key.
         SchemaMismatchError: The definition as of ``scn`` cannot be known any more.
     """
+    keys = {one.table: one.key for one in (*after, *before)}
     if scn is None:
-        return _read(session, configs, scn=None, valid_from=Scn(0))
+        return _read(session, configs, keys, scn=None, valid_from=Scn(0))
     try:
-        return _read(session, configs, scn=scn, valid_from=scn)
+        return _read(session, configs, keys, scn=scn, valid_from=scn)
     except (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError) as error:
         # No right to look back, no undo any more, or a dictionary table that was altered itself.
         if "ora" not in error.facts:
             raise
         near = _refuse_later_ddl(session, configs, scn, error)
-        found = _read(session, configs, scn=None, valid_from=scn)
+        found = _read(session, configs, keys, scn=None, valid_from=scn)
         same = {one.table for one in found if replace(one, scn_from=Scn(0)) in _timeless(before)}
         later = [
             table
@@ -175,6 +184,7 @@ def schema_from_rows(
     character_sets: Mapping[str, str] | None = None,
     is_index_organized: bool = False,
     primary_is_deferrable: bool = False,
+    known_key: Sequence[str] = (),
 ) -> TableSchema:
     """Build one table's schema from dictionary rows. Pure.
 
@@ -188,6 +198,7 @@ def schema_from_rows(
         is_index_organized: Its rows have no ROWIDs of a place, and a key. Asked for where that matters: with LOBs, or where no key identifies
             rows.
         primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that is unique is checked at once.)
+        known_key: The key so far, which it stays as long as it is one of the table's.
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
     usable = [_column(row) for row in columns if row[0] not in left_out]
@@ -211,7 +222,8 @@ def schema_from_rows(
         key, captured = (ROW_DIGEST,), (ROW_DIGEST_COLUMN, *captured)
     else:
         virtual = {row[0] for row in columns if row[9] == "YES"}
-        key = _key(config, captured, primary_key, unique_indexes, virtual, _documents(columns))
+        keys = _candidates(primary_key, unique_indexes, known_key)
+        key = _key(config, captured, primary_key, keys, virtual, _documents(columns))
     _refuse_held_keys(config, key)
     if refusal := mask_refusal(config, captured, key):
         raise ConfigError(
@@ -241,7 +253,12 @@ def schema_from_rows(
 
 
 def _read(
-    session: Queries, configs: Sequence[TableConfig], *, scn: Scn | None, valid_from: Scn
+    session: Queries,
+    configs: Sequence[TableConfig],
+    known_keys: Mapping[TableId, Sequence[str]],
+    *,
+    scn: Scn | None,
+    valid_from: Scn,
 ) -> list[TableSchema]:
     tables = [config.table for config in configs]
 
@@ -272,6 +289,7 @@ def _read(
             character_sets=character_sets,
             is_index_organized=config.table in index_organized,
             primary_is_deferrable=any(row[1] == "DEFERRABLE" for row in keys.get(config.table, [])),
+            known_key=known_keys.get(config.table, ()),
         )
         for config in configs
     ]
@@ -454,15 +472,24 @@ def mask_refusal(config: TableConfig, captured: Sequence[Column], key: Sequence[
     return f"columns_mask masks short text alone, not {', '.join(others)}" if others else None
 
 
+def _candidates(
+    primary_key: Sequence[str], unique_indexes: Sequence[Sequence[str]], known_key: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """What may identify rows: the key so far, by which the lake knows them, else the primary key, else the shortest unique index."""
+    found = [tuple(primary_key)] if primary_key else []
+    found += sorted((tuple(index) for index in unique_indexes), key=lambda key: (len(key), key))
+    return sorted(found, key=lambda key: key != tuple(known_key))
+
+
 def _key(
     config: TableConfig,
     captured: Sequence[Column],
     primary_key: Sequence[str],
-    unique_indexes: Sequence[Sequence[str]],
+    candidates: Sequence[tuple[str, ...]],
     virtual: Set[str],
     documents: Sequence[str],
 ) -> tuple[str, ...]:
-    """The configured key, else the primary key, else the shortest unique index whose columns are all NOT NULL."""
+    """The configured key, else the first candidate whose columns are all NOT NULL."""
     certain = {column.name for column in captured if not column.nullable}
     names = {column.name for column in captured}
     if config.key:
@@ -478,10 +505,6 @@ def _key(
                 columns=", ".join(loose),
             )
         return config.key
-    candidates = [tuple(primary_key)] if primary_key else []
-    candidates += sorted(
-        (tuple(index) for index in unique_indexes), key=lambda key: (len(key), key)
-    )
     for candidate in candidates:
         if candidate and certain.issuperset(candidate):
             return candidate

@@ -287,11 +287,13 @@ class Store:
         for prefix in "th":
             self.begin().execute(f"ALTER TABLE {prefix}{oid} ADD COLUMN c{internal_id}{clause}")
 
-    def refit_column(self, oid: int, internal_id: int, fit: Callable[[bytes], Any]) -> None:
+    def refit_column(self, oid: int, internal_id: int, fit: Callable[[bytes], object]) -> None:
         """Give the values of a column the form of another type; rows and their versions stay what they are."""
         name, connection = f"c{internal_id}", self.begin()
         for prefix in "th":
-            found = connection.execute(f"SELECT rowid, {name} FROM {prefix}{oid} WHERE {name} IS NOT NULL").fetchall()  # fmt: skip
+            found = connection.execute(
+                f"SELECT rowid, {name} FROM {prefix}{oid} WHERE {name} IS NOT NULL"
+            ).fetchall()
             connection.executemany(
                 f"UPDATE {prefix}{oid} SET {name} = ? WHERE rowid = ?",
                 [(fit(value), row) for row, value in found],
