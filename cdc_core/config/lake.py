@@ -90,7 +90,7 @@ class LakeConfig(ConfigModel):
     rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=1024)] = 128
     """Up to so many MiB of a mirror's files Redolake merges a window without Spark: it rewrites the files that change. Of a window, the files
     count that can hold its keys: with keys of whole numbers those between whose bounds they lie, with other keys all of the mirror. Beyond
-    that, Spark merges the window. 0: Spark merges all windows."""
+    that, Spark merges the window. In a mirror that has deletion vectors switched on, an eighth of it counts. 0: Spark merges all windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",

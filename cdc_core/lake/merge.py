@@ -8,7 +8,7 @@ for windows whose part of the mirror is small.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_core.errors import CdcError
@@ -100,6 +100,11 @@ def merge_report(table: TableId, counts: list[Any], changes: int, started: float
         changes=changes,
         seconds=time.monotonic() - started,
     )
+
+
+def counts_as_metadata(counts: Mapping[str, int]) -> dict[str, int]:
+    """MERGE's counts for the user metadata of a commit that has none of Spark's metrics; :mod:`cdc_core.lake.taken` reads them."""
+    return {what: counts[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted")}
 
 
 def merge_sql(

@@ -57,6 +57,11 @@ class MirrorFiles:
         """Was column mapping ever configured?"""
         return MAPPING in self.properties
 
+    @property
+    def has_vectors_on(self) -> bool:
+        """Shall MERGE mark rows as deleted, in place of writing their files anew?"""
+        return self.properties.get("delta.enableDeletionVectors", "").lower() == "true"
+
     @classmethod
     def read(cls, work: TableWork) -> MirrorFiles:
         """The newest version.

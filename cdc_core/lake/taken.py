@@ -102,12 +102,16 @@ def _chunks(
 
 
 def _brought(work: TableWork, commit: DeltaCommit) -> TableApplied:
+    """What a window brought, by Spark's metrics or, of a commit without Spark, by its own metadata."""
+    said, measured = commit.metadata, commit.metrics
+    inserted, updated, deleted = (
+        int(said.get(what.lower()) or measured.get(f"numTargetRows{what}", 0))
+        for what in ("Inserted", "Updated", "Deleted")
+    )
     return TableApplied(
         table=work.table,
-        changes=int(commit.metadata["changes"]),
-        rows_inserted=int(
-            commit.metadata.get("inserted") or commit.metrics.get("numTargetRowsInserted", 0)
-        ),
-        rows_updated=int(commit.metrics.get("numTargetRowsUpdated", 0)),
-        rows_deleted=int(commit.metrics.get("numTargetRowsDeleted", 0)),
+        changes=int(said["changes"]),
+        rows_inserted=inserted,
+        rows_updated=updated,
+        rows_deleted=deleted,
     )

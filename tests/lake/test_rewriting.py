@@ -124,6 +124,8 @@ def test_windows_leave_the_mirror_as_the_table_was(
     )
     done = one.apply(lake, read_scn=read_scn)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 3, 1)
+    known = lake.taken(source.schema.table).windows[one.scn_high]
+    assert known == replace(done, seconds=0.0, in_quarantine=None), "by the mirror's log alone"
     assert mirror(source.schema) == source.state(one.scn_high)
     first = DeltaTable(_path(tmp_path)).version()
     assert one.apply(lake).skipped
@@ -441,6 +443,9 @@ class _Delta:
         pytest.param({"rows": 5_000_001}, "many rows", id="many-rows"),
         pytest.param({"rows": None}, "nobody counted", id="rows-that-nobody-counted"),
         pytest.param({"size": 101, "keys": {"ID": (50, 60)}}, None, id="too-large-and-not-near"),
+        pytest.param({"size": 12, "properties": {"delta.enableDeletionVectors": "true"}}, None, id="small-and-vectors-are-on"),
+        pytest.param({"size": 13, "properties": {"delta.enableDeletionVectors": "true"}}, "13 bytes", id="too-large-where-vectors-are-on"),
+        pytest.param({"size": 13, "properties": {"delta.enableDeletionVectors": "false"}}, None, id="vectors-are-off"),
     ],
 )  # fmt: skip
 def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
@@ -530,8 +535,8 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
         )
     merge = WindowMerge(sent, case.schema, case.absent, covered_scn=COVERED, read_scn=None)
     counts = rewrite_files(
-        MirrorFiles.read(ours), case.schema, merge, {}, check=lambda _: None, **commit
-    )
+        MirrorFiles.read(ours), case.schema, merge, {}, check=lambda _: None, **{**commit, "metadata": lambda _: "{}"}
+    )  # fmt: skip
     assert counts == {name: wanted[name] for name in counts}
     assert _held(ours) == _held(sparks)
 
@@ -645,7 +650,7 @@ def test_rows_pass_in_batches(
     try:
         counts = rewrite_files(
             MirrorFiles.read(work), schema, merge, {},
-            check=lambda _: None, metadata="{}", txn=("a", 1), doing="merging",
+            check=lambda _: None, metadata=lambda _: "{}", txn=("a", 1), doing="merging",
         )  # fmt: skip
     finally:
         pa.set_memory_pool(plain)
