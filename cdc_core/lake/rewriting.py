@@ -13,6 +13,7 @@ which a MERGE with deletion vectors hardly does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.lake.appending import NewFile, OldFile, commit_files, remove_file, write_file
 from cdc_core.lake.history import filesystem_of
+from cdc_core.lake.merge import counts_as_metadata
 from cdc_core.lake.mirror_files import PLAIN_FEATURES, MirrorFiles, are_own_names
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
@@ -112,7 +114,7 @@ def rewrite_files(
     bounds: Bounds,
     *,
     check: Callable[[dict[str, int]], None],
-    metadata: Callable[[dict[str, int]], str],
+    metadata: str,
     txn: tuple[str, int],
     doing: str,
 ) -> dict[str, int]:
@@ -124,7 +126,7 @@ def rewrite_files(
         merge: The window.
         bounds: Between which values its keys lie.
         check: Called with the counts before anything is written.
-        metadata: The commit's user metadata, by the counts.
+        metadata: The commit's user metadata, to which the counts are added.
         txn: The commit's transaction identifier.
         doing: What the commit is called in errors.
 
@@ -161,7 +163,7 @@ def rewrite_files(
         columns,
         new,
         replaced=[one.file for one in touched],
-        metadata=metadata(counts),
+        metadata=json.dumps({**json.loads(metadata), **counts_as_metadata(counts)}, sort_keys=True),
         txn=txn,
         fence=work.fence,
         doing=doing,

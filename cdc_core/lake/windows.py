@@ -33,7 +33,7 @@ from cdc_core.lake.executors import (
 )
 from cdc_core.lake.history import read_log
 from cdc_core.lake.ledger import with_widths
-from cdc_core.lake.merge import counts_as_metadata, merge_report, merged
+from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
@@ -372,9 +372,7 @@ class _Merging:
             merge,
             facts.bounds,
             check=lambda found: sent.check([found]),
-            metadata=lambda found: _metadata(
-                work, self.window, changes=facts.changes, **counts_as_metadata(found)
-            ),
+            metadata=_metadata(work, self.window, changes=facts.changes),
             txn=(work.window_app, self.window.scn_high),
             doing="merging a window into the mirror",
         )

@@ -535,7 +535,7 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
         )
     merge = WindowMerge(sent, case.schema, case.absent, covered_scn=COVERED, read_scn=None)
     counts = rewrite_files(
-        MirrorFiles.read(ours), case.schema, merge, {}, check=lambda _: None, **{**commit, "metadata": lambda _: "{}"}
+        MirrorFiles.read(ours), case.schema, merge, {}, check=lambda _: None, **commit
     )  # fmt: skip
     assert counts == {name: wanted[name] for name in counts}
     assert _held(ours) == _held(sparks)
@@ -650,7 +650,7 @@ def test_rows_pass_in_batches(
     try:
         counts = rewrite_files(
             MirrorFiles.read(work), schema, merge, {},
-            check=lambda _: None, metadata=lambda _: "{}", txn=("a", 1), doing="merging",
+            check=lambda _: None, metadata="{}", txn=("a", 1), doing="merging",
         )  # fmt: skip
     finally:
         pa.set_memory_pool(plain)
