@@ -289,7 +289,7 @@ def _check_row_ids(tables: Sequence[TableConfig]) -> Iterator[Finding]:
             yield Finding(
                 f"{config.table}: Redolake identifies its rows by ROWID. ALTER TABLE … MOVE, SHRINK SPACE, FLASHBACK TABLE, and partitions "
                 "that are split, merged, moved or exchanged change ROWIDs, and the table leaves the stream",
-                f"`redolake table resnapshot {config.table.argument}` adds it back after each of them; a table with a key is not affected",
+                f"`redolake table resnapshot {config.table.argument}` adds it back after each such statement; a table with a key is not affected",
                 config.table,
                 is_problem=False,
             )
@@ -302,8 +302,8 @@ def _check_all_columns(tables: Sequence[TableConfig]) -> Iterator[Finding]:
                 f"{config.table}: Redolake identifies its rows by the values of all columns, and counts equal rows. Each change carries the "
                 "whole row twice through the lake, the whole table is read as of one SCN, which needs the undo for that long, and a column "
                 "that comes, goes, or changes its name or type takes the table out of the stream",
-                f"`redolake table resnapshot {config.table.argument}` adds it back with new Delta tables after such a DDL; a table with a key "
-                "needs none of this",
+                f"`redolake table resnapshot {config.table.argument}` adds it back with new Delta tables after a DDL of its columns; a table "
+                "with a key needs none of this",
                 config.table,
                 is_problem=False,
             )
@@ -520,7 +520,7 @@ def _check_dictionary(session: OracleSession, how: LogMinerConfig) -> Iterator[F
     [(hours,)] = session.fetch_all(_DICTIONARY_AGE)
     yield Finding(
         f"the newest LogMiner dictionary in the redo is {int(hours)} hours old, and for each window Oracle reads all redo since then",
-        f"Keep the archived logs from it on, and run {BUILD_SCRIPT} from time to time (every day, for example)",
+        f"Keep the archived logs since that dictionary, and run {BUILD_SCRIPT} from time to time (every day, for example)",
         is_problem=False,
     )
 
@@ -564,7 +564,7 @@ def _check_archive(session: OracleSession, how: LogMinerConfig) -> Iterator[Find
     [(hours,)] = session.fetch_all(_KEPT)
     if hours is not None:
         yield Finding(
-            f"archived logs reach back {int(hours)} hours",
-            "They must cover the longest time that capture stands still, and the longest transaction",
+            f"archived logs reach back {int(hours)} h",
+            "Archived logs must cover the longest time that capture stands still, and the longest transaction",
             is_problem=False,
         )

@@ -148,7 +148,7 @@ def _check_undo(session: OracleSession) -> Iterator[Finding]:
     if rows:
         yield Finding(
             f"undo is kept for {rows[0][0]} seconds",
-            "Chunks and reconciliation must finish within that time; ALTER SYSTEM SET UNDO_RETENTION raises it",
+            "Chunks and reconciliation must finish while their undo is kept; ALTER SYSTEM SET UNDO_RETENTION makes that longer",
             is_problem=False,
         )
 

@@ -87,7 +87,8 @@ _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_
 _NO_KEY = (
     "Name unique NOT NULL columns under the table's key; or set identity: rowid in an entry of the table's own: its rows are "
     "then known by their ROWIDs, and what gives them others (ALTER TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) "
-    "takes the table out of the stream until a new snapshot."
+    "takes the table out of the stream until a new snapshot; or, for a table without LOBs, set identity: all_columns there, which counts "
+    "equal rows, and lets rows move."
 )
 _NO_KEY_WITH_DOCUMENTS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. Its rows cannot be known by their ROWIDs, since LogMiner "

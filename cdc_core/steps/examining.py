@@ -5,11 +5,17 @@ Each question connects by itself, so that one failure hides nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import EventsConfig, OracleConfig, SourceConfig
+from cdc_core.errors import (
+    ConfigError,
+    PreflightError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+)
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
 from cdc_core.model.patterns import TablePattern
@@ -18,6 +24,7 @@ from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import connect
 from cdc_core.schema.catalog import find_tables
+from cdc_core.schema.dictionary import Queries, read_table_schema
 from cdc_core.source import OpenSource
 from cdc_core.state.store import Store
 from cdc_core.steps.matching import look_up, with_matches
@@ -60,8 +67,37 @@ def oracle_findings(
         with closing(OracleDatabase(config.oracle)) as database:
             of_redo = open_source(tables, database).check(tables.tables)
         of_tables = check_tables(session, tables.tables)
-        found_all = [*findings, *of_redo, *of_tables, *_skipping(tables)]
+        own = _beside_patterns(session, config)
+        found_all = [*findings, *of_redo, *of_tables, *own, *_skipping(tables)]
         return list(dict.fromkeys(found_all)), len(tables.tables)
+
+
+def _beside_patterns(session: Queries, config: SourceConfig) -> Iterator[Finding]:
+    """Which tables with an entry of their own capture columns that a pattern leaves out or masks? Nothing of a pattern holds for them."""
+    for entry in config.tables:
+        if entry.is_pattern:
+            continue
+        hidden = {
+            name: pattern.name
+            for pattern in config.tables
+            if pattern.takes(entry.table)
+            for name in (*pattern.columns_exclude, *pattern.columns_mask)
+            if name not in entry.columns_mask
+        }
+        if not hidden:
+            continue
+        try:
+            captured = {column.name for column in read_table_schema(session, entry).columns}
+        except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
+            continue  # the table's own finding says what is wrong with it
+        if shown := sorted(captured & hidden.keys()):
+            yield Finding(
+                f"{entry.table}: its entry captures {', '.join(shown)} as they are, which the pattern {hidden[shown[0]]} leaves out or masks; "
+                "nothing of a pattern holds for a table with an entry of its own",
+                "Name them under columns_exclude or columns_mask of the entry too, unless their values shall land",
+                entry.table,
+                is_problem=False,
+            )
 
 
 def _skipping(config: SourceConfig) -> list[Finding]:
@@ -69,7 +105,7 @@ def _skipping(config: SourceConfig) -> list[Finding]:
     return [
         Finding(
             "some changes are no events: the change log marks them",
-            "read it WHERE _cdc_skipped IS NULL; the mirror takes every change, and `redolake reconcile` proves it",
+            "Read the change log WHERE _cdc_skipped IS NULL; the mirror takes every change, and `redolake reconcile` proves it",
             one.table,
             is_problem=False,
         )

@@ -11,6 +11,7 @@ import pytest
 
 from cdc_core.errors import ConfigError
 from cdc_core.steps import Pipeline
+from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -111,6 +112,30 @@ def test_an_entry_of_its_own_wins(oracle: Oracle, source: Source) -> None:
     source.run()
     assert source.record("TWO").state == "ready"
     assert captured(source) == {"ONE", "TWO"}
+
+
+@pytest.mark.parametrize(
+    ("own", "shown"),
+    [
+        pytest.param({"columns_exclude": ["SCAN"]}, True, id="captured-as-it-is"),
+        pytest.param({"columns_exclude": ["SCAN", "SECRET"]}, False, id="left-out-too"),
+        pytest.param(
+            {"columns_exclude": ["SCAN"], "columns_mask": {"SECRET": "stars(3)"}},
+            False,
+            id="masked",
+        ),
+    ],
+)
+def test_doctor_names_what_an_entry_captures_and_its_pattern_leaves_out(
+    oracle: Oracle, tmp_path: Path, own: dict[str, Any], shown: bool
+) -> None:
+    """Nothing of a pattern holds for a table with an entry of its own: easily forgotten where a secret is concerned."""
+    with source_of(oracle, tmp_path) as opened:
+        opened.configure({"name": "TWO", **own}, PATTERN)
+        findings, _ = oracle_findings(opened.written())
+    found = [one for one in findings if "nothing of a pattern holds" in one.problem]
+    assert [one.table for one in found] == ([table_id("TWO")] if shown else [])
+    assert all("SECRET" in one.problem and not one.is_problem for one in found)
 
 
 def test_patterns_that_name_nothing_say_what_they_left_out(oracle: Oracle, tmp_path: Path) -> None:
