@@ -8,13 +8,14 @@ description of the tables. ``explaining`` takes the rows through the pipeline's 
 from cdc_core.explain.explaining import explained
 from cdc_core.explain.export import read_xid
 from cdc_core.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcomes
-from cdc_core.explain.tables import read_tables
+from cdc_core.explain.tables import Identity, read_tables
 from cdc_core.explain.writing import check_target, write_rows
 
 __all__ = [
     "ExplainedRow",
     "ExplainedTransaction",
     "Finding",
+    "Identity",
     "Outcomes",
     "check_target",
     "explained",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cdc_core.config import TableConfig
 from cdc_core.decode.character_sets import KNOWN
@@ -28,6 +28,9 @@ _COLUMNS = (
     "HIDDEN_COLUMN", "USER_GENERATED", "VIRTUAL_COLUMN", "KEY_POSITION",
 )  # fmt: skip
 _BY_ROW_ID = ("ROWID",)
+
+Identity = Literal["rowid", "all_columns"]
+"""What identifies the rows of a table without a key."""
 _NATIONAL_SET = "AL16UTF16"
 
 
@@ -36,6 +39,7 @@ def read_tables(
     *,
     owner: str | None = None,
     keys: Mapping[TableId, Sequence[str]] | None = None,
+    identities: Mapping[TableId, Identity] | None = None,
     character_set: str = "AL32UTF8",
     report: Callable[[Finding], None],
 ) -> list[TableSchema]:
@@ -45,11 +49,13 @@ def read_tables(
         path: ``.csv``, ``.json``, ``.jsonl`` or ``.parquet`` for rows of the dictionary, anything else is a script.
         owner: The schema of tables whose owner nothing names.
         keys: The columns that identify a row, of tables whose description does not say so; ``ROWID`` alone for its ROWID.
+        identities: What identifies the rows of tables in place of a key, as a source's ``identity`` says it.
         character_set: The database's, in which rows from before a DDL hold the bytes of a text.
         report: Takes the columns that are left out since their types are not captured.
 
     Raises:
-        ConfigError: The file cannot be read, describes no table, or a table has no key; or the character set is not known.
+        ConfigError: The file cannot be read, describes no table, or a table has no key, or columns that cannot identify its rows; or the
+            character set is not known.
     """
     if character_set.upper() not in KNOWN:
         raise ConfigError(
@@ -66,17 +72,23 @@ def read_tables(
             hint="Give a script of CREATE TABLE statements, or an export of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
             file=path.name,
         )
-    keys = dict(keys or {})
+    keys, identities = dict(keys or {}), dict(identities or {})
     sets = {"NLS_CHARACTERSET": character_set.upper(), "NLS_NCHAR_CHARACTERSET": _NATIONAL_SET}
-    found = [_schema(one, one.id(owner), keys, sets, report) for one in described]
-    unknown = sorted(str(table) for table in keys if table not in {one.table for one in found})
-    if unknown:
+    if both := sorted(map(str, keys.keys() & identities.keys())):
         raise ConfigError(
-            "--key names a table that is not described",
-            hint="Describe the table in the file of --tables, or leave its --key out.",
-            tables=", ".join(unknown),
+            "a table has both --key and --identity",
+            hint="Give one of them: --identity is for tables without a key.",
+            tables=", ".join(both),
         )
-    return found
+    tables = [(one, one.id(owner)) for one in described]
+    for option, named in (("--key", keys), ("--identity", identities)):
+        if unknown := sorted(map(str, set(named) - {table for _, table in tables})):
+            raise ConfigError(
+                f"{option} names a table that is not described",
+                hint=f"Describe the table in the file of --tables, or leave its {option} out.",
+                tables=", ".join(unknown),
+            )
+    return [_schema(one, table, keys, identities.get(table), sets, report) for one, table in tables]
 
 
 def _from_script(path: Path) -> list[DescribedTable]:
@@ -174,11 +186,13 @@ def _schema(
     described: DescribedTable,
     table: TableId,
     keys: Mapping[TableId, Sequence[str]],
+    identity: Identity | None,
     sets: Mapping[str, str],
     report: Callable[[Finding], None],
 ) -> TableSchema:
-    by_row_id = tuple(keys.get(table, ())) == _BY_ROW_ID
-    key = () if by_row_id else tuple(keys.get(table, ())) or described.primary_key
+    if tuple(keys.get(table, ())) == _BY_ROW_ID:
+        identity = "rowid"
+    key = () if identity else tuple(keys.get(table, ())) or described.primary_key
     unknown = sorted(set(key) - {column.name for column in described.columns})
     if unknown:
         raise ConfigError(
@@ -191,7 +205,7 @@ def _schema(
     config = TableConfig(
         name=str(table),
         columns_exclude=_not_captured(described, table, report),
-        identity="rowid" if by_row_id else "key",
+        identity=identity or "key",
     )
     try:
         schema = schema_from_rows(
@@ -200,8 +214,8 @@ def _schema(
     except PreflightError as error:
         raise ConfigError(
             "the description of a table names no key",
-            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN; or let the ROWID do it, as identity: rowid "
-            f"does: --key {table.argument}=ROWID",
+            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN; or say what does so in the source: "
+            f"--identity {table.argument}=rowid, or --identity {table.argument}=all_columns",
             table=table,
         ) from error
     if schema.has_placeholders:

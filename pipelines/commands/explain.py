@@ -17,7 +17,7 @@ from cdc_core.model.identifiers import TableId, parts_of
 from pipelines.commands.shared import counted, out
 
 if TYPE_CHECKING:
-    from cdc_core.explain import ExplainedRow, ExplainedTransaction, Finding, Outcomes
+    from cdc_core.explain import ExplainedRow, ExplainedTransaction, Finding, Identity, Outcomes
 
 EXIT_UNEXPLAINED = 1
 TRANSACTIONS_SHOWN = 20
@@ -54,6 +54,14 @@ def explain(
             "--key",
             metavar="OWNER.TABLE=COLUMN,…",
             help="The columns that identify a row, for a table whose description names no key, or ROWID; may be given several times.",
+        ),
+    ] = None,
+    identity: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--identity",
+            metavar="OWNER.TABLE=IDENTITY",
+            help="rowid or all_columns, for a table of which a source says so; may be given several times.",
         ),
     ] = None,
     character_set: Annotated[
@@ -102,6 +110,7 @@ def explain(
         tables,
         owner=owner,
         keys=_keys(key or []),
+        identities=_identities(identity or []),
         character_set=character_set,
         report=left_out.append,
     )
@@ -128,6 +137,19 @@ def _keys(texts: list[str]) -> Mapping[TableId, list[str]]:
                 "--key does not say which columns", hint="Write OWNER.TABLE=COLUMN,COLUMN."
             )
         found[TableId.parse(table)] = [quoted or plain.upper() for quoted, plain in names]
+    return found
+
+
+def _identities(texts: list[str]) -> Mapping[TableId, Identity]:
+    found: dict[TableId, Identity] = {}
+    for text in texts:
+        table, _, identity = text.rpartition("=")
+        if not table or identity not in ("rowid", "all_columns"):
+            raise ConfigError(
+                "--identity does not say what identifies the rows",
+                hint="Write OWNER.TABLE=rowid, or OWNER.TABLE=all_columns.",
+            )
+        found[TableId.parse(table)] = "rowid" if identity == "rowid" else "all_columns"
     return found
 
 
@@ -217,7 +239,8 @@ def _what(row: ExplainedRow, keys: Mapping[str, tuple[str, ...]]) -> str:
     table = escape(row.table or "")
     if row.op is not None:
         op = f"{_OPS[row.op]} " if row.outcome != "change" else ""
-        return f"{op}{table} {escape(_change(row, keys.get(row.table or '', ())))}"
+        copies = f" [bright_black]({row.copies})[/]" if row.copies else ""
+        return f"{op}{table} {escape(_change(row, keys.get(row.table or '', ())))}{copies}"
     operation = "" if row.operation == "DDL" else row.operation or ""
     parts = [f"{operation} {table}".strip(), escape(row.why or "")]
     if row.part_of is not None:
