@@ -2,7 +2,7 @@
 
 The history is made: the last commit that change log and mirror really got is repeated under new names, numbers and SCNs, with a checkpoint as often as
 Delta writes one, and all commits still in the log, as after some weeks. What is measured are windows of one change in the same warm Spark, in
-turns. The result is right if the mirror has every change that the windows brought, and the change log as many as there were.
+turns; to each is added its share of the checkpoints that every 100th commit brings. The result is right if the mirror has every change that the windows brought, and the change log as many as there were.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from benchmarks.common import Form, Result, alternating
+from benchmarks.common import Cost, Form, Result, alternating
 from cdc_core.config import LakeConfig
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.tables import changelog_path, mirror_path
@@ -27,6 +28,8 @@ MANY = {Form.QUICK: (300,), Form.NORMAL: (1_000, 10_000), Form.LONG: (1_000, 10_
 ROUNDS, WARM_UP = 7, 3
 ALLOWED = 1.1
 ROWS = 1_000
+COMMITS = 100
+"""So many commits of a table share a checkpoint."""
 
 
 def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
@@ -38,7 +41,10 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
         works = {str(windows): table.window for windows, table in tables.items()}
         alternating(works, repeats=WARM_UP)
         costs = alternating(works, repeats=ROUNDS)
+        writing = {str(windows): table.write_checkpoints for windows, table in tables.items()}
+        checkpoints = alternating(writing, repeats=WARM_UP)
         correct = {windows: table.is_right() for windows, table in tables.items()}
+    costs = {name: _with_share(cost, checkpoints[name]) for name, cost in costs.items()}
     few = costs[str(FEW)]
     for windows in MANY[form]:
         ours = costs[str(windows)]
@@ -58,6 +64,12 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
                 cost=ours,
                 is_warm=True,
             )
+
+
+def _with_share(window: Cost, checkpoints: Cost) -> Cost:
+    """A window, and what it would pay of the checkpoints."""
+    cpu = {name: used + checkpoints.cpu[name] / COMMITS for name, used in window.cpu.items()}
+    return replace(window, seconds=window.seconds + checkpoints.seconds / COMMITS, cpu=cpu)
 
 
 class _Table:
@@ -93,6 +105,11 @@ class _Table:
         tx.commit()
         self.source.cut().apply(self.lake)
         self.changes += 1
+
+    def write_checkpoints(self) -> None:
+        """As the windows do now and then."""
+        for at in (self.log, self.mirror):
+            DeltaTable(str(at)).create_checkpoint()
 
     def is_right(self) -> bool:
         """The mirror as the source is, and all changes that were applied in the change log, the repeated ones with them."""

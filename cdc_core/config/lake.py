@@ -197,5 +197,5 @@ class MaintenanceConfig(ConfigModel):
 
     log_hours: Annotated[int, Field(ge=1)] | None = 720
     """Commits that are older leave the logs of mirrors and change logs; 30 days, as Delta does by itself in mirrors. Nothing reaches back
-    further: neither time travel nor `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. Each window lists these logs, so
-    where many windows a day change a table, a day or a week makes them quicker. `null` keeps all commits."""
+    further: neither time travel nor `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. On S3 each window lists these logs,
+    and readers do so everywhere: where many windows a day change a table, a day or a week makes them quicker. `null` keeps all commits."""

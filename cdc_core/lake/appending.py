@@ -1,4 +1,5 @@
-"""How do rows get into a Delta table without Spark? A Parquet file in its folder, then one commit through delta-rs that names it.
+"""How do rows get into a Delta table without Spark? A Parquet file in its folder, then one commit that names it: ours where
+``log_writing.py`` has a place for it, else through delta-rs.
 
 The table is read first, then the fence is asked, then the version that follows is put, only if it is not there yet, and never
 behind another writer's commit: whoever committed since the table was read wins, and the step is repeated. So a process that was
@@ -17,7 +18,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import cache
+from importlib.metadata import version as installed_version
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +34,8 @@ from cdc_core.errors import (
     LakeError,
     StoreUnavailableError,
 )
-from cdc_core.lake.history import MAPPING, filesystem_of, read_log
+from cdc_core.lake.history import MAPPING, DeltaLog, filesystem_of, read_log
+from cdc_core.lake.log_writing import is_checkpoint_due, put_commit, takes_commits
 from cdc_core.lake.storage import storing
 from cdc_core.stage.file_names import PLAIN_NAMES
 
@@ -59,6 +63,17 @@ class NewFile:
         """Its fields, for the constructor."""
         return asdict(self)
 
+    def as_action(self, now: int) -> dict[str, Any]:
+        """Delta's action that adds it, at so many milliseconds."""
+        return {
+            "path": self.name,
+            "partitionValues": {},
+            "size": self.bytes,
+            "modificationTime": now,
+            "dataChange": True,
+            "stats": self.statistics,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
@@ -66,6 +81,17 @@ class OldFile:
 
     name: str
     bytes: int
+
+    def as_action(self, now: int) -> dict[str, Any]:
+        """Delta's action that removes it, at so many milliseconds."""
+        return {
+            "path": self.name,
+            "deletionTimestamp": now,
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": {},
+            "size": self.bytes,
+        }
 
 
 class _Statistics:
@@ -261,31 +287,15 @@ def commit_files(
 ) -> None:
     """Append files to a Delta table, and take the ``replaced`` ones out of it, in one commit with our user metadata and transaction identifier;
     with ``version``, right behind that version or not at all. Neither files nor replaced ones: the commit says that nothing changed.
-    ``opened`` is delta-rs's table where the caller has read it already: the commit is put right behind the version that it has.
+    ``opened`` is delta-rs's table where the caller has read it already: if delta-rs commits, it is right behind the version that it has.
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
         StoreUnavailableError: The disk is full or fails, the bucket cannot be reached, or VACUUM has removed a file meanwhile.
         LakeError: delta-rs refused.
     """
-    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-    from deltalake.exceptions import CommitFailedError, DeltaError
-    from deltalake.transaction import AddAction, RemoveAction
+    from deltalake.exceptions import DeltaError
 
-    now = int(time.time() * 1000)
-    actions = [
-        *(AddAction(file.name, file.bytes, {}, now, True, file.statistics) for file in files),
-        *(
-            RemoveAction(
-                file.name,
-                data_change=True,
-                deletion_timestamp=now,
-                size=file.bytes,
-                partition_values={},
-            )
-            for file in replaced
-        ),
-    ]
     conflict = CommitConflictError(
         f"{doing}: another writer committed to the same Delta table",
         hint="Try again; a source must have one writer.",
@@ -293,37 +303,183 @@ def commit_files(
     )
     try:
         with storing(doing, **facts):
-            found = DeltaTable(table) if opened is None else opened
+            found = _opened(table, replaced, opened)
             done = found.transaction_version(txn[0])
-            is_other = version is not None and found.version() != version
+            is_other = version is not None and found.version != version
             if is_other or (done is not None and done >= txn[1]):
                 raise conflict
-            is_mapped = found.metadata().configuration.get(MAPPING, "none") != "none"
-            if any(file.is_mapped != is_mapped for file in files):
-                raise LakeError(
-                    f"{doing}: the Delta table has other names in its files than those that were written, so these rows would read as NULL",
-                    hint=REPORT_HINT,
-                    **facts,
-                )
+            _check_names(files, doing, facts, are_mapped=found.is_mapped)
             fence()
             _require_files(table, files, facts)
-            found.create_write_transaction(
+            if not found.commit(_Commit(schema, files, replaced, metadata, txn)):
+                raise conflict
+    except (DeltaError, OSError) as error:
+        raise _refused(doing, facts) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What a commit is to say."""
+
+    schema: pa.Schema
+    files: Sequence[NewFile]
+    replaced: Sequence[OldFile]
+    metadata: str
+    txn: tuple[str, int]
+
+
+class _Opened(Protocol):
+    """A Delta table in the version in which it was read."""
+
+    @property
+    def version(self) -> int:
+        """That version."""
+
+    @property
+    def is_mapped(self) -> bool:
+        """Has it other names in its files than in its schema?"""
+
+    def transaction_version(self, app: str) -> int | None:
+        """The version of a transaction identifier; None if it has none."""
+
+    def commit(self, commit: _Commit) -> bool:
+        """Commit the version that follows; False if another writer has done so."""
+
+
+def _opened(table: str, replaced: Sequence[OldFile], opened: Any) -> _Opened:
+    """The newest version, to be committed to without delta-rs where that is possible."""
+    from deltalake import DeltaTable
+
+    filesystem, root = filesystem_of(table)
+    log = read_log(table)
+    if log is not None and takes_commits(filesystem, log, [file.name for file in replaced]):
+        return _OnDisk(root, log)
+    return _InDeltaRs(DeltaTable(table) if opened is None else opened)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnDisk:
+    """A table of which the log alone was read."""
+
+    root: str
+    log: DeltaLog
+
+    @property
+    def version(self) -> int:
+        return self.log.version
+
+    @property
+    def is_mapped(self) -> bool:
+        return self.log.is_mapped
+
+    def transaction_version(self, app: str) -> int | None:
+        return self.log.transactions.get(app)
+
+    def commit(self, commit: _Commit) -> bool:
+        from deltalake import DeltaTable
+
+        now = _milliseconds()
+        info = {
+            "timestamp": now,
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+            "engineInfo": _engine(),
+            "userMetadata": commit.metadata,
+        }
+        app, scn = commit.txn
+        actions: list[dict[str, Any]] = [
+            {"commitInfo": info},
+            *({"add": file.as_action(now)} for file in commit.files),
+            *({"remove": file.as_action(now)} for file in commit.replaced),
+            {"txn": {"appId": app, "version": scn}},
+        ]
+        try:
+            put_commit(self.root, self.version + 1, actions)
+        except FileExistsError:
+            return False
+        if is_checkpoint_due(self.log, self.version + 1):
+            DeltaTable(self.root).create_checkpoint()
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _InDeltaRs:
+    """A table that delta-rs has read."""
+
+    delta: Any
+
+    @property
+    def version(self) -> int:
+        return int(self.delta.version())
+
+    @property
+    def is_mapped(self) -> bool:
+        return bool(self.delta.metadata().configuration.get(MAPPING, "none") != "none")
+
+    def transaction_version(self, app: str) -> int | None:
+        found: int | None = self.delta.transaction_version(app)
+        return found
+
+    def commit(self, commit: _Commit) -> bool:
+        from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import AddAction, RemoveAction
+
+        now = _milliseconds()
+        actions = [
+            *(
+                AddAction(file.name, file.bytes, {}, now, True, file.statistics)
+                for file in commit.files
+            ),
+            *(
+                RemoveAction(
+                    file.name,
+                    data_change=True,
+                    deletion_timestamp=now,
+                    size=file.bytes,
+                    partition_values={},
+                )
+                for file in commit.replaced
+            ),
+        ]
+        try:
+            self.delta.create_write_transaction(
                 actions,
                 "append",
-                schema,
+                commit.schema,
                 commit_properties=CommitProperties(
-                    custom_metadata={"userMetadata": metadata},
+                    custom_metadata={"userMetadata": commit.metadata},
                     max_commit_retries=0,
-                    app_transactions=[Transaction(*txn)],
+                    app_transactions=[Transaction(*commit.txn)],
                 ),
                 post_commithook_properties=PostCommitHookProperties(
                     create_checkpoint=True, cleanup_expired_logs=False
                 ),
             )
-    except CommitFailedError as error:
-        raise conflict from error
-    except (DeltaError, OSError) as error:
-        raise _refused(doing, facts) from error
+        except CommitFailedError:
+            return False
+        return True
+
+
+def _milliseconds() -> int:
+    return int(time.time() * 1000)
+
+
+@cache
+def _engine() -> str:
+    return f"Redolake/{installed_version('redolake')}"
+
+
+def _check_names(
+    files: Sequence[NewFile], doing: str, facts: dict[str, object], *, are_mapped: bool
+) -> None:
+    """Files are written before their commit, and column mapping may have come in between."""
+    if any(file.is_mapped != are_mapped for file in files):
+        raise LakeError(
+            f"{doing}: the Delta table has other names in its files than those that were written, so these rows would read as NULL",
+            hint=REPORT_HINT,
+            **facts,
+        )
 
 
 def _require_files(table: str, files: Sequence[NewFile], facts: dict[str, object]) -> None:

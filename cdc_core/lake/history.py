@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import pyarrow.compute as pc
@@ -35,6 +36,10 @@ MAPPING = "delta.columnMapping.mode"
 """Table property: how a table's columns are found in its files."""
 
 
+_OF_TABLES = ["txn", "metaData", "protocol"]
+"""The actions that are about a table as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeltaCommit:
     """One commit that the log still has: version, operation, our user metadata (empty if it is not ours), Delta's metrics of
@@ -51,7 +56,8 @@ class DeltaCommit:
 class DeltaLog:
     """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the names of
     the top-level columns to the protocol's type names (``struct`` and the like for nested ones), ``fields`` each struct to its
-    fields and their type names. ``file_names`` are what files call them."""
+    fields and their type names. ``file_names`` are what files call them. ``writer_version`` and ``writer_features`` are what the table asks of
+    its writers."""
 
     version: int
     transactions: Mapping[str, int]
@@ -59,6 +65,9 @@ class DeltaLog:
     columns: Mapping[str, str]
     fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     file_names: FileNames = PLAIN_NAMES
+    writer_version: int = 0
+    writer_features: frozenset[str] = frozenset()
+    partition_columns: tuple[str, ...] = ()
 
     @property
     def is_mapped(self) -> bool:
@@ -205,6 +214,9 @@ class _State:
         self.columns = log.columns if log else {}
         self.fields = log.fields if log else {}
         self.file_names = log.file_names if log else PLAIN_NAMES
+        self.writer_version = log.writer_version if log else 0
+        self.writer_features = log.writer_features if log else frozenset()
+        self.partition_columns = log.partition_columns if log else ()
 
     def at(self, version: int) -> DeltaLog:
         return DeltaLog(
@@ -214,13 +226,20 @@ class _State:
             columns=self.columns,
             fields=self.fields,
             file_names=self.file_names,
+            writer_version=self.writer_version,
+            writer_features=self.writer_features,
+            partition_columns=self.partition_columns,
         )
 
     def take(self, actions: Sequence[Action]) -> None:
         for action in actions:
             if txn := action.get("txn"):
                 self.transactions[txn["appId"]] = txn["version"]
+            if protocol := action.get("protocol"):
+                self.writer_version = protocol["minWriterVersion"]
+                self.writer_features = frozenset(protocol.get("writerFeatures") or ())
             if metadata := action.get("metaData"):
+                self.partition_columns = tuple(metadata.get("partitionColumns") or ())
                 self.properties = dict(metadata.get("configuration") or {})
                 fields = json.loads(metadata["schemaString"])["fields"]
                 self.columns = {one["name"]: _type_name(one["type"]) for one in fields}
@@ -236,11 +255,10 @@ class _State:
 
     def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
         with reading_file(name), filesystem.open_input_file(name) as file:
-            found = pq.read_table(file, columns=["txn", "metaData"])
+            found = pq.read_table(file, columns=_OF_TABLES)
         # Most rows of a checkpoint are files.
-        rows = found.filter(
-            pc.or_(found["txn"].is_valid(), found["metaData"].is_valid())
-        ).to_pylist()
+        is_of_table = reduce(pc.or_, (found[name].is_valid() for name in _OF_TABLES))
+        rows = found.filter(is_of_table).to_pylist()
         for row in rows:
             if row["metaData"] is not None and row["metaData"]["id"] is not None:
                 row["metaData"]["configuration"] = dict(row["metaData"]["configuration"] or [])

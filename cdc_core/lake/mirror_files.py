@@ -7,10 +7,11 @@ protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion V
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,8 @@ import pyarrow.parquet as pq
 
 from cdc_core.errors import LakeError
 from cdc_core.lake.history import MAPPING, filesystem_of
+from cdc_core.lake.known_logs import WEIGHT_MAX, KnownLogs
+from cdc_core.lake.log_files import Action
 from cdc_core.lake.storage import storing
 from cdc_core.lake.work import TableWork
 from cdc_core.stage.changes import Bounds
@@ -33,57 +36,74 @@ KEYS_READ_MAX = 20_000_000
 FILES_READ_MAX = 256
 """And out of so many files."""
 
-PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
-"""What a mirror that is as it was created asks of its writers; delta-rs keeps to it."""
+_WHOLE = ("byte", "short", "integer", "long")
+"""Delta's types of whole numbers."""
+
+_FOLLOWED = frozenset({"add", "remove", "txn", "commitInfo"})
+"""Actions of a commit that changes nothing but files."""
 
 _THREADS = 4
 _NUMBER = "_number"
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorFiles:
-    """A version of a mirror. ``features`` and ``writer_version`` are what it asks of its writers, ``files`` delta-rs's table of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorVersion:
+    """What one version of a mirror's log says. ``features`` and ``writer_version`` are what it asks of its writers, ``fields`` delta-rs's ones of its
+    schema. ``files`` has the columns ``path``, ``size_bytes``, ``num_records``, and ``min.…`` and ``max.…`` of each column of whole numbers, NULL where
+    nobody looked. ``delta`` is delta-rs's table of this version; None where it was not kept."""
 
-    work: TableWork
     version: int
     features: frozenset[str]
     writer_version: int
     properties: Mapping[str, str]
+    fields: Sequence[Any]
+    partition_columns: Sequence[str]
     files: pa.Table
-    delta: Any
+    delta: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorFiles:
+    """A version of a mirror, for the work on its table."""
+
+    work: TableWork
+    log: MirrorVersion
+
+    @property
+    def version(self) -> int:
+        """The version that was read."""
+        return self.log.version
+
+    @property
+    def files(self) -> pa.Table:
+        """Its files, with the columns that :class:`MirrorVersion` names."""
+        return self.log.files
 
     @property
     def is_mapped(self) -> bool:
         """Was column mapping ever configured?"""
-        return MAPPING in self.properties
+        return MAPPING in self.log.properties
 
     @property
     def has_vectors_on(self) -> bool:
         """Shall MERGE mark rows as deleted, in place of writing their files anew?"""
-        return self.properties.get("delta.enableDeletionVectors", "").lower() == "true"
+        return self.log.properties.get("delta.enableDeletionVectors", "").lower() == "true"
 
     @classmethod
     def read(cls, work: TableWork) -> MirrorFiles:
-        """The newest version.
+        """The newest version. On a disk what is known already is not read again, as :mod:`~cdc_core.lake.known_logs` has it.
 
         Raises:
             LakeError: The mirror's log cannot be read.
         """
-        from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
+        filesystem, root = filesystem_of(work.mirror)
+        is_local = isinstance(filesystem, pafs.LocalFileSystem)
         try:
             with storing("reading a mirror's log", **work.facts()):
-                mirror = DeltaTable(work.mirror)
-                return cls(
-                    work,
-                    mirror.version(),
-                    frozenset(mirror.protocol().writer_features or ()),
-                    mirror.protocol().min_writer_version,
-                    dict(mirror.metadata().configuration),
-                    pa.table(mirror.get_add_actions(flatten=True)),
-                    mirror,
-                )
+                known = _known.newest(work.mirror, filesystem, root) if is_local else None
+                return cls(work, known or _read(work.mirror))
         except (DeltaError, OSError) as error:
             raise LakeError(
                 "the mirror's log cannot be read",
@@ -163,15 +183,94 @@ class MirrorFiles:
 
     def _kept(self) -> dict[str, pa.Array]:
         """By file: which of its rows its deletion vector leaves."""
-        if "deletionVectors" not in self.features:
+        if "deletionVectors" not in self.log.features:
             return {}
-        read = pa.table(self.delta.deletion_vectors())
+        read = pa.table(self.log.delta.deletion_vectors())
         return {
             path.rpartition("/")[2]: mask.values
             for path, mask in zip(
                 read["filepath"].to_pylist(), read["selection_vector"], strict=True
             )
         }
+
+
+def _read(path: str) -> MirrorVersion:
+    """The newest version, as delta-rs reads it."""
+    from deltalake import DeltaTable
+
+    delta = DeltaTable(path)
+    protocol, metadata, fields = delta.protocol(), delta.metadata(), delta.schema().fields
+    columns = _columns([one.name for one in fields if str(one.type.type) in _WHOLE])
+    files = pa.table(delta.get_add_actions(flatten=True))
+    there = [
+        files[one.name].cast(one.type)
+        if one.name in files.column_names
+        else pa.nulls(files.num_rows, one.type)
+        for one in columns
+    ]
+    return MirrorVersion(
+        version=delta.version(),
+        features=frozenset(protocol.writer_features or ()),
+        writer_version=protocol.min_writer_version,
+        properties=dict(metadata.configuration),
+        fields=tuple(fields),
+        partition_columns=tuple(metadata.partition_columns),
+        files=pa.Table.from_arrays(there, schema=columns).combine_chunks(),
+        delta=delta,
+    )
+
+
+def _columns(numbers: Iterable[str]) -> pa.Schema:
+    ends = [f"{end}.{name}" for name in numbers for end in ("min", "max")]
+    facts = [("path", pa.string()), ("size_bytes", pa.int64()), ("num_records", pa.int64())]
+    return pa.schema([*facts, *((name, pa.int64()) for name in ends)])
+
+
+def _read_known(_: pafs.FileSystem, root: str, __: list[str]) -> MirrorVersion:
+    """delta-rs holds much more of each file than is asked for; deletion vectors alone are read by it again."""
+    read = _read(root)
+    return read if "deletionVectors" in read.features else replace(read, delta=None)
+
+
+def _followed(
+    mirror: MirrorVersion, version: int, actions: Sequence[Action]
+) -> MirrorVersion | None:
+    """Files come and go; None where more happened, or in a form that delta-rs is to read."""
+    if not _FOLLOWED.issuperset(kind for action in actions for kind in action):
+        return None
+    added = [action["add"] for action in actions if "add" in action]
+    removed = {action["remove"]["path"] for action in actions if "remove" in action}
+    come = {one["path"] for one in added}
+    is_read = mirror.delta is not None or MAPPING in mirror.properties
+    if is_read or any(one.get("deletionVector") for one in added) or not are_own_names([*come]):
+        return None
+    paths = mirror.files["path"]
+    gone = pc.is_in(paths, value_set=pa.array([*removed, *come], pa.string()))
+    if not removed.issubset(paths.filter(gone).to_pylist()):
+        return None
+    rows = pa.Table.from_pylist([_facts(one) for one in added], mirror.files.schema)
+    files = pa.concat_tables([mirror.files.filter(pc.invert(gone)), rows]).combine_chunks()
+    return replace(mirror, version=version, files=files)
+
+
+def _facts(added: dict[str, Any]) -> dict[str, Any]:
+    """A file's row, by the names that delta-rs gives its columns."""
+    said = json.loads(added.get("stats") or "{}")
+    ends = {
+        f"{end}.{name}": value
+        for end in ("min", "max")
+        for name, value in (said.get(f"{end}Values") or {}).items()
+    }
+    of_file = {"path": added["path"], "size_bytes": added["size"]}
+    return {**ends, **of_file, "num_records": said.get("numRecords")}
+
+
+def _weight(mirror: MirrorVersion) -> int:
+    """Nothing is kept of which delta-rs has to hold all."""
+    return WEIGHT_MAX + 1 if mirror.delta is not None else 1 + mirror.files.num_rows
+
+
+_known = KnownLogs(_read_known, _followed, _weight)
 
 
 def are_own_names(names: Sequence[str]) -> bool:

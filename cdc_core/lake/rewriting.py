@@ -1,7 +1,7 @@
 """When is a window merged into its mirror without Spark? When the files that can have its keys are small: then they are written anew.
 
 That is MERGE's copy-on-write by columns: of the files between whose bounds a key of the window lies, those of which a row changes are written
-into new files together with the rows that are new, and one commit through delta-rs exchanges them, right behind the version
+into new files together with the rows that are new, and one commit exchanges them, right behind the version
 that was read or not at all. Files are taken in the order of their keys and stay small, so that a window of other keys finds few to write: small
 ones are put together, large ones cut. Rows pass in batches; what is held is the window's rows, one per key, and by row of the files the number
 of the row that changes it.
@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 
 from cdc_core.lake.appending import NewFile, OldFile, commit_files, remove_file, write_file
 from cdc_core.lake.history import filesystem_of
+from cdc_core.lake.log_writing import PLAIN_FEATURES, PLAIN_WRITER_VERSIONS
 from cdc_core.lake.merge import counts_as_metadata
-from cdc_core.lake.mirror_files import PLAIN_FEATURES, MirrorFiles, are_own_names
+from cdc_core.lake.mirror_files import MirrorFiles, are_own_names
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds
@@ -47,9 +48,6 @@ MARKED_SHARE = 8
 """Where deletion vectors are switched on, files are written anew up to this part of the size only. Measured: a MERGE that marks rows takes 4 CPU
 seconds and more, 16 MiB are written anew in half a second; beyond that, each window leaves more files behind than a user of vectors expects."""
 
-_PLAIN_WRITER_VERSIONS = (1, 2, 7)
-"""Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints, change data, mapping and identities."""
-
 _OTHERS = ("delta.constraints.", "delta.columnMapping.")
 _SET = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
 
@@ -69,16 +67,17 @@ def why_merged(
         bounds: Between which values the window's keys lie.
         bytes_max: So many bytes of files may be written anew.
     """
-    others = sorted(mirror.features - PLAIN_FEATURES - {"deletionVectors"})
-    if others or mirror.writer_version not in _PLAIN_WRITER_VERSIONS:
-        return f"the mirror has features: {', '.join(others) or f'writer version {mirror.writer_version}'}"
+    log = mirror.log
+    others = sorted(log.features - PLAIN_FEATURES - {"deletionVectors"})
+    if others or log.writer_version not in PLAIN_WRITER_VERSIONS:
+        return f"the mirror has features: {', '.join(others) or f'writer version {log.writer_version}'}"
     if found := [
         name
-        for name, value in mirror.properties.items()
+        for name, value in log.properties.items()
         if name.startswith(_OTHERS) or (name in _SET and value.lower() == "true")
     ]:
         return f"the mirror has properties: {', '.join(sorted(found))}"
-    fields = mirror.delta.schema().fields
+    fields = log.fields
     if {one.name for one in fields} != set(mirror_schema(schema).names):
         return "the mirror has columns of somebody else"
     if any(
@@ -86,7 +85,7 @@ def why_merged(
         for one in fields
     ):
         return "the mirror has columns with rules"
-    if mirror.delta.metadata().partition_columns:
+    if log.partition_columns:
         return "the mirror is partitioned"
     files = _near(mirror, bounds)
     names, size = files["path"].to_pylist(), pc.sum(files["size_bytes"]).as_py() or 0
@@ -168,7 +167,8 @@ def rewrite_files(
         fence=work.fence,
         doing=doing,
         facts=work.facts(),
-        opened=mirror.delta,
+        version=mirror.version,
+        opened=mirror.log.delta,
     )
     return counts
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.lake.appending import NewFile, commit_files, write_file
-from cdc_core.lake.mirror_files import PLAIN_FEATURES, MirrorFiles
+from cdc_core.lake.log_writing import PLAIN_FEATURES
+from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
@@ -84,7 +85,7 @@ def write_inserted(
 
 def unseen_keys(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:
     """The mirror, if by its log none of its rows can have a key between these bounds, and delta-rs may write it; else None."""
-    is_known = PLAIN_FEATURES.issuperset(mirror.features) and not mirror.is_mapped
+    is_known = PLAIN_FEATURES.issuperset(mirror.log.features) and not mirror.is_mapped
     if not bounds or not is_known or not pc.all(mirror.apart(bounds), min_count=0).as_py():
         return None
     return UnseenKeys(mirror.work, schema, mirror.version)

@@ -187,17 +187,15 @@ def _before_the_link(reached: Callable[[], None]) -> None:
 
 def _before_the_append(reached: Callable[[], None]) -> None:
     """When the commit has read the change log, found no other one there, and is about to ask the fence."""
-    from deltalake import DeltaTable
-
     from cdc_core.lake import appending, windows
 
-    def is_of_a_window(*_: Any) -> bool:
+    def is_of_a_window(*_: Any, **__: Any) -> bool:
         commit, caller = sys._getframe(2), sys._getframe(3)
         return commit.f_code is appending.commit_files.__code__ and caller.f_globals is vars(
             windows
         )
 
-    _before(DeltaTable, "metadata", reached, is_of_a_window)
+    _before(appending, "_check_names", reached, is_of_a_window)
 
 
 def _files(folder: Path) -> set[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
 from cdc_core.lake import mirror_files
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
 from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.layout import mirror_schema
 from tests.stage.landed import Source, number, varchar
 
 if TYPE_CHECKING:
@@ -107,6 +110,94 @@ def test_what_would_take_long_or_be_unsure_is_not_looked_for(
             assert _has(mirror, schema, {"ID": [1]}, {"ID": (1, 1)})
 
 
+def _appended(path: str) -> None:
+    write_deltalake(path, _rows(7, 8), mode="append")
+
+
+def _rewritten(path: str) -> None:
+    DeltaTable(path).delete('"ID" = 2')
+
+
+def _put_together(path: str) -> None:
+    DeltaTable(path).optimize.compact()
+
+
+def _configured(path: str) -> None:
+    DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "true"})
+
+
+def _with_a_checkpoint(path: str) -> None:
+    _appended(path)
+    DeltaTable(path).create_checkpoint()
+
+
+def _begun_anew(path: str) -> None:
+    """As many commits, and other files."""
+    commits = DeltaTable(path).version()
+    shutil.rmtree(path)
+    for at in range(commits + 1):
+        write_deltalake(path, _rows(at), mode="append")
+
+
+def _rows(*ids: int) -> pa.Table:
+    schema = mirror_schema(_schema(ID))
+    return pa.Table.from_pylist([{"ID": at, "NAME": "n"} for at in ids], schema)
+
+
+def _said(log: MirrorVersion) -> tuple[object, ...]:
+    files = log.files.sort_by([(name, "ascending") for name in ("min.ID", "path")])
+    return log.version, log.writer_version, log.properties, files.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_appended, _rewritten, _put_together, _configured, _with_a_checkpoint, _begun_anew],
+)
+def test_a_mirror_that_is_known_is_followed_as_delta_rs_reads_it(
+    tmp_path: Path, change: Callable[[str], None]
+) -> None:
+    chunks = [[{"ID": at, "NAME": "n"} for at in ids] for ids in ((1, 2, 3), (4, 5))]
+    work = _mirror(tmp_path, _schema(ID), *chunks).work
+    for _ in range(2):
+        change(work.mirror)
+        found = MirrorFiles.read(work).log
+        assert _said(found) == _said(mirror_files._read(work.mirror))
+        assert found.delta is None
+
+
+def test_a_file_of_which_nobody_knows_the_bounds_may_have_every_key(tmp_path: Path) -> None:
+    work = _mirror(tmp_path, _schema(ID), [{"ID": 1, "NAME": "n"}]).work
+    newest = max((Path(work.mirror) / "_delta_log").glob("*.json"))
+    [added] = [line for line in newest.read_text().splitlines() if "add" in json.loads(line)]
+    action = json.loads(added)
+    action["add"] |= {"path": "mine.parquet", "stats": None}
+    following = newest.with_name(f"{int(newest.stem) + 1:020d}.json")
+    following.write_text(json.dumps(action) + "\n")
+    mirror = MirrorFiles.read(work)
+    apart = dict(
+        zip(mirror.files["path"].to_pylist(), mirror.apart({"ID": (9, 9)}).to_pylist(), strict=True)
+    )
+    assert (len(apart), apart["mine.parquet"]) == (2, False)
+    assert mirror.files["num_records"].null_count == 1
+
+
+def test_a_deletion_vector_that_comes_is_read_by_delta_rs() -> None:
+    log = mirror_files.MirrorVersion(
+        version=1, features=frozenset(), writer_version=2, properties={}, fields=(), partition_columns=(),
+        files=mirror_files._columns(["ID"]).empty_table(),
+    )  # fmt: skip
+    added = {"path": "a.parquet", "size": 1, "stats": '{"numRecords": 2}'}
+    assert mirror_files._followed(log, 2, [{"add": added}]) is not None
+    assert mirror_files._followed(log, 2, [{"add": {**added, "deletionVector": {}}}]) is not None
+    for action in (
+        {"add": {**added, "deletionVector": {"cardinality": 1}}},
+        {"add": {**added, "path": "a%20b.parquet"}},
+        {"remove": {"path": "of-nobody.parquet"}},
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}},
+    ):
+        assert mirror_files._followed(log, 2, [action]) is None
+
+
 class _Vectors:
     """A Delta table of which one file has a deletion vector, as delta-rs shows it (``test_maintaining`` has Spark's own)."""
 
@@ -123,7 +214,8 @@ def test_rows_that_a_deletion_vector_names_are_not_there(tmp_path: Path) -> None
     mirror = _mirror(tmp_path, schema, [{"ID": at, "NAME": "n"} for at in range(4)])
     [file] = mirror.files["path"].to_pylist()
     vectors = _Vectors(file, [True, False])
-    mirror = replace(mirror, features=frozenset({"deletionVectors"}), delta=vectors)
+    log = replace(mirror.log, features=frozenset({"deletionVectors"}), delta=vectors)
+    mirror = MirrorFiles(mirror.work, log)
     assert [_has(mirror, schema, {"ID": [at]}) for at in range(5)] == [
         True,
         False,

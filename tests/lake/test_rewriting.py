@@ -32,7 +32,7 @@ from cdc_core.lake import appending, rewriting
 from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge import merged
-from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
 from cdc_core.lake.rewriting import rewrite_files, why_merged
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import start_session
@@ -395,22 +395,15 @@ PLAIN = tuple(_Field(name) for name in mirror_schema(orders_schema()).names)
 
 
 class _Delta:
-    """What delta-rs says of a mirror beside its files."""
+    """What delta-rs says of a mirror's deletion vectors."""
 
-    def __init__(
-        self, *fields: Any, partitions: tuple[str, ...] = (), vector: str | None = None
-    ) -> None:
-        self.fields, self.partition_columns, self._vector = fields or PLAIN, partitions, vector
+    def __init__(self, vector: str) -> None:
+        self._vector = vector
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         return pa.table(
             {"filepath": [f"file:///lake/{self._vector}"], "selection_vector": [[True]]}
         ).to_reader()
-
-    def schema(self) -> Any:
-        return self
-
-    metadata = schema
 
 
 @pytest.mark.parametrize(
@@ -431,12 +424,12 @@ class _Delta:
         pytest.param({"properties": {"delta.appendOnly": "TRUE"}}, "appendOnly", id="append-only"),
         pytest.param({"properties": {"delta.enableChangeDataFeed": "true"}}, "enableChangeDataFeed", id="change-data-by-property"),
         pytest.param({"properties": {"delta.enableChangeDataFeed": "false", "redolake.key": "[]"}}, None, id="switched-off"),
-        pytest.param({"delta": _Delta(*PLAIN, _Field("MINE"))}, "columns of somebody else", id="another-column"),
-        pytest.param({"delta": _Delta(*PLAIN[1:])}, "columns of somebody else", id="a-column-less"),
-        pytest.param({"delta": _Delta(replace(PLAIN[0], nullable=False), *PLAIN[1:])}, "with rules", id="not-null"),
-        pytest.param({"delta": _Delta(replace(PLAIN[0], metadata={"delta.generationExpression": "1"}), *PLAIN[1:])}, "with rules", id="generated"),
-        pytest.param({"delta": _Delta(replace(PLAIN[0], metadata={"comment": "NUMBER"}), *PLAIN[1:])}, None, id="comment"),
-        pytest.param({"delta": _Delta(*PLAIN, partitions=("ID",))}, "partitioned", id="partitions"),
+        pytest.param({"fields": (*PLAIN, _Field("MINE"))}, "columns of somebody else", id="another-column"),
+        pytest.param({"fields": PLAIN[1:]}, "columns of somebody else", id="a-column-less"),
+        pytest.param({"fields": (replace(PLAIN[0], nullable=False), *PLAIN[1:])}, "with rules", id="not-null"),
+        pytest.param({"fields": (replace(PLAIN[0], metadata={"delta.generationExpression": "1"}), *PLAIN[1:])}, "with rules", id="generated"),
+        pytest.param({"fields": (replace(PLAIN[0], metadata={"comment": "NUMBER"}), *PLAIN[1:])}, None, id="comment"),
+        pytest.param({"partitions": ("ID",)}, "partitioned", id="partitions"),
         pytest.param({"path": "a%20b.parquet"}, "files of somebody else", id="a-name-in-another-form"),
         pytest.param({"path": "s3://elsewhere/a.parquet"}, "files of somebody else", id="a-file-elsewhere"),
         pytest.param({"size": 101}, "101 bytes", id="too-large"),
@@ -459,15 +452,17 @@ def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
         "max.ID": 9,
     }
     work = TableWork("/lake", "shop", orders_schema().table, 0, no_fence, lambda: None)
-    mirror = MirrorFiles(
-        work,
-        1,
-        traits.get("features", frozenset()),
-        traits.get("writer_version", 2),
-        traits.get("properties", {}),
-        pa.Table.from_pylist([file]),
-        traits.get("delta", _Delta(*PLAIN)),
+    log = MirrorVersion(
+        version=1,
+        features=traits.get("features", frozenset()),
+        writer_version=traits.get("writer_version", 2),
+        properties=traits.get("properties", {}),
+        fields=traits.get("fields", PLAIN),
+        partition_columns=traits.get("partitions", ()),
+        files=pa.Table.from_pylist([file]),
+        delta=traits.get("delta"),
     )
+    mirror = MirrorFiles(work, log)
     found = why_merged(mirror, orders_schema(), traits.get("keys", {"ID": (5, 20)}), 100)
     assert found == reason or (found is not None and reason is not None and reason in found)
 

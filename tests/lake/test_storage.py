@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = pa.schema([("ID", pa.int64())])
 BATCH = pa.RecordBatch.from_pydict({"ID": [1]}, SCHEMA)
+METADATA = json.dumps({"widths": "9" * 500})
 TOO_LARGE = os.strerror(errno.EFBIG)
 
 
@@ -36,7 +38,7 @@ def append(path: str) -> None:
     file = write_file(path, SCHEMA, [BATCH], ["ID"])
     assert file is not None
     commit_files(
-        path, SCHEMA, [file], metadata="{}", txn=("app", 1), fence=lambda: None, doing="appending", facts={},
+        path, SCHEMA, [file], metadata=METADATA, txn=("app", 1), fence=lambda: None, doing="appending", facts={},
     )  # fmt: skip
 
 

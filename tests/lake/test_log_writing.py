@@ -1,0 +1,138 @@
+"""Commits that Redolake puts into a log by itself: whole or not, each version once, and only where nothing more is asked of a writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from cdc_core.lake.appending import commit_files, create_table, write_file
+from cdc_core.lake.counting import count_rows
+from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.log_files import Action
+from cdc_core.lake.log_writing import put_commit, takes_commits
+
+PLAIN = DeltaLog(3, {}, {"redolake.role": "mirror"}, {"ID": "long"}, writer_version=2)
+FEATURES = replace(PLAIN, writer_version=7)
+LOCAL = pafs.LocalFileSystem()
+SCHEMA = pa.schema([("ID", pa.int64())])
+
+
+def features(*names: str) -> DeltaLog:
+    return replace(FEATURES, writer_features=frozenset(names))
+
+
+def properties(name: str, value: str) -> DeltaLog:
+    return replace(PLAIN, properties={name: value})
+
+
+@pytest.mark.parametrize(
+    ("log", "removed", "takes"),
+    [
+        pytest.param(PLAIN, ["part-0.parquet"], True, id="plain"),
+        pytest.param(features("timestampNtz", "columnMapping"), [], True, id="as-created"),
+        pytest.param(features("deletionVectors"), [], False, id="deletion-vectors"),
+        pytest.param(features("inCommitTimestamp"), [], False, id="times-in-commits"),
+        pytest.param(features("of-tomorrow"), [], False, id="a-feature-of-tomorrow"),
+        pytest.param(replace(PLAIN, writer_version=4), [], False, id="change-data"),
+        pytest.param(replace(PLAIN, writer_version=8), [], False, id="a-protocol-of-tomorrow"),
+        pytest.param(replace(PLAIN, writer_version=0), [], False, id="no-protocol"),
+        pytest.param(replace(PLAIN, partition_columns=("ID",)), [], False, id="partitions"),
+        pytest.param(properties("delta.appendOnly", "true"), [], True, id="append-only"),
+        pytest.param(properties("delta.appendOnly", "TRUE"), ["a"], False, id="all-rows-stay"),
+        pytest.param(PLAIN, ["a", "b%20c"], False, id="a-name-in-another-form"),
+        pytest.param(PLAIN, ["ID=1/a.parquet"], False, id="a-file-in-a-folder"),
+    ],
+)
+def test_what_asks_for_more_is_left_to_delta_rs(
+    log: DeltaLog, removed: Sequence[str], takes: bool
+) -> None:
+    assert takes_commits(LOCAL, log, removed) is takes
+
+
+def test_an_object_store_is_left_to_delta_rs() -> None:
+    assert not takes_commits(pafs.SubTreeFileSystem("bucket", LOCAL), PLAIN, [])
+
+
+def test_one_of_many_writers_puts_a_version(tmp_path: Path) -> None:
+    """Whole, and nothing of the others is left."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+
+    def put(writer: int) -> bool:
+        actions: list[Action] = [
+            {"commitInfo": {"writer": writer}},
+            {"txn": {"appId": "a", "version": writer}},
+        ]
+        try:
+            put_commit(str(tmp_path), 1, actions)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        won = [writer for writer, has_put in enumerate(pool.map(put, range(8))) if has_put]
+    [file] = log.iterdir()
+    info, txn = map(json.loads, file.read_text().splitlines())
+    assert (file.name, [info["commitInfo"]["writer"]]) == (f"{1:020d}.json", won)
+    assert [txn["txn"]["version"]] == won
+
+
+def _append(table: str, at: int) -> None:
+    file = write_file(table, SCHEMA, [pa.record_batch([pa.array([at])], SCHEMA)], ["ID"])
+    assert file is not None
+    commit_files(
+        table, SCHEMA, [file], metadata="{}", txn=("app", at), fence=lambda: None, doing="appending", facts={},
+    )  # fmt: skip
+
+
+def test_a_checkpoint_comes_as_often_as_the_table_says(tmp_path: Path) -> None:
+    """Other readers then need no older commit."""
+    table = str(tmp_path / "t")
+    create_table(table, SCHEMA, {"delta.checkpointInterval": "3"}, doing="creating", facts={})
+    for at in range(1, 8):
+        _append(table, at)
+    log = tmp_path / "t" / "_delta_log"
+    assert [one.name[18:20] for one in sorted(log.glob("*.checkpoint.parquet"))] == ["03", "06"]
+    for version in range(6):
+        (log / f"{version:020d}.json").unlink()
+    delta = DeltaTable(table)
+    assert (delta.version(), delta.count(), delta.transaction_version("app")) == (7, 7, 7)
+
+
+def test_the_two_ways_take_turns(tmp_path: Path) -> None:
+    """What the table asks for is looked at before each commit."""
+    table = str(tmp_path / "t")
+    create_table(table, SCHEMA, {}, doing="creating", facts={})
+    engines = []
+    for at, change in enumerate(({}, {"delta.enableChangeDataFeed": "true"}), 1):
+        if change:
+            DeltaTable(table).alter.set_table_properties(change)
+        _append(table, at)
+        newest = max((tmp_path / "t" / "_delta_log").glob("*.json")).read_text()
+        [info] = [json.loads(line) for line in newest.splitlines() if "commitInfo" in line]
+        engines.append(info["commitInfo"]["engineInfo"].partition("/")[0].partition(":")[0])
+    assert engines == ["Redolake", "delta-rs"]
+    log = read_log(table)
+    assert log is not None
+    assert (log.transactions, count_rows(table), DeltaTable(table).count()) == ({"app": 2}, 2, 2)
+
+
+def test_what_a_checkpoint_says_of_writers_counts(tmp_path: Path) -> None:
+    """A process that begins behind one knows no more than that."""
+    table = str(tmp_path / "t")
+    write_deltalake(
+        table, pa.table({"ID": [1]}), configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    DeltaTable(table).create_checkpoint()
+    (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").unlink()
+    log = read_log(table)
+    assert log is not None
+    assert (log.writer_version, log.partition_columns) == (4, ())
