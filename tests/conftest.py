@@ -27,6 +27,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
 """For the processes that tests start too. Benchmarks run with what users have."""
 
 DAGSTER_FOLDERS = ("tests/assets/",)
+ENDS_THE_JVM = "tests/lake/test_spark_gone.py"
+"""Comes last: another JVM compiles all of Spark anew."""
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("random", max_examples=1000, deadline=None, print_blob=True)
@@ -53,6 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=real)
         items[:] = [item for item in items if item not in real]
     mark_long_forms(items)
+    items.sort(key=lambda item: item.nodeid.startswith(ENDS_THE_JVM))
     for item in items:
         if "spark_process" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

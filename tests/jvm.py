@@ -10,6 +10,8 @@ SHORT_LIVED = (
     # No full collections while classes are loaded, and few copies of what dies with its statement.
     "-XX:MetaspaceSize=240m",
     "-XX:NewRatio=1",
+    # Delta keeps plans of each table for an hour. Each test has tables of its own.
+    "-Ddelta.log.cacheSize=16",
 )
 """Options of a JVM that lives for some windows, or for a test run."""
 
@@ -22,6 +24,7 @@ SMALL_WORK = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "10",
+    "spark.sql.ui.explainMode": "simple",
 }
 """Settings of a Spark that works on tables of some rows, all day long: without them, full collections are most of its CPU time in the end."""
 
