@@ -46,6 +46,7 @@ def merges(copied: int, changed: int, count: int = 3) -> list[DeltaCommit]:
         pytest.param("auto", None, [], True, True, id="unknown-size-stays-on"),
         pytest.param("auto", None, merges(10**6, 1), False, False, id="unknown-size-stays-off"),
         pytest.param("always", 1, [], False, True, id="always"),
+        pytest.param("always", 1, [], True, True, id="always-again"),
         pytest.param("never", 10**9, merges(10**6, 1), True, False, id="never"),
     ],
 )
@@ -125,8 +126,6 @@ def test_a_maintained_table_is_the_same_and_goes_on(
     assert keys == [True, False, False, True], "rows that a deletion vector names are not there"
     assert lake.mirror_version_at(table, one.scn_high) < lake.mirror_version_at(table, two.scn_high)
     assert two.replay(lake).skipped
-    again, _ = maintain(deletion_vectors="always", cluster_by_key=True)
-    assert (again.had_vectors, again.has_vectors) == (True, True)
 
     last, _ = maintain(deletion_vectors="never")
     assert (last.had_vectors, last.has_vectors) == (True, False)

@@ -614,7 +614,7 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     assert check(lake, lambda tx: tx.insert(order(12))) == "WRITE"
     assert check(lake, lambda tx: tx.update(max(source.rows), {"NAME": "four"})) == "WRITE"
     assert _actions(tmp_path, "remove")
-    spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=1), ("ID",))
+    spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=None), ("ID",))
     assert check(lake, lambda tx: tx.update(ids[8], {"NAME": "five"})) == "WRITE"
 
 
