@@ -104,12 +104,15 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.replay: "Replay windows that were already applied.",
 }
 ON_EACH = (
-    data.snapshot, data.capture, data.apply, listings.windows, listings.signals, inspect.reconcile, data.repair, maintain.maintain,
+    data.apply, listings.windows, listings.signals, data.repair, maintain.maintain,
 )  # fmt: skip
 """Where a configuration lists several pluggable databases, these work on all of them; most others want ``--pdb``."""
 WITH_PDB: dict[Callable[..., None], Callable[..., None]] = {
     **{command: for_each(command) for command in ON_EACH},
+    data.snapshot: together(data.snapshot, data.snapshot_all),
+    data.capture: together(data.capture, data.capture_all),
     data.run: together(data.run, data.run_all),
+    inspect.reconcile: together(inspect.reconcile, inspect.reconcile_all),
     inspect.status: together(inspect.status, inspect.status_of_all),
     data.recapture: for_one(data.recapture),
     data.replay: for_one(data.replay),

@@ -111,12 +111,16 @@ def is_awaited(others: Sequence[SharingSource], window: ScnWindow) -> bool:
     return any(one is not None and one.state == "planned" for one in found)
 
 
-def capture_shared(pipelines: Mapping[str, SharingSource]) -> None:
-    """Cut windows with common ends, and capture those that several sources have from one pass over the redo."""
+def capture_shared(
+    pipelines: Mapping[str, SharingSource], *, until: int | None = None
+) -> dict[str, list[StepReport]]:
+    """Cut windows with common ends, up to the present or to ``until``, and capture those that several sources have from one pass over the
+    redo; what was captured of each."""
+    done: dict[str, list[StepReport]] = {name: [] for name in pipelines}
     waiting: dict[str, list[ScnWindow]] = {}
     cut: Scn | None = None
     for name, pipeline in pipelines.items():
-        if worked(name, partial(_plan, pipeline, cut)):
+        if worked(name, partial(_plan, pipeline, until if cut is None else cut)):
             planned = pipeline.records.windows(states=("planned",))
             waiting[name] = [one.window for one in planned]
             cut = cut or newest_end(pipeline)
@@ -125,13 +129,14 @@ def capture_shared(pipelines: Mapping[str, SharingSource]) -> None:
         for name in [name for name, windows in waiting.items() if window in windows]:
             at = waiting[name].index(window)
             before, waiting[name] = waiting[name][:at], waiting[name][at:]
-            if not worked(name, partial(_capture, pipelines[name], before)):
+            if not worked(name, partial(_capture, pipelines[name], before, done[name])):
                 del waiting[name]
         sharing = [name for name, windows in waiting.items() if window in windows]
         with _shared_redo(window, [pipelines[name] for name in sharing]):
             for name in sharing:
-                if not worked(name, partial(_capture, pipelines[name], [window])):
+                if not worked(name, partial(_capture, pipelines[name], [window], done[name])):
                     del waiting[name]
+    return done
 
 
 def newest_end(source: SharingSource) -> Scn | None:
@@ -150,14 +155,14 @@ def worked(name: str, step: Callable[[], object]) -> bool:
     return True
 
 
-def _plan(pipeline: SharingSource, until: Scn | None) -> None:
+def _plan(pipeline: SharingSource, until: int | None) -> None:
     if pipeline.records.is_begun:
         pipeline.plan_windows(until=until)
 
 
-def _capture(pipeline: SharingSource, windows: Sequence[ScnWindow]) -> None:
+def _capture(pipeline: SharingSource, windows: Sequence[ScnWindow], done: list[StepReport]) -> None:
     for window in windows:
-        pipeline.capture_window(window)
+        done.append(pipeline.capture_window(window))
 
 
 def _is_next(source: SharingSource, window: ScnWindow) -> bool:

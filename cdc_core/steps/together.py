@@ -77,6 +77,22 @@ def run_together(
     return Round(done, errors)
 
 
+def capture_together(pipelines: Mapping[str, Pipeline], *, until: int | None = None) -> Round:
+    """Windows of all, cut up to one SCN, the present or ``until``, and captured; nothing is applied."""
+    done = capture_shared(pipelines, until=until)
+    errors: dict[str, CdcError] = {}
+    ends = [end for end in map(newest_end, pipelines.values()) if end is not None]
+    for name, pipeline in pipelines.items():
+        try:
+            pipeline.plan_windows(until=max(ends, default=until))
+            windows = [one.window for one in pipeline.records.windows(states=("planned",))]
+            with pipeline.reading_early(windows):
+                done[name] += map(pipeline.capture_window, windows)
+        except CdcError as error:
+            errors[name] = error
+    return Round(done, errors)
+
+
 def begin_together(pipelines: Mapping[str, Pipeline]) -> None:
     """Begin the sources that are new as of one SCN: the newest of those where each may begin, which Oracle has reached in all of them. One
     that cannot begin now is left to its own turn."""
@@ -97,6 +113,32 @@ def common_scn(pipelines: Mapping[str, Pipeline]) -> Scn | None:
     """The newest SCN as of which every captured mirror of every source can be read; None where there is none."""
     spans = common([pipeline.records.readable() for pipeline in pipelines.values()])
     return spans[-1].high if spans else None
+
+
+def what_delays(pipelines: Mapping[str, Pipeline]) -> str:
+    """Why no SCN is common, and what brings one, for people."""
+    tables = [
+        (name, one)
+        for name, pipeline in pipelines.items()
+        for one in pipeline.records.tables()
+        if one.is_captured
+    ]
+    for name, one in tables:
+        if one.mirror_scn is None:
+            return f"the snapshot of {one.table} in {name} is not complete: `redolake run` continues it"
+    newest, late = max(tables, key=lambda of: of[1].consistent_scn or 0, default=(None, None))
+    behind, slow = min(tables, key=lambda of: of[1].mirror_scn or 0, default=(None, None))
+    if late is None or slow is None or (late.consistent_scn or 0) <= (slow.mirror_scn or 0):
+        return "`redolake run` ends the windows of all of them at one"
+    way_out = (
+        f"`redolake table resume {slow.table.argument} --pdb {behind}` lets it follow"
+        if slow.state == "paused"
+        else "`redolake run` takes it there, as soon as windows can end behind that SCN"
+    )
+    return (
+        f"{late.table} in {newest} was read as of SCN {late.consistent_scn}, and {slow.table} in {behind} stands at SCN "
+        f"{slow.mirror_scn}: {way_out}"
+    )
 
 
 def _read_at(pipeline: Pipeline) -> Scn:

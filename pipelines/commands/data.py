@@ -16,7 +16,7 @@ from cdc_core.errors import ConfigError, TransientError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
-from pipelines.commands.pdbs import all_opened, print_stopped
+from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     EXIT_ERROR,
     ConfigOption,
@@ -66,6 +66,19 @@ def snapshot(
         exit_if_tables_failed(pipeline)
 
 
+def snapshot_all(
+    names: Sequence[str], *, table: list[str] | None, condition: str | None, config: Path | None
+) -> None:
+    """The same for all pluggable databases that the configuration lists; those that are new are read as of one SCN."""
+    from cdc_core.steps.together import begin_together
+
+    _check_condition(table, condition)
+    if not table:
+        with all_opened(names, config) as pipelines:
+            begin_together(pipelines)
+    each(snapshot, names, {"table": table, "condition": condition, "config": config})
+
+
 def capture(
     until: Annotated[
         int | None, typer.Option("--until", metavar="SCN", help="Capture up to this SCN only.")
@@ -80,6 +93,25 @@ def capture(
             rows = sum(pipeline.capture_window(window).rows for window in windows)
         out().print(f"{counted(len(windows), 'window')} with {counted(rows, 'redo row')} captured")
         exit_if_tables_failed(pipeline)
+
+
+def capture_all(names: Sequence[str], *, until: int | None, config: Path | None) -> None:
+    """The same for all pluggable databases that the configuration lists, up to one SCN, from one reading of the redo where that can be."""
+    from cdc_core.steps.together import capture_together
+
+    codes = []
+    with all_opened(names, config) as pipelines:
+        found = capture_together(pipelines, until=until)
+        for name, pipeline in pipelines.items():
+            windows, rows = len(found.done[name]), sum(one.rows for one in found.done[name])
+            out().print(f"{name}: {windows} windows with {rows:,} redo rows captured")
+            if name in found.errors:
+                print_stopped(name, found.errors[name])
+                codes.append(EXIT_ERROR)
+            else:
+                codes.append(_code_of_tables(pipeline))
+    if any(codes):
+        raise typer.Exit(max(codes))
 
 
 def recapture(

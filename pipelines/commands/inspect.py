@@ -15,7 +15,7 @@ from rich.table import Table
 
 from cdc_core.errors import CdcError
 from cdc_core.model.reports import Reconciliation, SourceStatus, TableStatus
-from pipelines.commands.pdbs import all_opened, print_stopped
+from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
@@ -48,18 +48,19 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
 
 def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> None:
     """The same for all pluggable databases that the configuration lists, and the SCN as of which all of them can be read."""
-    from cdc_core.steps.together import common_scn
+    from cdc_core.steps.together import common_scn, what_delays
 
     with all_opened(names, config) as pipelines:
         found = {name: _status_of(name, pipeline) for name, pipeline in pipelines.items()}
         scn = common_scn(pipelines)
+        why = "" if scn is not None else what_delays(pipelines)
     if json:
         print_json({"pdbs": {name: asdict(one) for name, one in found.items()}, "common_scn": scn})
         return
     for one in found.values():
         show_status(one, out())
     out().print(
-        "No SCN is common to all pluggable databases yet: `redolake run` ends the windows of all of them at one."
+        f"No SCN is common to all pluggable databases yet: {escape(why)}."
         if scn is None
         else f"All pluggable databases can be read as of SCN {scn}.",
         soft_wrap=True,
@@ -80,7 +81,9 @@ def reconcile(
     scn: Annotated[
         int | None,
         typer.Option(
-            "--scn", help="Compare as of this end of an applied window. Default: the position."
+            "--scn",
+            help="Compare as of this end of an applied window. Default: the position; of several pluggable databases the newest SCN that is "
+            "common to them.",
         ),
     ] = None,
     keys: Annotated[
@@ -116,6 +119,28 @@ def reconcile(
         show_reconciliation(found, out())
     if found.differences:
         raise typer.Exit(EXIT_DIFFERENT)
+
+
+def reconcile_all(
+    names: Sequence[str],
+    *,
+    table: list[str] | None,
+    scn: int | None,
+    keys: int,
+    config: Path | None,
+    json: bool,
+) -> None:
+    """The same for all pluggable databases that the configuration lists: as of the newest SCN that is common to them, if there is one."""
+    from cdc_core.steps.together import common_scn, what_delays
+
+    if scn is None:
+        with all_opened(names, config) as pipelines:
+            scn = common_scn(pipelines)
+            if scn is None and not json:
+                why = escape(what_delays(pipelines))
+                out().print(f"Each is compared at its own position, since no SCN is common: {why}.")
+    given = {"table": table, "scn": scn, "keys": keys, "config": config, "json": json}
+    each(reconcile, names, given, common_scn=scn)
 
 
 def show_status(found: SourceStatus, console: Console) -> None:

@@ -26,6 +26,7 @@ from pipelines.commands.shared import (
     out,
     print_error,
     print_json,
+    tables_of,
     working_on,
 )
 from pipelines.config_file import config_path, load_config
@@ -48,7 +49,7 @@ _LISTED = "pdbs"
 
 def for_each(command: Command) -> Command:
     """The command with ``--pdb``; without it, it works on each pluggable database."""
-    return _with_pdb(command, lambda names, given: _each(command, names, given))
+    return _with_pdb(command, lambda names, given: each(command, names, given))
 
 
 def for_one(command: Command) -> Command:
@@ -136,15 +137,17 @@ def _refuse_all(command: Command, names: Sequence[str]) -> None:
     )
 
 
-def _each(command: Command, names: Sequence[str], given: dict[str, Any]) -> None:
+def each(command: Command, names: Sequence[str], given: dict[str, Any], **more: Any) -> None:
+    """Run a command for each pluggable database, about tables that are named where these are captured. ``more`` stands beside the
+    documents that ``--json`` prints."""
     codes = []
     found: dict[str, Any] = {}
-    for name in names:
+    for name, own in _given_to(names, given).items():
         with working_on(name), collecting_json(bool(given.get("json"))) as printed:
             if printed is None:
                 out().print(f"[bold]{escape(name)}[/]")
             try:
-                command(**given)
+                command(**own)
             except typer.Exit as ended:
                 codes.append(ended.exit_code)
             except CdcError as error:
@@ -152,6 +155,22 @@ def _each(command: Command, names: Sequence[str], given: dict[str, Any]) -> None
                 codes.append(EXIT_ERROR)
         found[name] = printed[0] if printed else None
     if given.get("json"):
-        print_json({"pdbs": found})
+        print_json({"pdbs": found, **more})
     if any(codes):
         raise typer.Exit(max(codes))
+
+
+def _given_to(names: Sequence[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each pluggable database's command is given: of tables that are named, those that it captures. Where nobody captures any, all
+    are given all, and say so."""
+    asked = tables_of(given.get("table"))
+    if not asked:
+        return dict.fromkeys(names, given)
+    found = {}
+    for name in names:
+        with working_on(name), opened(given["config"], oracle=False) as pipeline:
+            captured = {one.table for one in pipeline.config.tables}
+        own = [str(table) for table in asked if table in captured]
+        if own:
+            found[name] = {**given, "table": own}
+    return found or dict.fromkeys(names, given)

@@ -89,7 +89,6 @@ def test_one_file_carries_both(folder: Path, cdb: ContainerDatabase) -> None:
     found = found_json("status")
     positions = {table["position"] for one in found["pdbs"].values() for table in one["tables"]}
     assert positions == {found["common_scn"]}
-    assert f"as of SCN {found['common_scn']}" in redolake("status").output
     tables = found_json("table", "list")["pdbs"]
     assert {name: [one["table"] for one in found] for name, found in tables.items()} == {
         ONE: ["DEMO.T"], TWO: ["DEMO.T", "DEMO.U"]
@@ -114,6 +113,30 @@ def test_one_that_is_gone_stops_alone_and_doctor_names_it(
     assert [(one["name"], "oracle.pdbs" in one["remedy"]) for one in checks if not one["ok"]] == [
         (f"{TWO}: Oracle", True)
     ]
+
+
+def test_snapshot_and_capture_take_both_to_one_scn_in_steps_of_their_own(
+    folder: Path, cdb: ContainerDatabase
+) -> None:
+    assert redolake("snapshot").exit_code == 0
+    scn = found_json("status")["common_scn"]
+    assert scn is not None
+    cdb.pdbs[ONE].run("INSERT INTO T VALUES (2, 'new')")
+    result = redolake("capture")
+    assert result.exit_code == 0, result.output
+    assert f"{ONE}: 1 windows with" in result.output
+    assert f"{TWO}: 1 windows with" in result.output
+    windows = {name: one["windows"] for name, one in found_json("windows")["pdbs"].items()}
+    assert [one["key"] for one in windows[ONE]] == [one["key"] for one in windows[TWO]]
+    assert redolake("apply").exit_code == 0
+    [end] = [one["key"].split("-")[-1] for one in windows[ONE]]
+    assert f"can be read as of SCN {end}." in redolake("status").output
+    again = redolake("snapshot", "--table", "DEMO.U")
+    assert again.exit_code == 0, again.output
+    assert ONE not in again.output
+    found = redolake("status").output
+    assert f"DEMO.U in {TWO} was read as of SCN " in found
+    assert f"and DEMO.T in {ONE} stands at SCN {end}: `redolake run` takes it there" in found
 
 
 @pytest.mark.slow
@@ -149,7 +172,10 @@ def test_both_are_equal_to_oracle_at_the_scn_that_is_common(
     scn = found_json("status")["common_scn"]
     cdb.pdbs[TWO].run("DELETE FROM T")
     assert mirror(folder, "erp_orclpdb2") == [(1, f"{TWO} changed"), (2, TWO)]
-    found = found_json("reconcile", "--scn", str(scn))["pdbs"]
+    compared = found_json("reconcile")
+    assert compared["common_scn"] == scn
+    found = compared["pdbs"]
+    assert {one["scn"] for one in found.values()} == {scn}
     rows = {
         name: {one["table"]: (one["rows_oracle"], one["rows_delta"]) for one in one["tables"]}
         for name, one in found.items()

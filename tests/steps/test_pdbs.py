@@ -286,6 +286,7 @@ def test_windows_go_on_to_redo_behind_a_newer_snapshot_of_one(tmp_path: Path) ->
         assert windows[ONE] == windows[TWO]
 
 
+@pytest.mark.slow
 def test_redo_behind_a_newer_snapshot_is_not_waited_for_long(tmp_path: Path) -> None:
     for both in opened(tmp_path, "online"):
         both.run()
