@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from cdc_core.errors import (
     REPORT_HINT,
+    CommitConflictError,
     DecodeError,
     LakeError,
     NotYetError,
@@ -282,6 +283,21 @@ class _Merging:
             work.facts(window=self.window.key),
         )
 
+    def _mirror(self) -> MirrorFiles:
+        """The mirror, which the window is still to be merged into. What it has of the window already would look like a wrong mirror.
+
+        Raises:
+            CommitConflictError: Another process has merged the window meanwhile.
+        """
+        mirror, scn_high = MirrorFiles.read(self.work), self.window.scn_high
+        if (mirror.delta.transaction_version(self.work.window_app) or -1) >= scn_high:
+            raise CommitConflictError(
+                "another process has merged the window into the mirror meanwhile",
+                hint="Try again; a source must have one writer.",
+                **self.work.facts(window=self.window.key),
+            )
+        return mirror
+
     def _merge_counted(
         self, changes: LoggedChanges, facts: ChangeFacts, where: dict[str, object]
     ) -> list[Any]:
@@ -292,7 +308,7 @@ class _Merging:
             how: dict[str, Any] = {
                 "read_scn": self.covered_scn, "has_gaps": self.has_gaps, "metadata": metadata, "txn": txn, "facts": where,
             }  # fmt: skip
-            mirror = MirrorFiles.read(work)
+            mirror = self._mirror()
             if self._is_small(mirror, changes, facts):
                 return [rewrite_counted(mirror, changes, self.schema, **how)]
             return merge_counted(work, changes, self.schema, rows=rows, **how)
@@ -327,7 +343,7 @@ class _Merging:
                 counts = merged(work, frame, schema, absent=different.absent, **commit)
             different.sent.check(counts)
             return counts
-        mirror = MirrorFiles.read(work)
+        mirror = self._mirror()
         if (inserted := self._append(mirror, changes, facts, reduction)) is not None:
             return [inserted]
         if not (facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog)))):

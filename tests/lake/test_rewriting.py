@@ -354,6 +354,33 @@ def test_who_commits_in_between_wins_and_loses_no_row(
     assert [one for one in found if one["ID"] < 500] == source.state(window.scn_high)
 
 
+def test_a_window_that_another_process_merges_meanwhile_is_no_wrong_mirror(
+    source: Source, lake: Lake, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nor is one behind which it has gone on: this process was stopped past its lease, and no table stops for that."""
+    _filled(source, lake)
+    ids, read_scn = source.ids, source.low
+    window = _window(source, lambda tx: tx.update(ids[1], {"NAME": "x"}))
+    later = _window(source, lambda tx: tx.delete(ids[1]))
+    read = MirrorFiles.read
+    others = [(window, None), (later, window.scn_high)]
+
+    def behind_another(work: TableWork) -> MirrorFiles:
+        with monkeypatch.context() as own:
+            own.setattr(MirrorFiles, "read", read)
+            while others:
+                one, position = others.pop(0)
+                one.apply(lake, read_scn=read_scn, position=position)
+        return read(work)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MirrorFiles, "read", behind_another)
+        with pytest.raises(CommitConflictError, match="another process has merged the window"):
+            window.apply(lake, read_scn=read_scn)
+    assert mirror(source.schema) == source.state(later.scn_high)
+    assert window.apply(lake, read_scn=read_scn).skipped
+
+
 def test_a_mirror_that_is_wrong_stops_the_window_and_stays(
     tmp_path: Path, source: Source, lake: Lake, mirror: Mirror
 ) -> None:
