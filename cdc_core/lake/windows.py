@@ -290,7 +290,7 @@ class _Merging:
             CommitConflictError: Another process has merged the window meanwhile.
         """
         mirror, scn_high = MirrorFiles.read(self.work), self.window.scn_high
-        if (mirror.delta.transaction_version(self.work.window_app) or -1) >= scn_high:
+        if (self.work.position().mirror_scn or -1) >= scn_high:
             raise CommitConflictError(
                 "another process has merged the window into the mirror meanwhile",
                 hint="Try again; a source must have one writer.",
