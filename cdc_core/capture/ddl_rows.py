@@ -30,7 +30,7 @@ from cdc_core.schema.evolution import Evolution, judge, knowing_rename
 from cdc_core.schema.given import GivenTable, version_given
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_schema
+from cdc_core.schema.types import arrow_schema, is_captured
 
 _TEXT_MAX = 300
 
@@ -181,6 +181,19 @@ def _followed(
     return (evolution.followed(old, new) if evolution.is_new_version else None), text
 
 
+def _captured(schema: TableSchema, config: TableConfig) -> TableSchema:
+    """The version without columns of types that are not captured, which a table that a pattern took in leaves out.
+
+    Raises:
+        UnsupportedTypeError: It has such columns otherwise, or in its key.
+    """
+    if config.takes_what_it_can and config.identity != "all_columns":
+        others = [one.name for one in schema.columns if not is_captured(one)]
+        schema = schema.without([name for name in others if name not in schema.key])
+    arrow_schema(schema)
+    return schema
+
+
 def _unfilled(evolution: Evolution) -> str | None:
     """Why rows that were there before an added column cannot get its DEFAULT; None if they can."""
     for column in evolution.added:
@@ -296,8 +309,7 @@ def _by_its_text(
     try:
         present = read_table_schema(session, config, after=old)
         new = version_after(old, row.text, present, config)
-        if new is not None:
-            arrow_schema(new)
+        new = new and _captured(new, config)
     except (ConfigError, PreflightError, UnsupportedTypeError):
         return None
     # One that came and went in between is not told from one that is left out: the newest has it, or nothing does.
@@ -313,7 +325,7 @@ def _before_it_went(
         return None
     new = version_after(old, row.text, None, config)
     try:
-        return None if new is None or not arrow_schema(new) else new
+        return new and _captured(new, config)
     except UnsupportedTypeError:
         return None
 

@@ -209,6 +209,11 @@ class TableConfig(ConfigModel):
         return TablePattern.is_in(self._own_name)
 
     @property
+    def takes_what_it_can(self) -> bool:
+        """Are columns of types that are not captured left out by themselves?"""
+        return False
+
+    @property
     def container(self) -> str | None:
         """The pluggable database that is named with the table, in upper case."""
         return split_container(self.name)[0]
@@ -255,6 +260,11 @@ class MatchedTable(TableConfig):
     def is_pattern(self) -> bool:
         """Never, whatever characters the table's name has."""
         return False
+
+    @property
+    def takes_what_it_can(self) -> bool:
+        """Always, also of columns that come later."""
+        return True
 
 
 def _checked(text: str, parse: Callable[[str], object]) -> str:

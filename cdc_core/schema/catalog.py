@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cdc_core.config import MatchedTable
-from cdc_core.errors import CdcError, PreflightError, UnsupportedTypeError
+from cdc_core.errors import CdcError, PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import Queries, read_table_schema, tables_condition
 from cdc_core.schema.segments import in_lists
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
-from cdc_core.schema.types import arrow_type
+from cdc_core.schema.types import is_captured
 
 _TABLES = """
 SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
@@ -77,6 +77,15 @@ def existing_tables(session: Queries, tables: Sequence[TableId]) -> set[TableId]
     return {TableId(owner, name) for owner, name in rows}
 
 
+class _Examined(MatchedTable):
+    """A table whose columns are asked for one and all."""
+
+    @property
+    def takes_what_it_can(self) -> bool:
+        """No: those of types that are not captured are what is asked."""
+        return False
+
+
 def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> str:
     """Why a table of this kind cannot be captured; empty if it can."""
     if temporary == "Y":
@@ -92,22 +101,14 @@ def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> 
 
 def _examine(session: Queries, table: TableId, rows: int | None) -> FoundTable:
     try:
-        schema = read_table_schema(session, MatchedTable(name=table.sql))
+        schema = read_table_schema(session, _Examined(name=table.sql))
     except PreflightError as error:  # what is to be done is for its owner to choose
         return FoundTable(table, rows, left_out=f"{error.message}. {error.hint}")
     except CdcError as error:
         return FoundTable(table, rows, left_out=error.message)
-    unsupported = tuple(_unsupported(schema))
+    unsupported = tuple(one.name for one in schema.columns if not is_captured(one))
     reason = _unusable(schema, unsupported)
     return FoundTable(table, rows, schema.key, unsupported, reason)
-
-
-def _unsupported(schema: TableSchema) -> Iterator[str]:
-    for column in schema.columns:
-        try:
-            arrow_type(column)
-        except UnsupportedTypeError:
-            yield column.name
 
 
 def _unusable(schema: TableSchema, unsupported: Sequence[str]) -> str:

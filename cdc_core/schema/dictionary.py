@@ -33,7 +33,7 @@ from cdc_core.schema.table import (
     Column,
     TableSchema,
 )
-from cdc_core.schema.types import MASKED_TYPES
+from cdc_core.schema.types import MASKED_TYPES, is_captured
 
 
 class Queries(Protocol):
@@ -145,7 +145,7 @@ def read_table_schemas(
 
     Returns:
         Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual columns are among ``excluded``, and those that Oracle hides for itself;
-        invisible ones are columns like others.
+        invisible ones are columns like others. Of tables that a pattern took in, columns of types that are not captured are too.
 
     Raises:
         ConfigError: A table or a column that the configuration names is unknown; the hint has names that are near.
@@ -202,6 +202,11 @@ def schema_from_rows(
         known_key: The key so far, which it stays as long as it is one of the table's.
     """
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
+    if config.takes_what_it_can and config.identity != "all_columns":
+        of_keys = {name for one in (primary_key, *unique_indexes) for name in one}
+        left_out += [
+            row[0] for row in columns if row[0] not in of_keys and not is_captured(_column(row))
+        ]
     usable = [_column(row) for row in columns if row[0] not in left_out]
     if not isinstance(config, MatchedTable):
         _refuse_unknown(

@@ -239,6 +239,15 @@ def arrow_schema(schema: TableSchema) -> pa.Schema:
     return pa.schema(fields)
 
 
+def is_captured(column: Column) -> bool:
+    """Is the column of a type that is captured, in whatever form the configuration holds it?"""
+    try:
+        arrow_type(replace(column, held_as=""))
+    except UnsupportedTypeError:
+        return False
+    return True
+
+
 def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeError:
     """The error for a table with columns that are not captured."""
     return UnsupportedTypeError(
