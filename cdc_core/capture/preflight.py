@@ -564,7 +564,7 @@ def _check_archive(session: OracleSession, how: LogMinerConfig) -> Iterator[Find
     [(hours,)] = session.fetch_all(_KEPT)
     if hours is not None:
         yield Finding(
-            f"archived logs reach back {int(hours)} h",
+            f"archived logs reach back {int(hours)} hours",
             "Archived logs must cover the longest time that capture stands still, and the longest transaction",
             is_problem=False,
         )

@@ -244,7 +244,7 @@ def test_each_problem_comes_with_what_mends_it(
         ),
         pytest.param(
             {"ARCHIVE_DEST_STATUS": NO_VIEW},
-            "reach back 70 h",
+            "reach back 70 hours",
             id="archive-destinations-cannot-be-seen",
         ),
         pytest.param(
