@@ -103,6 +103,19 @@ def rewrite_counted(
     copies = count_copies(light, schema, present, read_scn=read_scn, has_gaps=has_gaps)
     sent = Sent(schema.with_copies(), -1, facts)
     [rows] = sent.counting(iter([copies_source(changes, copies, schema)]))
+    return rewrite_copies(mirror, rows, schema, sent, metadata=metadata, txn=txn)
+
+
+def rewrite_copies(
+    mirror: MirrorFiles,
+    rows: pa.Table,
+    schema: TableSchema,
+    sent: Sent,
+    *,
+    metadata: str,
+    txn: tuple[str, int],
+) -> dict[str, int]:
+    """The same of copies that were found out for this version of the mirror."""
     return rewrite_files(
         mirror,
         schema.with_copies(),
@@ -224,10 +237,11 @@ def _queried(work: TableWork, sql: str) -> pa.Table:
 
 
 def copies_in_hand(
-    work: TableWork, schema: TableSchema, scn_high: int, *, position: int
+    work: TableWork, schema: TableSchema, scn_high: int, *, position: int, has_gaps: bool = False
 ) -> pa.Table | None:
     """What the mirror has otherwise than the change log up to ``position`` says, of the digests that a window touches, in the columns of
-    ``stage.copies.copies_source``; None if the tables are large, and Spark has to find it.
+    ``stage.copies.copies_source``; None if the tables are large, and Spark has to find it. ``has_gaps`` is as for
+    :func:`~cdc_core.stage.copies.count_copies`.
 
     Raises:
         LakeError: More copies go than were there, or the mirror has one twice.
@@ -244,7 +258,10 @@ def copies_in_hand(
         light = history.light()
         of_chunks = light.table.filter(pc.equal(light.table["_cdc_op"], "r"))[COMMIT_SCN]
         wanted = count_copies(
-            touching(light, window), schema, read_scn=pc.max(of_chunks).as_py() or 0
+            touching(light, window),
+            schema,
+            read_scn=pc.max(of_chunks).as_py() or 0,
+            has_gaps=has_gaps,
         )
         columns = [ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL]
         kinds = mirror_schema(schema)

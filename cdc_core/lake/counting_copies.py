@@ -16,7 +16,14 @@ from cdc_core.stage.merging_copies import another_mirror
 _SAME = f"before.{ROW_DIGEST} <=> after.{ROW_DIGEST}"
 
 
-def copies_sql(changes: str, schema: TableSchema, read_scn: int, wanted: str | None = None) -> str:
+def copies_sql(
+    changes: str,
+    schema: TableSchema,
+    read_scn: int,
+    wanted: str | None = None,
+    *,
+    has_gaps: bool = False,
+) -> str:
     """SELECT with one row per row of the table.
 
     Args:
@@ -24,6 +31,7 @@ def copies_sql(changes: str, schema: TableSchema, read_scn: int, wanted: str | N
         schema: The table.
         read_scn: The SCN of the snapshot: what committed up to it is in the rows of its chunks.
         wanted: A relation of the digests that are looked at, None for all. An update may touch one that is wanted and one that is not.
+        has_gaps: Commits that belong between these changes come to light later.
 
     Returns:
         SQL of the mirror's columns, ``_cdc_kind`` (``row``) and ``_cdc_missing`` (nothing). It fails where more copies go than are there.
@@ -35,6 +43,13 @@ def copies_sql(changes: str, schema: TableSchema, read_scn: int, wanted: str | N
         for column in schema.as_in_rows().column_names
     )
     own = "" if wanted is None else f" LEFT SEMI JOIN {wanted} w ON events.digest = w.{ROW_DIGEST}"
+    up_to_here = (
+        "PARTITION BY digest ORDER BY cs, o ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    )
+    short, short_at_end = (
+        (f" - LEAST(MIN(raised) OVER ({one}), 0)" if has_gaps else "")
+        for one in (up_to_here, "PARTITION BY digest")
+    )
     return f"""
 WITH counted AS (
   SELECT {COMMIT_SCN} AS cs, {ORDINAL} AS o, before, after FROM {changes}
@@ -44,11 +59,10 @@ WITH counted AS (
   FROM counted LATERAL VIEW EXPLODE(ARRAY(
     NAMED_STRUCT('added', -1, 'img', before), NAMED_STRUCT('added', 1, 'img', after)
   )) exploded AS e WHERE e.img IS NOT NULL
+), summed AS (
+  SELECT *, SUM(added) OVER ({up_to_here}) AS raised, SUM(added) OVER (PARTITION BY digest) AS raised_at_end FROM events{own}
 ), piled AS (
-  SELECT *,
-    SUM(added) OVER (PARTITION BY digest ORDER BY cs, o ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS height,
-    SUM(added) OVER (PARTITION BY digest) AS copies
-  FROM events{own}
+  SELECT *, raised{short} AS height, raised_at_end{short_at_end} AS copies FROM summed
 ), tops AS (
   SELECT digest, height, MAX_BY(NAMED_STRUCT('cs', cs, 'o', o, 'img', img), NAMED_STRUCT('cs', cs, 'o', o)) AS top
   FROM piled WHERE height < 0 OR (added > 0 AND height <= copies) GROUP BY digest, height

@@ -32,19 +32,23 @@ def rederived_sql(
     position: int,
     covered_scn: int,
     is_late: bool = False,
+    has_gaps: bool = False,
 ) -> tuple[str, tuple[str, ...]]:
     """SELECT of the rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that ``changes`` (a
     relation of SQL) touch; for a MERGE that takes it as the truth. The second result are the columns that some change lacks.
 
     Where changes came to light late (``is_late``), later changes of key may have carried a column along that a late one set. All
-    keys are then looked at if any change of key lacks a column.
+    keys are then looked at if any change of key lacks a column. Others may come to light later still (``has_gaps``), which counted rows have to
+    know.
     """
     keys = " UNION ".join(
         f"SELECT {_keys(schema, image)} FROM {changes} WHERE {image} IS NOT NULL"
         for image in ("before", "after")
     )
     if schema.is_by_all_columns:
-        derived, _ = derived_sql(work, session, schema, position, wanted=f"({keys})")
+        derived, _ = derived_sql(
+            work, session, schema, position, wanted=f"({keys})", has_gaps=has_gaps
+        )
         return different_copies_sql(derived, work.mirror, f"({keys})", schema), ()
     wanted = None if is_late and _carries(work, session, schema, position) else f"({keys})"
     derived, missing = derived_sql(work, session, schema, position, wanted=wanted)
@@ -52,14 +56,21 @@ def rederived_sql(
 
 
 def derived_sql(
-    work: TableWork, session: Any, schema: TableSchema, position: int, *, wanted: str | None
+    work: TableWork,
+    session: Any,
+    schema: TableSchema,
+    position: int,
+    *,
+    wanted: str | None,
+    has_gaps: bool = False,
 ) -> tuple[str, tuple[str, ...]]:
     """SELECT with the columns of ``reduce.reduced_sql`` from the change log up to ``position``, and the columns of the mirror that some
-    change lacks. ``wanted`` is a relation of keys, None for all."""
+    change lacks. ``wanted`` is a relation of keys, None for all; ``has_gaps`` is about counted rows."""
     mirror = in_mirror(work, schema)
     whole = f"({_history_sql(work, schema, position)})"
     if schema.is_by_all_columns:
-        return copies_sql(whole, schema, _read_scn(session, whole, schema), wanted), ()
+        read_scn = _read_scn(session, whole, schema)
+        return copies_sql(whole, schema, read_scn, wanted, has_gaps=has_gaps), ()
     near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
     facts = change_facts(session, near, mirror)
     defaults = added_columns(read_log(work.changelog))

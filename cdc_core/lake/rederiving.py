@@ -39,12 +39,14 @@ IN_HAND_ROWS_MAX = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks, and the rows for a MERGE."""
+    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks, and the rows for a MERGE; ``rows``
+    are the same where they are in hand."""
 
     version: int
     sent: Sent
     absent: tuple[str, ...]
     opened: Callable[[], AbstractContextManager[Any]]
+    rows: pa.Table | None = None
 
 
 def find_different(
@@ -56,6 +58,7 @@ def find_different(
     covered_scn: int,
     facts: dict[str, object],
     is_late: bool = False,
+    has_gaps: bool = False,
 ) -> Different:
     """The rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that a window touches.
 
@@ -66,7 +69,7 @@ def find_different(
         position: How far the mirror is, or is to be.
         covered_scn: Keys that are not in the mirror are known to be gone as of this SCN.
         facts: Source, table and window, for errors.
-        is_late: See :func:`~cdc_core.lake.deriving.rederived_sql`.
+        is_late, has_gaps: See :func:`~cdc_core.lake.deriving.rederived_sql`.
 
     Raises:
         DecodeError: It cannot be said which row a key has.
@@ -74,7 +77,7 @@ def find_different(
     mirrored, version = in_mirror(work, schema), work.require_mirror().version
     found: tuple[pa.Table, tuple[str, ...]] | None
     if schema.is_by_all_columns:
-        rows = copies_in_hand(work, schema, scn_high, position=position)
+        rows = copies_in_hand(work, schema, scn_high, position=position, has_gaps=has_gaps)
         found = None if rows is None else (rows, ())
     else:
         found = _in_hand(work, schema, scn_high, position=position, covered_scn=covered_scn, is_late=is_late)  # fmt: skip
@@ -86,11 +89,13 @@ def find_different(
             sent,
             absent,
             lambda: staged_frame(work, work.session_for(len(rows)), iter([rows])),
+            rows,
         )
     session, changes = work.session_for(), window_sql(work.changelog, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
         sql, absent = rederived_sql(
-            work, session, changes, schema, position=position, covered_scn=covered_scn, is_late=is_late
+            work, session, changes, schema, position=position, covered_scn=covered_scn,
+            is_late=is_late, has_gaps=has_gaps,
         )  # fmt: skip
         # It is looked at several times, and derived once.
         frame = session.sql(sql).localCheckpoint()

@@ -24,7 +24,7 @@ from cdc_core.errors import (
 from cdc_core.lake.appending import commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
-from cdc_core.lake.counted import merge_copies, merge_counted, rewrite_counted
+from cdc_core.lake.counted import merge_copies, merge_counted, rewrite_copies, rewrite_counted
 from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, settle_schema
 from cdc_core.lake.executors import (
     Reduction,
@@ -304,18 +304,22 @@ class _Merging:
         """MERGE's counts, of a table whose equal rows are counted."""
         work, scn_high, rows = self.work, self.window.scn_high, facts.changes
         metadata, txn = _metadata(work, self.window, changes=rows), (work.window_app, scn_high)
+        mirror = self._mirror()
+        is_small = self._is_small(mirror, changes, facts)
         if not self.is_late:
             how: dict[str, Any] = {
                 "read_scn": self.covered_scn, "has_gaps": self.has_gaps, "metadata": metadata, "txn": txn, "facts": where,
             }  # fmt: skip
-            mirror = self._mirror()
-            if self._is_small(mirror, changes, facts):
+            if is_small:
                 return [rewrite_counted(mirror, changes, self.schema, **how)]
             return merge_counted(work, changes, self.schema, rows=rows, **how)
         different = find_different(
             work, self.schema, scn_high,
-            position=scn_high, covered_scn=self.covered_scn, facts=where, is_late=True,
+            position=scn_high, covered_scn=self.covered_scn, facts=where, is_late=True, has_gaps=self.has_gaps,
         )  # fmt: skip
+        if is_small and different.rows is not None and different.version == mirror.version:
+            found, own = different.rows, different.sent
+            return [rewrite_copies(mirror, found, self.schema, own, metadata=metadata, txn=txn)]
         with different.opened() as frame:
             return merge_copies(
                 work, frame, self.schema, different.sent,

@@ -259,6 +259,16 @@ def test_the_sql_form_is_the_same_rule(spark_process: None, tmp_path: Path) -> N
     few = session.sql(copies_sql("changes", SCHEMA, READ_SCN, "few")).toArrow()
     wanted_digests = found.slice(0, 20)["_cdc_row_digest"]
     assert few.num_rows == pc.sum(pc.is_in(found["_cdc_row_digest"], wanted_digests)).as_py()
+    lacking = [one for one in every if one["_cdc_op"] != "c" or one["_cdc_ordinal"] % 3]
+    changes = landed(tmp_path, lacking)
+    wanted = count_copies(changes.light(), SCHEMA, read_scn=READ_SCN, has_gaps=True)
+    expected = copies_source(changes, wanted, SCHEMA)
+    session.read.parquet(str(tmp_path / "changes.parquet")).createOrReplaceTempView("changes")
+    sql = copies_sql("changes", SCHEMA, READ_SCN, has_gaps=True)
+    found = session.sql(sql).toArrow().select(columns)
+    assert sorted(map(repr, found.to_pylist())) == sorted(
+        map(repr, expected.select(columns).to_pylist())
+    )
     landed(tmp_path, [*DELETED[:1], change("c", 203, None, "a")])
     session.read.parquet(str(tmp_path / "changes.parquet")).createOrReplaceTempView("changes")
     with pytest.raises(Exception, match="does not have"):
