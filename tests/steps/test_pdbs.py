@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import oracledb
 import pytest
+from tenacity import nap
 
 from cdc_core.capture import shared_pass
 from cdc_core.capture.early import EarlyPass
@@ -318,8 +320,11 @@ def test_both_begin_as_of_one_scn_and_lose_nothing_that_is_open(both: Both) -> N
         assert "c" in [change["_cdc_op"] for change in changes(source)]
 
 
-def test_a_closed_pluggable_database_holds_mining_until_it_is_open(both: Both) -> None:
+def test_a_closed_pluggable_database_holds_mining_until_it_is_open(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """LogMiner wants every container open (ORA-16331); nothing is lost meanwhile."""
+    monkeypatch.setattr(nap, "time", SimpleNamespace(sleep=lambda _seconds: None))
     both.run()
     both.cdb.pdbs[TWO].run("INSERT INTO T VALUES (5, 'before')")
     both.archive()
