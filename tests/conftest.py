@@ -19,12 +19,15 @@ from hypothesis import settings
 
 from tests.jvm import spark_submit_options
 from tests.long_forms import mark_long_forms
+from tests.memory_folder import use_memory
 
 if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
 """For the processes that tests start too. Benchmarks run with what users have."""
+
+use_memory(os.environ)
 
 DAGSTER_FOLDERS = ("tests/assets/",)
 ENDS_THE_JVM = "tests/lake/test_spark_gone.py"
