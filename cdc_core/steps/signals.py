@@ -19,7 +19,6 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.given import GivenTable
-from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.signals import (
     SCHEMA_CHANGES,
     ExecuteSnapshot,
@@ -50,6 +49,9 @@ def add_signal(ctx: Context, signal: Signal) -> None:
 
 
 def _check_conditions(ctx: Context, request: ExecuteSnapshot, tables: list[TableId]) -> None:
+    # Few signals have a condition, and its parser takes a moment to import.
+    from cdc_core.snapshot.conditions import checked_condition
+
     for table in tables:
         condition = request.condition_of(table)
         versions = ctx.store.schema_versions(ctx.source, table)

@@ -141,6 +141,9 @@ def opened(config: Path | None, *, oracle: bool = True) -> Iterator[Pipeline]:
     path = config_path(config, os.environ)
     load_config(path, environ=None if is_demo(path) else os.environ)  # before anything is started
 
+    from pipelines.without_pandas import make_arrays_without_pandas
+
+    make_arrays_without_pandas()
     from cdc_core.steps import Pipeline
     from pipelines.demo_oracle import database_of
 

@@ -15,7 +15,6 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkPart, plan_chunks
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joining, preflight
@@ -170,6 +169,9 @@ def _plan_ad_hoc(
     conditions: Mapping[TableId, str],
     signal_id: str | None,
 ) -> list[ChunkRecord]:
+    # The parser of conditions takes a moment to import, and most runs plan no snapshot.
+    from cdc_core.snapshot.conditions import checked_condition
+
     planned: list[ChunkRecord] = []
     for table in tables:
         scn = current_scn(session)
