@@ -255,7 +255,15 @@ def _start(config: LakeConfig, runtime: Path) -> Any:
             ) from error
     log.debug("spark started: java %s from %s", java.version, java.origin)
     _say_once_that_it_ended(session)
+    _keep_from_standard_output(session)
     return session
+
+
+def _keep_from_standard_output(session: Any) -> None:
+    """What the JVM prints goes to standard error: Delta's VACUUM prints how many files it deleted, which would stand in the midst of what
+    `--json` prints."""
+    system = session.sparkContext._jvm.java.lang.System
+    system.setOut(system.err)
 
 
 def _say_once_that_it_ended(session: Any) -> None:

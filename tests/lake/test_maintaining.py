@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark import SparkContext
 
 from cdc_core.config import DeletionVectors, MaintenanceConfig
 from cdc_core.lake.history import DeltaCommit, newest_metadata, read_commits, read_log
@@ -107,6 +108,10 @@ def test_a_maintained_table_is_the_same_and_goes_on(
         return first, second
 
     one = window(lambda tx: tx.update(ids[1], {"NAME": "first"}))
+    jvm = SparkContext._jvm
+    assert jvm is not None
+    standard_error = jvm.java.lang.System.err
+    assert jvm.scala.Console.out().equals(standard_error), "VACUUM prints to what --json prints"
     first, second = maintain(deletion_vectors="always", cluster_by_key=True)
     assert (first.had_vectors, first.has_vectors) == (False, True)
     assert (first.files_after, second.files_after) == (1, 1)
