@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import (
+    CdcError,
     ConfigError,
     FencedError,
+    LakeError,
     LandingDamagedError,
     NotYetError,
 )
@@ -79,8 +81,11 @@ def test_a_damaged_window_file_stops_the_window(oracle: Oracle, source: Source) 
     source.check_current("ONE")
 
 
-def test_a_process_that_lost_its_lease_commits_nothing(oracle: Oracle, source: Source) -> None:
-    """It loses it to another one right before it would commit."""
+@pytest.mark.parametrize("meets", [None, LakeError], ids=["commits-nothing", "stops-nothing"])
+def test_a_process_that_lost_its_lease_commits_nothing(
+    oracle: Oracle, source: Source, meets: type[CdcError] | None
+) -> None:
+    """It loses it to another one right before it would commit, or find a table wrong that the other one has changed."""
     list(source.pipeline.run_snapshot())
     oracle.run("INSERT INTO ONE VALUES (1000, 'new')")
 
@@ -92,8 +97,11 @@ def test_a_process_that_lost_its_lease_commits_nothing(oracle: Oracle, source: S
                 store.acquire_lease(lease.name, "elsewhere/1/1/1", 60)
 
     source.lake.before = lose
+    if meets is not None:
+        source.lake.fail(table_id("ONE"), meets("other rows than a moment ago", hint="-"))
     with pytest.raises(FencedError):
         source.windows()
+    assert source.record("ONE").state == "ready"
     assert not [call for call in source.lake.calls if call[0] == "apply_window"]
     source.lake.before = lambda _call, _table: None
     [taken] = [

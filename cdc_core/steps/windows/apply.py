@@ -146,6 +146,7 @@ def _apply_table(
             whole = ScnWindow(low, part.scn_high)
             result = _take_defined(ctx, record, manifest, state, whole, lease.check)
         except (*TABLE_ERRORS, SparkUnavailableError) as error:
+            lease.check()  # behind another writer a right table looks wrong, and this process must not stop it
             return error
         if record.state == "applied":  # the table takes the window later than the others
             count_transactions(ctx, manifest)
