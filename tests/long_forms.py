@@ -39,6 +39,20 @@ STAYS: dict[str, tuple[str, ...]] = {
         "the-undo-is-gone",
         "another-row-has-its-key",
     ),
+    f"{_STEPS}reselected_lobs.py::test_values_of_many_commits_come_with_few_statements": (
+        "",
+        "in-its-middle",
+    ),
+    f"{_STEPS}emptied_partitions.py::test_the_rows_of_a_partition_go_with_it": (
+        "truncate-the-last-range",
+        "drop-a-list",
+        "truncate-a-day",
+    ),
+    f"{_STEPS}emptied_partitions.py::test_where_nothing_says_which_rows_went_the_table_stops": (
+        "hash",
+        "masked",
+        "exchange",
+    ),
     f"{_STEPS}wider_columns.py::test_a_column_with_more_digits_is_followed": ("", "in-front"),
     f"{_STEPS}wider_columns.py::test_several_changes_in_one_window": (
         "twice",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
+from cdc_core.capture.emptied_partitions import rows_of_partitions
 from cdc_core.config import TableConfig
 from cdc_core.decode.defaults import default_scalar
 from cdc_core.errors import (
@@ -23,7 +24,13 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.ddl_reading import empties_table, moves_rows, removes_rows, removes_table
+from cdc_core.schema.ddl_reading import (
+    emptied_partitions,
+    empties_table,
+    moves_rows,
+    removes_rows,
+    removes_table,
+)
 from cdc_core.schema.ddl_text import agrees, version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
 from cdc_core.schema.evolution import Evolution, judge, knowing_rename
@@ -73,7 +80,8 @@ def follow_ddl(
 
     Args:
         altered_after: Asked where neither the dictionary nor its times tell whether another DDL came right after one.
-        follows_truncate: Tables whose TRUNCATE is followed. It locks the table: whoever changed a row has committed before, and whoever
+        follows_truncate: Tables whose TRUNCATE is followed, and whose partitions that are truncated or dropped are, where it can be said which rows
+            they had. It locks the table: whoever changed a row has committed before, and whoever
             changes one later commits behind it (SQL Language Reference 19c, TRUNCATE TABLE). One whose commit lies behind the window ends
             the stream all the same: what a chunk saw in between, nothing tells.
         given: What tables are by signals, each as of an SCN inside the window. It takes effect there, behind the DDL that was met up to
@@ -104,6 +112,13 @@ def follow_ddl(
             continue
         if row.table in follows_truncate and row.scn is not None and empties_table(row.text):
             changes.append(SchemaChange(row.scn, row.ordinal, row.text, old, empties=True))
+            continue
+        if row.table in follows_truncate and (names := emptied_partitions(row.text)):
+            emptied = _partitions_emptied(session, row, old, configs, names)
+            if isinstance(emptied, StreamEnd):
+                ends[row.table] = emptied
+            else:
+                changes.append(emptied)
             continue
         later = [other for other in rows[at + 1 :] if other.table == row.table]
         stands_in = _standing_in(row, later, waiting)
@@ -192,6 +207,27 @@ def _captured(schema: TableSchema, config: TableConfig) -> TableSchema:
         schema = schema.without([name for name in others if name not in schema.key])
     arrow_schema(schema)
     return schema
+
+
+def _partitions_emptied(
+    session: OracleSession,
+    row: DdlRow,
+    old: TableSchema,
+    configs: Sequence[TableConfig],
+    names: Sequence[str],
+) -> SchemaChange | StreamEnd:
+    """A DROP or TRUNCATE of partitions with the rows that go, or the end of the stream where nothing says which they are."""
+    if row.scn is None:
+        return _end(row, "truncate", "rows went with a partition, and it commits behind the window")
+    config = next(config for config in configs if config.table == row.table)
+    try:
+        rows = rows_of_partitions(
+            session, config, old, names, row_scn=Scn(row.row_scn), scn=Scn(row.scn)
+        )
+    except SchemaMismatchError as error:
+        reason = f"rows went with a partition, and nothing says which: {error.what_happened}"
+        return _end(row, "truncate", reason)
+    return SchemaChange(row.scn, row.ordinal, row.text, old, empties=True, partitions=rows)
 
 
 def _unfilled(evolution: Evolution) -> str | None:

@@ -264,7 +264,7 @@ class _Window:
         changes = followed.changes
         self._ends += [*followed.ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
-        emptied = {change.schema.table for change in changes if change.empties}
+        emptied = {one.schema.table for one in changes if one.empties and not one.partitions}
         altered = self._altered(session, history, emptied)
         self._ends += altered.ends
         check_incarnation(session, current)

@@ -47,8 +47,9 @@ class PolicyConfig(ConfigModel):
 
     on_truncate: Literal["stop", "resnapshot", "follow"] = "stop"
     """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged. ``follow`` empties the mirror where the
-    table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Nothing says which rows went with
-    a partition, so ``follow`` stops the table there."""
+    table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Of a partition by RANGE or LIST of
+    one captured column that was dropped or truncated, it deletes the rows by the partition's bounds. Where these do not say which rows went, and
+    where a partition was exchanged, ``follow`` stops the table."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
     """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created

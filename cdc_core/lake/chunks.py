@@ -41,6 +41,7 @@ from cdc_core.lake.chunk_ahead import ChunkAhead, Written
 from cdc_core.lake.counted import number_copies
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
+from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.history import filesystem_of, read_commits, read_log
 from cdc_core.lake.ledger import with_widths
@@ -90,6 +91,7 @@ def apply_chunk(
         return TableApplied(table=work.table, skipped=True)
     if position is not None:
         work.require_tables()
+    refuse_older(work, manifest.scn, "a chunk")
     work.create_tables(manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
     schema = settle_schema(work, manifest.schema)

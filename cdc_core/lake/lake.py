@@ -22,6 +22,7 @@ from cdc_core.lake.beside import BesideName, BesideTable, count_events
 from cdc_core.lake.chunk_ahead import ChunkAhead, begin_chunk
 from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
+from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, settle_schema
 from cdc_core.lake.history import read_commits, read_log, version_at
 from cdc_core.lake.maintaining import maintain
@@ -169,14 +170,15 @@ class Lake:
         *,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror, each once. The part of its window before it must
-        be applied.
+        """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror, each once; of partitions, a deletion for each row
+        that they had. The part of its window before it must be applied.
 
         Raises:
             SchemaMismatchError: A transaction of the table committed at the same SCN.
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
-        return truncate(self._work(table, generation, fence), truncation, transactions_paths)
+        take = empty_partitions if truncation.partitions else truncate
+        return take(self._work(table, generation, fence), truncation, transactions_paths)
 
     def restore_quarantine(
         self,

@@ -14,6 +14,7 @@ from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
 from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.deriving import derived_sql
+from cdc_core.lake.emptied_partitions import emptied_scn
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_report, merged
@@ -63,7 +64,12 @@ def replay_window(
         raise _not_applied(work, manifest, position)
     facts = work.facts(window=manifest.window.key)
     different = find_different(
-        work, schema, scn_high, position=position, covered_scn=covered_scn, facts=facts
+        work,
+        schema,
+        scn_high,
+        position=max(position, emptied_scn(read_log(work.changelog))),
+        covered_scn=covered_scn,
+        facts=facts,
     )
     sent = different.sent
     if not sent.rows + sent.gone:
@@ -136,7 +142,8 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
         work.create_table(work.mirror, in_mirror(work, known_schema(log) or schema))
     schema = settle_schema(work, schema)
     done = work.position()
-    position = max(done.changelog_scn or 0, done.mirror_scn or 0)
+    partitions_scn = log.transactions.get(work.partitions_app, 0)
+    position = max(done.changelog_scn or 0, done.mirror_scn or 0, partitions_scn)
     with translated("deriving the mirror", **work.facts()):
         sql, _ = derived_sql(work, session, schema, position, wanted=None)
         derived = session.sql(sql)

@@ -28,6 +28,9 @@ WIDENED_PROPERTY = "redolake.widened"
 TRUNCATED_PROPERTY = "redolake.truncated"
 """Mirror property: the SCN of the last TRUNCATE that emptied it."""
 
+PARTITIONS_PROPERTY = "redolake.partitions"
+"""Change log property: the SCN of the last DDL that removed partitions with their rows, once the mirror has none of them any more."""
+
 GENERATION_PROPERTY = "redolake.generation"
 """Which generation of the table this is: an older one is moved aside when a newer one begins."""
 

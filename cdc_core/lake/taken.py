@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from cdc_core.lake.emptied_partitions import emptied_scn as partitions_scn
 from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.history import DeltaCommit, DeltaLog, read_commits, read_log
 from cdc_core.lake.quarantine import QuarantineTable
@@ -18,7 +19,7 @@ class Taken:
 
     ``window_scn`` is the upper end of the last window that brought it changes; ``schema_scn`` the SCN of its newest
     definition. ``chunks`` maps (snapshot id, number) to the chunk's SCN, None where its commit has gone from the log.
-    ``truncated_scn`` is the SCN of the last TRUNCATE that emptied it, 0 without one.
+    ``truncated_scn`` is the SCN of the last TRUNCATE that emptied it or partitions of it, 0 without one.
     ``windows`` maps upper ends to what these windows brought, as far as the log still reaches. ``lacks_mirror``: only the
     change log is there, of which all this is said then.
     """
@@ -54,7 +55,10 @@ def read_taken(work: TableWork) -> Taken:
     return Taken(
         window_scn=transactions.get(work.window_app),
         schema_scn=known.scn_from if known else None,
-        truncated_scn=emptied_scn(mirror) if mirror else truncated_scn(work, changelog),
+        truncated_scn=max(
+            emptied_scn(mirror) if mirror else truncated_scn(work, changelog),
+            partitions_scn(changelog),
+        ),
         chunks=_chunks(work, transactions, commits),
         windows=windows,
         lacks_mirror=mirror is None and bool(transactions),

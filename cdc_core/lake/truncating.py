@@ -25,6 +25,7 @@ from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.tables import CHANGELOG_INDEXED, TRUNCATED_PROPERTY, delta, properties_sql
 from cdc_core.lake.work import TableWork
+from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
@@ -34,10 +35,13 @@ from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """A TRUNCATE of a captured table: where it committed, and its redo row's place and facts, as far as they are known."""
+    """A TRUNCATE of a captured table, or of the ``partitions`` that are named: where it committed, and its redo row's place and facts, as far as
+    they are known. ``skipped`` says why its deletions are no events, if they are none."""
 
     scn: int
     ordinal: int
+    partitions: tuple[PartitionRows, ...] = ()
+    skipped: str | None = None
     row_scn: int | None = None
     xid: str | None = None
     timestamp: datetime | None = None
@@ -62,7 +66,7 @@ def truncate(
     scn = truncation.scn
     is_new = truncated_scn(work, changelog) < scn
     if is_new:
-        _refuse_equal(work, scn, transactions_paths)
+        refuse_equal(work, scn, transactions_paths)
         metadata = work.metadata("truncate", scn)
         work.append_rows(
             work.changelog,
@@ -117,7 +121,12 @@ def settle_truncation(work: TableWork) -> int:
     return max(0, int(counts[0]))
 
 
-def _refuse_equal(work: TableWork, scn: int, transactions_paths: Sequence[str]) -> None:
+def refuse_equal(work: TableWork, scn: int, transactions_paths: Sequence[str]) -> None:
+    """Refuse a TRUNCATE at whose SCN a transaction of the table committed.
+
+    Raises:
+        SchemaMismatchError: One did.
+    """
     window = ScnWindow(Scn(scn - 1), Scn(scn))
     if read_committed(transactions_paths, work.table, window).count:
         raise SchemaMismatchError(
@@ -128,8 +137,18 @@ def _refuse_equal(work: TableWork, scn: int, transactions_paths: Sequence[str]) 
 
 
 def _row(truncation: Truncation, schema: TableSchema, work: TableWork) -> pa.RecordBatch:
-    values = {
-        "_cdc_op": "t",
+    values: dict[str, object] = {"_cdc_op": "t", "_cdc_absent": [], "_cdc_before_absent": []}
+    values |= change_values(truncation, schema, work)
+    fields = change_schema(schema)
+    columns = [pa.array([values.get(field.name)], field.type) for field in fields]
+    return pa.RecordBatch.from_arrays(columns, schema=fields)
+
+
+def change_values(
+    truncation: Truncation, schema: TableSchema, work: TableWork
+) -> dict[str, object]:
+    """What a row of the change log says of the statement that it comes from."""
+    return {
         COMMIT_SCN: truncation.scn,
         ORDINAL: truncation.ordinal,
         "_cdc_scn": truncation.row_scn,
@@ -139,11 +158,6 @@ def _row(truncation: Truncation, schema: TableSchema, work: TableWork) -> pa.Rec
         "_cdc_commit_timestamp": truncation.timestamp,
         "_cdc_rs_id": truncation.rs_id,
         "_cdc_thread": truncation.thread,
-        "_cdc_absent": [],
-        "_cdc_before_absent": [],
         "_cdc_columns": len(schema.columns),
         "_cdc_landed": truncation.landed if "landed" in work.optional else None,
     }
-    fields = change_schema(schema)
-    columns = [pa.array([values.get(field.name)], field.type) for field in fields]
-    return pa.RecordBatch.from_arrays(columns, schema=fields)

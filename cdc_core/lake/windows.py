@@ -25,6 +25,7 @@ from cdc_core.lake.appending import commit_files, write_file
 from cdc_core.lake.carry import carried_sql, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
 from cdc_core.lake.counted import merge_copies, merge_counted, rewrite_copies, rewrite_counted
+from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, settle_schema
 from cdc_core.lake.executors import (
     Reduction,
@@ -109,6 +110,8 @@ def apply_window(
         work.create_tables(schema)
     else:
         work.require_tables()
+    if late_above is not None and manifest.late_scn is not None:
+        refuse_older(work, manifest.late_scn, "a commit that came to light late")
     excluded = schema.excluded
     schema = settle_schema(work, schema)
     mirrored = in_mirror(work, schema)

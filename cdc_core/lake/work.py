@@ -116,6 +116,11 @@ class TableWork:
         """The transaction identifier of TRUNCATEs in the change log; its version is their SCN."""
         return f"{self.window_app}/truncated"
 
+    @property
+    def partitions_app(self) -> str:
+        """The transaction identifier of rows that went with partitions, in the change log; its version is the SCN of the DDL."""
+        return f"{self.window_app}/partitions"
+
     def chunk_app(self, snapshot_id: str, number: int | str) -> str:
         """The transaction identifier of one chunk, or of what its finished snapshot deletes; its version is 1."""
         return f"{self.window_app}/chunk/{snapshot_id}/{number}"

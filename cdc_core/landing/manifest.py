@@ -15,6 +15,7 @@ from typing import Any
 
 from cdc_core.errors import ConfigError, LandingDamagedError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin, StreamEnd
@@ -58,8 +59,8 @@ class LogUsed:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that ``empties`` the table leaves the
-    definition as it was. Of a definition that a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it
+    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that ``empties`` the table, or the ``partitions`` that
+    are named, leaves the definition as it was. Of a definition that a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it
     stands in for no DDL."""
 
     scn: int
@@ -67,6 +68,7 @@ class SchemaChange:
     ddl: str
     schema: TableSchema
     empties: bool = False
+    partitions: tuple[PartitionRows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +219,11 @@ def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = No
             "ddl": change.ddl,
             "schema": change.schema.as_json(),
             **({"empties": True} if change.empties else {}),
+            **(
+                {"partitions": [one.as_json() for one in change.partitions]}
+                if change.partitions
+                else {}
+            ),
         }
         for change in manifest.schema_changes
     ]
@@ -252,7 +259,15 @@ def read_window_manifest(
                 "logs": tuple(LogUsed(**log) for log in data["logs"]),
                 "schemas": schemas,
                 "schema_changes": tuple(
-                    SchemaChange(**{**change, "schema": TableSchema.from_json(change["schema"])})
+                    SchemaChange(
+                        **{
+                            **change,
+                            "schema": TableSchema.from_json(change["schema"]),
+                            "partitions": tuple(
+                                map(PartitionRows.from_json, change.get("partitions", ()))
+                            ),
+                        }
+                    )
                     for change in data["schema_changes"]
                 ),
                 "signals": tuple(SignalOutcome(**one) for one in data.get("signals", ())),

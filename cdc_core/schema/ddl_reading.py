@@ -31,6 +31,22 @@ _KEYS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "SCOPE
 _NO_COLUMN = frozenset({"SUPPLEMENTAL", "CLUSTERING", "STORAGE", "INDEXING", "VALUES", "INDEX"})
 """Words behind ADD, MODIFY and DROP that no column can be called, or that name something else there."""
 _OF_STORAGE = frozenset({"DEFAULT", "LOB", "NESTED", "VARRAY", "OPAQUE"})
+_BEHIND_NAMES = frozenset(
+    [
+        "DROP",
+        "ALL",
+        "REUSE",
+        "STORAGE",
+        "UPDATE",
+        "INVALIDATE",
+        "GLOBAL",
+        "INDEXES",
+        "CASCADE",
+        "PARALLEL",
+        "NOPARALLEL",
+    ]
+)
+"""What may follow the names of partitions that are dropped or truncated: nothing of it is about other rows."""
 _ON_TABLE = frozenset({"INDEX", "TRIGGER"})
 _NO_TABLE = frozenset({"DATABASE", "SCHEMA", "PLUGGABLE", "CLUSTER", "NESTED"})
 """What may stand behind ON in place of a table."""
@@ -139,6 +155,36 @@ def removes_rows(ddl: str) -> bool:
 def empties_table(ddl: str) -> bool:
     """Does the statement remove all rows of the table that it names: TRUNCATE TABLE?"""
     return read_ddl(ddl).statement == "TRUNCATE TABLE"
+
+
+def emptied_partitions(ddl: str) -> tuple[str, ...]:
+    """The partitions whose rows the statement removes, which it names: ``ALTER TABLE … TRUNCATE`` or ``DROP PARTITION``, one or several.
+
+    None for statements that do anything else, name subpartitions, or name a partition by a value (``FOR (…)``).
+    """
+    tokens = list(tokens_of(ddl))
+    if len(tokens) < 3 or not (tokens[0].is_("ALTER") and tokens[1].is_("TABLE")):
+        return ()
+    _, at = _path(tokens, 2)
+    verb, kind = (one.text if one.kind == "word" else "" for one in tokens[at : at + 2])
+    if verb not in ("TRUNCATE", "DROP") or kind not in ("PARTITION", "PARTITIONS"):
+        return ()
+    names: list[str] = []
+    at += 2
+    while at < len(tokens) and tokens[at].is_name:
+        names.append(tokens[at].text)
+        at += 1
+        if at >= len(tokens) or not tokens[at].is_(","):
+            break
+        at += 1
+    rest = [one for one in tokens[at:] if one.depth == 0 and not one.is_(";", "(", ")")]
+    is_whole = all(one.kind == "number" or one.text in _BEHIND_NAMES for one in rest)
+    return tuple(names) if is_whole and not _is_by_value(tokens, at) else ()
+
+
+def _is_by_value(tokens: Sequence[Token], at: int) -> bool:
+    """Is what was taken for the name of a partition the word FOR, with a value behind it?"""
+    return tokens[at - 1].is_("FOR") and at < len(tokens) and tokens[at].is_("(")
 
 
 def moves_rows(ddl: str) -> bool:

@@ -16,6 +16,11 @@ GRANT FLASHBACK ON SYS.ALL_OBJECTS TO C##REDOLAKE;
 -- that is made and goes again between two windows stops its table:
 GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS TO C##REDOLAKE;
 
+-- Partitions that are dropped or truncated (on_truncate: follow): which rows they had. Without it, such a DDL stops its table:
+GRANT FLASHBACK ON SYS.ALL_PART_TABLES TO C##REDOLAKE;
+GRANT FLASHBACK ON SYS.ALL_PART_KEY_COLUMNS TO C##REDOLAKE;
+GRANT FLASHBACK ON SYS.ALL_TAB_PARTITIONS TO C##REDOLAKE;
+
 -- Tables with row-level security (VPD) or Data Redaction: snapshots must read the rows and values that the redo has.
 -- The first grant shows only whether there is any redaction:
 GRANT SELECT ON SYS.REDACTION_POLICIES TO C##REDOLAKE;

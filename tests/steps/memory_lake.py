@@ -29,9 +29,11 @@ from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
+from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.evolution import holding, judge
+from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.stage.addresses import with_addresses
@@ -71,6 +73,7 @@ class MemoryTable:
     generation: int = 1
     read_scn: int = 0
     truncated_scn: int = 0
+    partitions_scn: int = 0
     digests: counted_rows.Digests = field(default_factory=counted_rows.Digests)
 
     @property
@@ -210,6 +213,8 @@ class MemoryLake:
             if schema.is_by_all_columns:
                 found.digests.check(schema, image)
         if any(change["_cdc_commit_scn"] <= window.scn_low for change in changes):
+            if manifest.late_scn is not None and manifest.late_scn < found.partitions_scn:
+                raise SchemaMismatchError("a commit is from before rows went with a partition")
             _derive(found, schema, changes)
         elif schema.is_by_all_columns:
             for change in changes:
@@ -255,6 +260,8 @@ class MemoryLake:
         found, scn = self._begun(table, generation), truncation.scn
         window = ScnWindow(Scn(scn - 1), Scn(scn))
         assert not read_committed(transactions_paths, table, window).count
+        if truncation.partitions:
+            return self._empty_partitions(found, table, truncation, fence)
         if found.truncated_scn >= scn:
             return TableApplied(table=table, skipped=True)
         self._enter("truncate", table, str(scn), fence)
@@ -270,6 +277,32 @@ class MemoryLake:
             del found.rows[key]
         self.resolve_quarantine(table, scn)
         return TableApplied(table=table, changes=1, rows_deleted=len(gone))
+
+    def _empty_partitions(
+        self, found: MemoryTable, table: TableId, truncation: Truncation, fence: Fence | None
+    ) -> TableApplied:
+        scn, schema = truncation.scn, found.schema
+        if found.partitions_scn >= scn:
+            return TableApplied(table=table, skipped=True)
+        self._enter("truncate", table, str(scn), fence)
+        assert schema is not None
+        gone = {
+            key: values
+            for key, (values, read, _) in found.rows.items()
+            if read < scn and any(_is_in(one, values, schema) for one in truncation.partitions)
+        }
+        absent = [one for one in schema.column_names if one not in schema.key]
+        for values in gone.values():
+            row = {
+                "_cdc_op": "d", "_cdc_commit_scn": scn, "_cdc_ordinal": truncation.ordinal, "_cdc_window": scn, "_cdc_xid": truncation.xid,
+                "_cdc_absent": absent, "_cdc_before_absent": absent, "_cdc_skipped": truncation.skipped, "after": None,
+                "before": {name: values[name] for name in schema.key},
+            }  # fmt: skip
+            found.changes.append(row)
+            found.history.append(row)
+            _take(found, schema, row, -1, -1)
+        found.partitions_scn = scn
+        return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
     def restore_quarantine(
         self,
@@ -372,6 +405,8 @@ class MemoryLake:
         app = f"{generation}/chunk/{manifest.snapshot_id}/{manifest.number}"
         if app in found.transactions:
             return TableApplied(table=table, skipped=True)
+        if manifest.scn < found.partitions_scn:
+            raise SchemaMismatchError("a chunk is from before rows went with a partition")
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.scn)
@@ -498,7 +533,7 @@ class MemoryLake:
         return Taken(
             window_scn=found.transactions.get(f"{generation}"),
             schema_scn=found.schema.scn_from if found.schema else None,
-            truncated_scn=found.truncated_scn,
+            truncated_scn=max(found.truncated_scn, found.partitions_scn),
             chunks={(snapshot_id, int(number)): None for snapshot_id, number in chunks},
             windows=dict(found.brought),
         )
@@ -518,6 +553,21 @@ class MemoryLake:
         if fence is not None:
             fence()
         self.calls.append((call, table.name, what))
+
+
+def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> bool:
+    """Does a row belong to a partition?"""
+    column = schema.column(schema.present_name(rows.column))
+    value, kind = values[column.name], arrow_type(column)
+    if value is None:
+        return rows.has_null
+    low, high = (None if one is None else bound_value(one, kind) for one in (rows.low, rows.high))
+    return (
+        (low is None or value >= low)
+        and (high is None or value < high)
+        and (rows.listed is None or value in [bound_value(one, kind) for one in rows.listed])
+        and value not in [bound_value(one, kind) for one in rows.unlisted or ()]
+    )
 
 
 def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:

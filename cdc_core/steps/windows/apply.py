@@ -206,7 +206,12 @@ def _take_part(
     done = []
     for piece in pieces:
         if isinstance(piece, SchemaChange):
-            truncation = truncation_of(piece, manifest, _files_of(ctx, manifest, table))
+            truncation = truncation_of(
+                piece,
+                manifest,
+                _files_of(ctx, manifest, table),
+                ctx.config.events_of(table).skipped_operations,
+            )
             done.append(
                 ctx.lake.truncate(
                     table, truncation, transactions, generation=state.generation, fence=fence
@@ -240,10 +245,10 @@ def _take_part(
             )
         )
         position = piece.scn_high
-    return done[0] if len(done) == 1 else _summed(table, done)
+    return done[0] if len(done) == 1 else summed(table, done)
 
 
-def _summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
+def summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
     """What several pieces of a window brought, as one."""
     return TableApplied(
         table=table,

@@ -12,7 +12,7 @@ from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.windows.apply import late_commits_above, redo_inputs
+from cdc_core.steps.windows.apply import late_commits_above, redo_inputs, summed
 from cdc_core.steps.windows.parts import stream_end, stretches, tables_in
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 
@@ -53,40 +53,46 @@ def replay_window(
 def _replay_table(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, end: Scn
 ) -> TableApplied:
-    """Where rows of the table are in quarantine, those of the window are put there again if they are lost. What a TRUNCATE that was followed
-    has removed counts no more, so of such a window the last piece is replayed."""
+    """Where rows of the table are in quarantine, those of the window are put there again if they are lost. What a TRUNCATE of the whole table that was
+    followed has removed counts no more, so of such a window what lies behind it is replayed."""
     started = time.monotonic()
     pieces = stretches(ScnWindow(manifest.window.scn_low, end), manifest, table)
-    if isinstance(pieces[-1], SchemaChange):
+    whole = [isinstance(one, SchemaChange) and not one.partitions for one in pieces]
+    behind = pieces[len(pieces) - whole[::-1].index(True) :] if any(whole) else pieces
+    windows = [one for one in behind if not isinstance(one, SchemaChange)]
+    if not windows:
         return TableApplied(table=table, skipped=True)
-    own = replace(manifest, window=pieces[-1])
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
         versions = [ctx.visible(one.schema) for one in ctx.store.schema_versions(ctx.source, table)]
         latest, covered = versions[-1], ctx.store.covered_scn(ctx.source, table)
-        done = ctx.lake.replay_window(
-            own,
-            table,
-            latest,
-            generation=state.generation,
-            covered_scn=covered,
-            applied_scn=state.mirror_scn or 0,
-            fence=lease.check,
-        )
-        if state.in_quarantine:
-            late_above = late_commits_above(manifest, state, covered)
-            paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
-            rows = ctx.lake.restore_quarantine(
-                own,
-                table,
-                latest,
-                paths,
-                transactions,
-                generation=state.generation,
-                covered_scn=covered,
-                earlier=versions,
-                late_above=late_above,
-                fence=lease.check,
+        done = []
+        for own in (replace(manifest, window=window) for window in windows):
+            done.append(
+                ctx.lake.replay_window(
+                    own,
+                    table,
+                    latest,
+                    generation=state.generation,
+                    covered_scn=covered,
+                    applied_scn=state.mirror_scn or 0,
+                    fence=lease.check,
+                )
             )
-            ctx.store.note_quarantine(ctx.source, table, rows)
-        return replace(done, seconds=seconds_since(started))
+            if state.in_quarantine:
+                late_above = late_commits_above(manifest, state, covered)
+                paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
+                rows = ctx.lake.restore_quarantine(
+                    own,
+                    table,
+                    latest,
+                    paths,
+                    transactions,
+                    generation=state.generation,
+                    covered_scn=covered,
+                    earlier=versions,
+                    late_above=late_above,
+                    fence=lease.check,
+                )
+                ctx.store.note_quarantine(ctx.source, table, rows)
+        return replace(summed(table, done), seconds=seconds_since(started))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow.parquet as pq
 
 from cdc_core.lake.truncating import Truncation
 from cdc_core.landing.manifest import SchemaChange, WindowManifest, moment_of
+from cdc_core.stage.skipping import OPERATION
 
 
 def truncation_of(
-    change: SchemaChange, manifest: WindowManifest, paths: Sequence[str]
+    change: SchemaChange,
+    manifest: WindowManifest,
+    paths: Sequence[str],
+    skipped_operations: Collection[str],
 ) -> Truncation:
-    """A TRUNCATE of a window's manifest with the facts of its redo row; ``paths`` are the window's redo files of the table."""
+    """A TRUNCATE of a window's manifest with the facts of its redo row; ``paths`` are the window's redo files of the table,
+    ``skipped_operations`` those that the configuration does not want among its events."""
     columns = ["xid", "scn", "timestamp", "rs_id", "thread"]
     rows = [
         row
@@ -26,6 +31,8 @@ def truncation_of(
     return Truncation(
         scn=change.scn,
         ordinal=change.ordinal,
+        partitions=change.partitions,
+        skipped=OPERATION if "d" in skipped_operations else None,
         row_scn=found.get("scn"),
         xid=found.get("xid"),
         timestamp=found.get("timestamp"),

@@ -83,10 +83,11 @@ def _one(session: SessionState, node: object, text: str) -> DdlRun:
         else:
             _HANDLERS[type(node)](run, node)
         if database.store.sink is not None:
-            for one in run.texts or (text,):
+            # The dictionary shows what the DDL made of it from its commit on, never before.
+            for at, one in enumerate(run.texts or (text,)):
                 database.store.sink.ddl(
                     transaction.info,
-                    database.store.clock.next(),
+                    database.store.clock.next() if at else run.scn,
                     run.now,
                     one,
                     run.subject_owner,

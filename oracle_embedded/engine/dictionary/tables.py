@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.queries import compile_select
@@ -21,11 +22,18 @@ from oracle_embedded.engine.storage.catalog import (
     ViewDef,
     data_length,
 )
-from oracle_embedded.engine.storage.partitions import Partitioning
+from oracle_embedded.engine.storage.partitions import (
+    DEFAULT,
+    MAXVALUE,
+    Partition,
+    Partitioning,
+)
+from oracle_embedded.values import fields_from_date, nanos_from_timestamp, text_from_number
 
 VIEWS = Views()
 
 _TABLESPACE = "USERS"
+_DATE_BYTES = 7
 
 
 def _tables(view: View) -> Iterator[TableDef]:
@@ -369,10 +377,34 @@ def _tab_partitions(view: View) -> Iterator[Row]:
         for position, one in enumerate(made.partitions, 1):
             yield {
                 "TABLE_OWNER": table.owner, "TABLE_NAME": table.name, "COMPOSITE": "YES" if one.subpartitions else "NO",
-                "PARTITION_NAME": one.name, "SUBPARTITION_COUNT": len(one.subpartitions), "HIGH_VALUE": one.high_value,
-                "HIGH_VALUE_LENGTH": len(one.high_value), "PARTITION_POSITION": position,
+                "PARTITION_NAME": one.name, "SUBPARTITION_COUNT": len(one.subpartitions), "HIGH_VALUE": (high := _high_value(table, made, one)),
+                "HIGH_VALUE_LENGTH": len(high), "PARTITION_POSITION": position,
                 "TABLESPACE_NAME": _TABLESPACE, "INTERVAL": "NO" if one.low is None else "YES",
             }  # fmt: skip
+
+
+def _high_value(table: TableDef, made: Partitioning, partition: Partition) -> str:
+    """The bound as Oracle prints it: dates and timestamps in a form of its own, whatever the DDL said, and what an interval made by its value
+    (Database Reference 19c, ALL_TAB_PARTITIONS; VLDB and Partitioning Guide 19c has examples). Other constants are as they were typed.
+    """
+    families = {table.by_id[column].type.family for column in made.columns}
+    is_moment = families <= {"date", "timestamp"}
+    if len(partition.bounds) != 1 or not (is_moment or partition.low is not None):
+        return partition.high_value
+    form = _moment if is_moment else text_from_number
+    return ", ".join(
+        one if one in (MAXVALUE, DEFAULT) else "NULL" if one is None else form(bytes.fromhex(one))
+        for one in partition.bounds[0]
+    )
+
+
+def _moment(stored: bytes) -> str:
+    moment = datetime(*fields_from_date(stored))
+    if len(stored) == _DATE_BYTES:
+        return f"TO_DATE(' {moment}', 'SYYYY-MM-DD HH24:MI:SS', 'NLS_CALENDAR=GREGORIAN')"
+    nanos = nanos_from_timestamp(stored)
+    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+    return f"TIMESTAMP' {moment}{fraction}'"
 
 
 @VIEWS.family(

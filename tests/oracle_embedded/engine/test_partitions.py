@@ -309,3 +309,26 @@ def test_a_row_that_no_subpartition_takes_is_refused(sql: Client) -> None:
     sql(RANGE_LIST.replace(", subpartition b values (default)", ""))
     with pytest.raises(OracleError, match="ORA-14400"):
         sql("insert into t values (1, 'z')")
+
+
+def test_bounds_are_shown_as_oracle_prints_them(sql: Client) -> None:
+    """Moments in one form each, and what an interval made by its value."""
+    sql(
+        "create table t (id number, d date, m timestamp) partition by range (d) (partition p1 values less than (date '2026-03-01'),"
+        " partition p2 values less than (to_date('010426', 'DDMMYY')), partition p3 values less than (maxvalue))"
+    )
+    sql(
+        "create table u (m timestamp) partition by range (m) (partition p1 values less than (timestamp '2026-03-01 00:00:00.5'))"
+    )
+    sql(
+        "create table v (k number) partition by range (k) interval (10) (partition p1 values less than (10))"
+    )
+    sql("insert into v values (45)")
+    sql("create table w (d date) partition by hash (d) (partition p1, partition p2)")
+    found = sql(
+        "select high_value from user_tab_partitions where table_name in ('T', 'U', 'V', 'W') order by table_name, partition_position"
+    )
+    day = "TO_DATE(' 2026-0{}-01 00:00:00', 'SYYYY-MM-DD HH24:MI:SS', 'NLS_CALENDAR=GREGORIAN')"
+    assert [one for (one,) in found] == [
+        day.format(3), day.format(4), "MAXVALUE", "TIMESTAMP' 2026-03-01 00:00:00.5'", "10", "50", None, None,
+    ]  # fmt: skip

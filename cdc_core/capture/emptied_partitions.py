@@ -1,0 +1,88 @@
+"""Which rows go with a partition that is dropped or truncated?
+
+They go without redo for each. Where the table is partitioned by RANGE or LIST of one captured column, the bounds of its partitions say which
+they are: the dictionary is asked for them as of right before the DDL, since partitions may have been split, merged or dropped after it.
+
+Who changed a row of the partition has committed before: the DDL locks it. (SQL Language Reference 19c, ALTER TABLE; VLDB and Partitioning
+Guide 19c, "About Dropping Partitions and Subpartitions", "About Truncating Partitions and Subpartitions".)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from cdc_core.config import TableConfig
+from cdc_core.errors import (
+    OracleError,
+    PreflightError,
+    SchemaMismatchError,
+    SnapshotTooOldError,
+)
+from cdc_core.model.partition_rows import PartitionRows
+from cdc_core.model.scn import Scn
+from cdc_core.schema.partition_bounds import rows_of_partition
+from cdc_core.schema.table import TableSchema
+
+_HINT = "A new snapshot brings the table back as it is now."
+_OF_TABLE = "AS OF SCN :scn WHERE {owner} = :owner AND {name} = :name"
+_METHOD = f"SELECT PARTITIONING_TYPE FROM ALL_PART_TABLES {_OF_TABLE.format(owner='OWNER', name='TABLE_NAME')}"
+_COLUMNS = (
+    f"SELECT COLUMN_NAME FROM ALL_PART_KEY_COLUMNS {_OF_TABLE.format(owner='OWNER', name='NAME')}"
+    " AND OBJECT_TYPE = 'TABLE' ORDER BY COLUMN_POSITION"
+)
+_PARTITIONS = "SELECT PARTITION_NAME, HIGH_VALUE FROM ALL_TAB_PARTITIONS " + _OF_TABLE.format(
+    owner="TABLE_OWNER", name="TABLE_NAME"
+)
+
+
+class Queries(Protocol):
+    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+
+
+def rows_of_partitions(
+    session: Queries,
+    config: TableConfig,
+    schema: TableSchema,
+    names: Sequence[str],
+    *,
+    row_scn: Scn,
+    scn: Scn,
+) -> tuple[PartitionRows, ...]:
+    """The rows that partitions had right before the DDL whose row has the SCN ``row_scn``, and that committed at ``scn``.
+
+    The partitions themselves are taken from before its row. Others count that came up to its commit: an insert makes a partition of an
+    interval at any time, next to the one that goes.
+
+    Raises:
+        SchemaMismatchError: Nothing says which they were.
+    """
+    if schema.is_by_row_id or schema.is_by_all_columns:
+        raise _unknown("no key identifies the table's rows")
+    table = schema.table
+    binds = {"owner": table.owner, "name": table.name, "scn": row_scn - 1}
+    try:
+        methods = session.fetch_all(_METHOD, binds)
+        columns = [name for (name,) in session.fetch_all(_COLUMNS, binds)]
+        before = dict(session.fetch_all(_PARTITIONS, binds))
+        after = session.fetch_all(_PARTITIONS, {**binds, "scn": scn})
+    except (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError) as error:
+        # No FLASHBACK right on the views, or no undo any more.
+        raise _unknown(
+            f"Oracle does not show its partitions as of right before it ({error.facts.get('ora', error.what_happened)})"
+        ) from error
+    if len(methods) != 1 or len(columns) != 1:
+        raise _unknown("the table is not partitioned by one column")
+    name = columns[0].strip('"')
+    if name not in schema.column_names or name in config.columns_mask:
+        raise _unknown(f"the values of column {name}, by which it is partitioned, are not captured")
+    column = schema.column(name)
+    others = [high for _, high in after]
+    return tuple(rows_of_partition(one, methods[0][0], column, before, others) for one in names)
+
+
+def _unknown(what: str) -> SchemaMismatchError:
+    return SchemaMismatchError(what, hint=_HINT)

@@ -1,0 +1,174 @@
+"""How do the rows of a partition that was dropped or truncated leave a table: deletions in the change log, then out of the mirror?
+
+The mirror has taken everything that committed before the DDL, and nothing that committed behind it but chunks that were read there. So the rows
+that the partition had are those of the mirror, from before the DDL, whose values lie within the partition's bounds. Each becomes a ``d`` row
+of the change log at the SCN of the DDL, under one transaction identifier, which carries the key alone; from then on the log alone gives the
+mirror again. Then MERGE deletes what these rows name, and a property of the change log notes that it is done.
+
+What comes later from before the DDL (a chunk that was read before it, a commit that came to light late) may hold rows of the partition that
+the mirror did not have: it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
+from cdc_core.lake.defaults import sql_literal
+from cdc_core.lake.evolution import in_mirror, known_schema
+from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.ledger import with_widths
+from cdc_core.lake.sent import check_removed
+from cdc_core.lake.spark import translated
+from cdc_core.lake.tables import (
+    CHANGELOG_INDEXED,
+    PARTITIONS_PROPERTY,
+    delta,
+    properties_sql,
+    quote_name,
+)
+from cdc_core.lake.truncating import Truncation, change_values, refuse_equal
+from cdc_core.lake.work import TableWork
+from cdc_core.model.partition_rows import PartitionRows
+from cdc_core.model.reports import TableApplied
+from cdc_core.schema.partition_bounds import bound_value
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_schema, arrow_type
+from cdc_core.stage.layout import COMMIT_SCN, change_schema
+
+
+def empty_partitions(
+    work: TableWork, truncation: Truncation, transactions_paths: Sequence[str]
+) -> TableApplied:
+    """Take a DROP or TRUNCATE of partitions into change log and mirror, each once; the window's transactions before it were taken.
+    Repeatable.
+
+    Raises:
+        SchemaMismatchError: A transaction committed at its SCN, so nothing says which came first.
+        LakeError: A Delta table is missing, or Delta refused.
+    """
+    work.require_tables()
+    changelog = read_log(work.changelog)
+    schema = known_schema(changelog)
+    assert changelog is not None
+    assert schema is not None
+    scn = truncation.scn
+    if emptied_scn(changelog) >= scn:
+        return TableApplied(table=work.table, skipped=True)
+    refuse_equal(work, scn, transactions_paths)
+    metadata, session = work.metadata("partitions", scn), work.session_for()
+    found: int | None = None
+    if changelog.transactions.get(work.partitions_app, 0) < scn:
+        mirrored = in_mirror(work, schema)
+        where = " OR ".join(f"({rows_sql(one, mirrored)})" for one in truncation.partitions)
+        keys = ", ".join(map(quote_name, mirrored.key))
+        with translated("looking for the rows of partitions", **work.facts()):
+            gone = session.sql(
+                f"SELECT {keys} FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn} AND ({where})"
+            ).toArrow()
+        found = gone.num_rows
+        if found:
+            work.append_rows(
+                work.changelog,
+                change_schema(schema),
+                iter([_deletions(gone, truncation, schema, work)]),
+                "appending deletions to the change log",
+                lambda: with_widths(metadata, work.changelog, schema, {}),
+                (work.partitions_app, scn),
+                indexed=CHANGELOG_INDEXED,
+                rows=found,
+            )
+    deleted = 0
+    if found != 0:
+        same = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
+        named = ", ".join(f"before.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)
+        rows = (
+            f"SELECT {named} FROM {delta(work.changelog)} WHERE {COMMIT_SCN} = {scn}"
+            " AND _cdc_op = 'd' AND _cdc_snapshot IS NULL"
+        )
+        with work.commit(session, "deleting the rows of partitions", metadata):
+            counts = session.sql(
+                f"MERGE INTO {delta(work.mirror)} t USING ({rows}) s ON {same} WHEN MATCHED AND t.{COMMIT_SCN} < {scn} THEN DELETE"
+            ).collect()
+        check_removed(counts, found, work.facts(scn=scn))
+        deleted = int(counts[0]["num_deleted_rows"]) if counts else 0
+    done = with_widths(metadata, work.changelog, schema, {})
+    with work.commit(session, "altering a Delta table", done):
+        session.sql(
+            f"ALTER TABLE {delta(work.changelog)} SET TBLPROPERTIES {properties_sql({PARTITIONS_PROPERTY: str(scn)})}"
+        )
+    return TableApplied(table=work.table, changes=found or 0, rows_deleted=deleted)
+
+
+def emptied_scn(changelog: DeltaLog | None) -> int:
+    """The SCN of the last DDL whose partitions' rows went, 0 without one."""
+    return int(changelog.properties.get(PARTITIONS_PROPERTY, 0)) if changelog else 0
+
+
+def refuse_older(work: TableWork, scn: int, what: str) -> None:
+    """Refuse what was read, or committed, before rows went with a partition.
+
+    Raises:
+        SchemaMismatchError: ``scn`` lies before that.
+    """
+    emptied = emptied_scn(read_log(work.changelog))
+    if scn < emptied:
+        raise SchemaMismatchError(
+            f"{what} is from before rows of the table went with a partition, and may hold such rows",
+            hint=RESNAPSHOT_HINT,
+            **work.facts(scn=scn, partitions_scn=emptied),
+        )
+
+
+def rows_sql(rows: PartitionRows, schema: TableSchema) -> str:
+    """The condition of a partition's rows in Spark SQL: never NULL."""
+    column = schema.column(schema.present_name(rows.column))
+    kind, name = arrow_type(column), quote_name(column.name)
+
+    def listed(texts: Sequence[str]) -> str:
+        return ", ".join(sql_literal(bound_value(text, kind), kind) for text in texts)
+
+    terms = []
+    if rows.low is not None:
+        terms.append(f"{name} >= {listed([rows.low])}")
+    if rows.high is not None:
+        terms.append(f"{name} < {listed([rows.high])}")
+    if rows.listed is not None:
+        terms.append(f"{name} IN ({listed(rows.listed)})" if rows.listed else "FALSE")
+    if rows.unlisted:
+        terms.append(f"{name} NOT IN ({listed(rows.unlisted)})")
+    within = " AND ".join([f"{name} IS NOT NULL", *terms])
+    return f"({within}) OR {name} IS NULL" if rows.has_null else within
+
+
+def _deletions(
+    keys: pa.Table, truncation: Truncation, schema: TableSchema, work: TableWork
+) -> pa.RecordBatch:
+    """``d`` rows of the change log; they carry the key alone."""
+    rows, absent = keys.num_rows, [one for one in schema.column_names if one not in schema.key]
+    fields = list(arrow_schema(schema))
+    image = pa.StructArray.from_arrays(
+        [
+            keys[one.name].combine_chunks().cast(one.type)
+            if one.name in schema.key
+            else pa.nulls(rows, one.type)
+            for one in fields
+        ],
+        fields=fields,
+    )
+    values = change_values(truncation, schema, work) | {
+        "_cdc_op": "d",
+        "_cdc_absent": absent,
+        "_cdc_before_absent": absent,
+        "_cdc_skipped": truncation.skipped,
+    }
+    target = change_schema(schema)
+    columns = [
+        image.cast(one.type)
+        if one.name == "before"
+        else pa.repeat(pa.scalar(values.get(one.name), one.type), rows)
+        for one in target
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=target)

@@ -1,0 +1,33 @@
+"""Which rows of a table are a partition's?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRows:
+    """The rows of a partition: those whose ``column`` is at or above ``low`` and below ``high`` (None: without bound), or is one of
+    ``listed``, or none of ``unlisted``; and those where it is NULL, if it ``has_null``. Values are texts: of a number, of a text itself, of a
+    moment in ISO form.
+    """
+
+    partition: str
+    column: str
+    low: str | None = None
+    high: str | None = None
+    listed: tuple[str, ...] | None = None
+    unlisted: tuple[str, ...] | None = None
+    has_null: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON form; :meth:`from_json` is its inverse."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PartitionRows:
+        """Read what :meth:`as_json` wrote."""
+        lists = {name: tuple(data[name]) for name in ("listed", "unlisted") if name in data}
+        return cls(**{**data, **lists})

@@ -1,0 +1,83 @@
+"""DROP and TRUNCATE PARTITION that are followed, through Spark and Delta."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from cdc_core.errors import TableStoppedError
+from cdc_core.steps import Pipeline
+from tests.lake.test_truncating import rows_of
+from tests.oracle.embedded import running_oracle
+from tests.steps.harness import table_id
+from tests.steps.test_schema_features_delta import check
+
+T = table_id("T")
+
+
+@pytest.mark.spark
+def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None) -> None:
+    """Ranges of days and the default of a list, with rows before and behind in one window; old windows again, a mirror that is lost, and a chunk
+    from before."""
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), D DATE) PARTITION BY RANGE (D)"
+            " (PARTITION D1 VALUES LESS THAN (DATE '2026-03-02'), PARTITION D2 VALUES LESS THAN (DATE '2026-03-03'),"
+            " PARTITION D3 VALUES LESS THAN (MAXVALUE))",
+            "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20)) PARTITION BY LIST (A)"
+            " (PARTITION P1 VALUES ('it''s', NULL), PARTITION P2 VALUES (DEFAULT))",
+            *(f"INSERT INTO T VALUES ({key}, 'a', DATE '2026-03-0{key}')" for key in range(1, 5)),
+            "INSERT INTO T VALUES (5, 'a', NULL)",
+            *(f"INSERT INTO L VALUES ({key}, {a})" for key, a in enumerate(("'it''s'", "NULL", "'x'"))),
+        )  # fmt: skip
+        config = oracle.config(
+            tmp_path,
+            "T",
+            "L",
+            policies={"on_truncate": "follow"},
+            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+        )
+        with Pipeline(config) as pipeline:
+            list(pipeline.run_once())
+            oracle.run(
+                "INSERT INTO T VALUES (6, 'a6', TO_DATE('2026-03-02 23:59:59', 'YYYY-MM-DD HH24:MI:SS'))",
+                "UPDATE T SET A = 'changed' WHERE ID = 2",
+                "ALTER TABLE T TRUNCATE PARTITION D2",
+                "INSERT INTO T VALUES (2, 'again', DATE '2026-03-02')",
+                "ALTER TABLE T DROP PARTITION D3",
+                "ALTER TABLE L TRUNCATE PARTITION P2",
+                "ALTER TABLE L TRUNCATE PARTITION P2",
+                "INSERT INTO L VALUES (9, 'y')",
+            )
+            windows = [one for one in pipeline.run_windows() if one.kind == "window-applied"]
+            assert sum(one.rows_deleted for one in windows[-1].tables) == 6
+            mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
+            assert [row[0] for row in rows_of(mirror)] == [1, 2]
+            check(oracle, pipeline, tmp_path, "T", ["ID", "A", "D"])
+            check(oracle, pipeline, tmp_path, "L", ["ID", "A"])
+            events = [
+                (one["_cdc_op"], one["before"], bool(one["_cdc_xid"]))
+                for one in DeltaTable(str(mirror.parent.parent / "changelog" / "demo.t"))
+                .to_pyarrow_table(columns=["_cdc_op", "before", "_cdc_xid"])
+                .to_pylist()
+                if one["_cdc_op"] == "d"
+            ]
+            assert sorted(one[1]["ID"] for one in events) == [2, 3, 4, 5, 6]
+            assert all(one[1]["A"] is None and one[2] for one in events)
+            found, version = rows_of(mirror), DeltaTable(str(mirror)).version()
+            applied = pipeline._ctx.store.windows("src", states=("applied",))
+            for record in reversed(applied):
+                pipeline.replay_window(record.window)
+            assert DeltaTable(str(mirror)).version() == version
+            shutil.rmtree(mirror)
+            pipeline.rebuild_mirror(T)
+            assert rows_of(mirror) == found
+            [early] = pipeline.start_snapshot([T])
+            pipeline.snapshot_chunk(early)
+            oracle.run("ALTER TABLE T TRUNCATE PARTITION D2")
+            list(pipeline.run_windows())
+            with pytest.raises(TableStoppedError, match="went with a partition"):
+                pipeline.apply_chunk(early)
