@@ -14,6 +14,7 @@ from typing import Any
 import dagster as dg
 
 from assets import metadata
+from assets.streams import show_streams
 from assets.translator import Layer, Translator
 from cdc_core.config import SourceConfig
 from cdc_core.errors import PartitionKeyError
@@ -68,14 +69,15 @@ def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Tra
 def report_history(
     instance: dg.DagsterInstance, records: Records, config: SourceConfig, names: Translator
 ) -> int:
-    """Report steps that were done outside of Dagster; return how many events were written."""
+    """Report steps that were done outside of Dagster, and which tables are in the stream; return how many events were written."""
     known = set(instance.get_dynamic_partitions(_name(names.windows)))
     windows = records.windows(newest_first=True, limit=WINDOWS_REPORTED_MAX)[::-1]
     captured = [one for one in windows if one.state != "planned" and one.key in known]
     count = _report(instance, names.redo_key, {one.key: _of_window(one) for one in captured})
     states = {state.table: state for state in records.tables()}
     brought = _brought(records, captured)
-    for table in [config.table for config in config.tables]:
+    tables = [config.table for config in config.tables]
+    for table in tables:
         position = states[table].mirror_scn if table in states else None
         taken = [r for r in captured if position is not None and r.window.scn_high <= position]
         nothing = TableApplied(table=table)
@@ -94,9 +96,10 @@ def report_history(
                     values[last.key] |= metadata.of_rows(delta_rows(config, layer, table))
             count += _report(instance, names.key(layer, table), values)
         count += _report_chunks(instance, records, names, table)
-    return count + sum(
+    count += sum(
         _report_beside(instance, config, names, name, captured) for name in beside_names(config)
     )
+    return count + show_streams(instance, records, names, tables)
 
 
 def chunk_partitions(chunks: Iterable[ChunkRecord]) -> dict[str, tuple[ChunkRecord, int]]:

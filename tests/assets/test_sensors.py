@@ -17,6 +17,7 @@ from assets.history import add_partitions, remove_partitions, report_history
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG, release_dead_runs
 from assets.sensors import WAITED_AT_MOST, window_keys
 from assets.settings import DagsterConfig, WindowsSensorConfig
+from assets.streams import CHECK_NAME
 from assets.translator import Translator
 from cdc_core.errors import (
     ConfigError,
@@ -272,9 +273,12 @@ def test_what_the_command_line_did_is_shown_once(
         pipeline.capture_window(window)
         pipeline.apply_window(window)
     assert add_partitions(instance, pipeline.records, pipeline.config, NAMES) == 8
-    lake, beside, chunks = 2 * (2 * 2), 2 * 2, 6
+    lake, beside, chunks, checks = 2 * (2 * 2), 2 * 2, 6, 2
     reported = report_history(instance, pipeline.records, pipeline.config, NAMES)
-    assert reported == 2 + lake + beside + chunks
+    assert reported == 2 + lake + beside + chunks + checks
+    check = dg.AssetCheckKey(NAMES.key("mirror", JOBS), CHECK_NAME)
+    [shown] = instance.event_log_storage.get_latest_asset_check_execution_by_key([check]).values()
+    assert shown.status.value == "SUCCEEDED"
     mirror = latest(instance, NAMES.key("mirror", JOBS), FIRST)
     assert mirror["cdc/rows_inserted"].value == 3
     assert mirror["cdc/window_end"].value == ended(1500).timestamp()
