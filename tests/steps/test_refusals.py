@@ -174,6 +174,24 @@ def test_a_mirror_is_compared_at_ends_of_applied_windows_only(
             source.pipeline.reconcile(scn=scn)
 
 
+def test_a_mirror_that_has_rows_of_a_newer_snapshot_is_not_compared_before_it(
+    oracle: Oracle, source: Source
+) -> None:
+    """However long Delta's log reaches back: the metadata store has the SCN of the newest chunk, also when the position has passed it."""
+    source.run()
+    oracle.run("UPDATE ONE SET V = 'first'")
+    [before] = source.windows()
+    oracle.run("UPDATE ONE SET V = 'second'")
+    for key in source.pipeline.start_snapshot([ONE]):
+        source.pipeline.snapshot_chunk(key)
+        source.pipeline.apply_chunk(key)
+    oracle.run("UPDATE ONE SET V = 'third'")
+    for _ in range(2):
+        with pytest.raises(NotYetError, match="newer SCN"):
+            source.pipeline.reconcile([ONE], scn=before.scn_high)
+        source.windows()
+
+
 def test_a_chunk_that_has_not_landed_is_not_applied(source: Source) -> None:
     [key, *_] = source.pipeline.start_snapshot()
     assert isinstance(key, ChunkKey)
