@@ -59,13 +59,16 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
             check(oracle, pipeline, tmp_path, "T", ["ID", "A", "D"])
             check(oracle, pipeline, tmp_path, "L", ["ID", "A"])
             events = [
-                (one["_cdc_op"], one["before"], bool(one["_cdc_xid"]))
+                (one["_cdc_commit_scn"], one["before"], bool(one["_cdc_xid"]))
                 for one in DeltaTable(str(mirror.parent.parent / "changelog" / "demo.t"))
-                .to_pyarrow_table(columns=["_cdc_op", "before", "_cdc_xid"])
+                .to_pyarrow_table(columns=["_cdc_op", "_cdc_commit_scn", "before", "_cdc_xid"])
                 .to_pylist()
                 if one["_cdc_op"] == "d"
             ]
-            assert sorted(one[1]["ID"] for one in events) == [2, 3, 4, 5, 6]
+            first = min(one[0] for one in events)
+            assert sorted((one[0] > first, one[1]["ID"]) for one in events) == [
+                (False, 2), (False, 6), (True, 3), (True, 4), (True, 5),
+            ]  # fmt: skip
             assert all(one[1]["A"] is None and one[2] for one in events)
             found, version = rows_of(mirror), DeltaTable(str(mirror)).version()
             applied = pipeline._ctx.store.windows("src", states=("applied",))

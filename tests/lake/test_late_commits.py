@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.errors import CdcError
+from cdc_core.errors import CdcError, SchemaMismatchError
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.truncating import Truncation
+from cdc_core.model.partition_rows import PartitionRows
 from tests.stage.landed import Row, Source, Window
 
 pytestmark = pytest.mark.spark
@@ -103,3 +106,35 @@ def test_what_meets_rows_of_a_late_commit_waits_for_it(
     second.apply(lake, is_inexact=True)
     third.apply(lake, late_above=READ_AT)
     assert rows(tmp_path / "lake", source.schema) == source.state(third.scn_high)
+
+
+def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
+    landed: tuple[Window, Window], open_lake: Callable[..., Lake], source: Source, tmp_path: Path
+) -> None:
+    """It may have rows of the partition that the mirror did not have, and nothing would delete them. Of the rows within the bounds, one ends right at
+    the upper bound, and a chunk read one behind the DDL: both stay."""
+    second, third = landed
+    lake, table = open_lake(), third.schema.table
+    emptied = Truncation(
+        scn=second.scn_high + 1,
+        ordinal=0,
+        partitions=(PartitionRows(partition="P", column="ID", low="4", high="30"),),
+    )
+    source.chunk(scn=emptied.scn, keep=lambda row: row["ID"] == 7).apply(
+        lake, position=second.scn_high
+    )
+    done = lake.truncate(table, emptied, third.transactions_paths)
+    assert (done.rows_deleted, done.changes) == (1, 1)
+    found, changes = rows(tmp_path / "lake", source.schema), logged(tmp_path / "lake", source)
+    assert {one["ID"] for one in found} == {1, 2, 7, 30}
+    late = replace(third, manifest=replace(third.manifest, late_scn=emptied.scn - 1))
+    with pytest.raises(SchemaMismatchError, match="came to light late is from before"):
+        late.apply(lake, late_above=READ_AT)
+    assert rows(tmp_path / "lake", source.schema) == found
+    assert logged(tmp_path / "lake", source) == changes
+
+
+def logged(folder: Path, source: Source) -> int:
+    """How many changes the change log has."""
+    table = DeltaTable(str(folder / "shop" / "changelog" / source.schema.table.path))
+    return int(table.to_pyarrow_table(columns=["_cdc_op"]).num_rows)
