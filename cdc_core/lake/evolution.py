@@ -214,12 +214,12 @@ def _reach(
     if renames or going or need_mapping(missing):
         _map(work, work.mirror, mirror)
     for old, new in renames:
-        _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}")
+        _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}", schema)
     if missing:
         if any(kinds[column] == pa.timestamp("us") for column in missing):
             _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
         ddl = ", ".join(column_ddl(schema, schema.column(column)) for column in missing)
-        _alter(work, work.mirror, f"ADD COLUMNS ({ddl})")
+        _alter(work, work.mirror, f"ADD COLUMNS ({ddl})", schema)
     if going:
         _alter(work, work.mirror, f"DROP COLUMNS ({', '.join(map(quote_name, going))})")
     if widened:
@@ -267,8 +267,11 @@ def _map(work: TableWork, path: str, log: DeltaLog) -> None:
         _alter(work, path, f"SET TBLPROPERTIES {properties_sql(MAPPED)}")
 
 
-def _alter(work: TableWork, path: str, change: str) -> None:
-    metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "schema"})
+def _alter(work: TableWork, path: str, change: str, reached: TableSchema | None = None) -> None:
+    """Alter a Delta table; ``reached`` is the definition whose columns the mirror has afterwards."""
+    facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
+    since = {} if reached is None else {"definition_scn": reached.scn_from}
+    metadata = json.dumps({**facts, **since})
     session = work.session_for()
     with work.commit(session, "altering a Delta table", metadata):
         session.sql(f"ALTER TABLE {delta(path)} {change}")

@@ -64,13 +64,13 @@ def widen_tables(work: TableWork, schema: TableSchema, widened: Collection[str])
     if changelog is not None and (narrow := _narrow_in_changes(schema, present, changelog)):
         columns = {image: _image_sql(image, changelog.fields[image], narrow) for image in _IMAGES}
         names = sorted({column.name for column in narrow.values()})
-        metadata = with_widths(_metadata(work, names), work.changelog, schema, {})
+        metadata = with_widths(_metadata(work, schema, names), work.changelog, schema, {})
         _rewrite(work, work.changelog, changelog, columns, {}, metadata)
     mirror = work.require_mirror()
     if own := _narrow_in_mirror(schema, present, mirror):
         columns = {name: exact_sql(quote_name(name), column) for name, column in own.items()}
         comments = {name: oracle_type(column) for name, column in own.items()}
-        _rewrite(work, work.mirror, mirror, columns, comments, _metadata(work, sorted(own)))
+        _rewrite(work, work.mirror, mirror, columns, comments, _metadata(work, schema, sorted(own)))
 
 
 def exact_sql(value: str, column: Column) -> str:
@@ -123,10 +123,11 @@ def _image_sql(image: str, fields: Mapping[str, str], narrow: Mapping[str, Colum
     return f"IF({image} IS NULL, NULL, NAMED_STRUCT({', '.join(parts)}))"
 
 
-def _metadata(work: TableWork, columns: list[str]) -> str:
-    """No position: the table shows what it showed before."""
+def _metadata(work: TableWork, schema: TableSchema, columns: list[str]) -> str:
+    """No position: the table shows what it showed before, with the columns that it has from the definition's SCN on."""
     facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
-    return json.dumps({**facts, "widened": columns}, sort_keys=True)
+    since = {"definition_scn": schema.scn_from, "widened": columns}
+    return json.dumps({**facts, **since}, sort_keys=True)
 
 
 def _rewrite(
@@ -184,7 +185,7 @@ def _rewrite(
         clustered := list(detail["clusteringColumns"])
     ):  # an overwrite forgets them; after a crash in between, `redolake maintain` clusters the mirror again
         by = ", ".join(map(quote_name, clustered))
-        with work.commit(session, doing, _metadata(work, [])):
+        with work.commit(session, doing, metadata):
             session.sql(f"ALTER TABLE {delta(path)} CLUSTER BY ({by})")
 
 

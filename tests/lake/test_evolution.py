@@ -83,11 +83,14 @@ def test_added_columns_are_followed(
     calls = iter(range(1, 100))
 
     def fence() -> None:
-        if next(calls) == 4:  # both tables are altered, the first default is not filled in yet
+        if next(calls) == 5:  # both tables are altered, the first default is not filled in yet
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         lake.prepare_schema(change, fence=fence)
+    table, altered = source.schema.table, delta_version(source.schema)
+    assert lake.mirror_version_at(table, ddl_scn) == altered, "no window need come behind it"
+    assert lake.mirror_version_at(table, ddl_scn - 1) < altered
     lake.prepare_schema(change)
     version = delta_version(source.schema)
     lake.prepare_schema(change)

@@ -81,6 +81,31 @@ def test_the_version_of_an_scn_is_the_last_before_the_mirror_went_past_it(
     assert version_at(commits, scn) == version
 
 
+@pytest.mark.parametrize(
+    ("scn", "version"),
+    [
+        pytest.param(24, 1, id="before-the-definition"),
+        pytest.param(25, 2, id="from-the-definition-on"),
+        pytest.param(35, 2, id="one-that-names-no-definition-waits"),
+        pytest.param(40, 5, id="idle-since"),
+    ],
+)
+def test_the_version_of_an_scn_has_the_columns_that_the_mirror_had_there(
+    scn: int, version: int
+) -> None:
+    """Columns that become wider are written anew, and VACUUM removes the files from before: an idle mirror has no other commit."""
+    schema: dict[str, object] = {"kind": "schema"}
+    said: list[dict[str, object]] = [
+        {},
+        {"scn_high": 20, "kind": "window"},
+        {**schema, "definition_scn": 25},
+        schema,
+    ]
+    said += [{**schema, "definition_scn": 40}, {**schema, "definition_scn": 40}]
+    commits = [DeltaCommit(at, "WRITE", dict(metadata)) for at, metadata in enumerate(said)]
+    assert version_at(commits, scn) == version
+
+
 def test_before_its_first_chunk_a_mirror_has_no_version() -> None:
     begun = DeltaCommit(0, "CREATE TABLE", {})
     commits = [begun, DeltaCommit(1, "WRITE", {"scn_high": 10, "kind": "chunk"})]

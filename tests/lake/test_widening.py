@@ -145,6 +145,9 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
     version = DeltaTable(str(paths[0])).version()
     lake.prepare_schema(changes[2])
     assert DeltaTable(str(paths[0])).version() == version, "a repeat does nothing"
+    wide_from = changes[2].schema.scn_from
+    assert lake.mirror_version_at(first.table, wide_from) == version, "an idle mirror after VACUUM"
+    assert lake.mirror_version_at(first.table, wide_from - 1) < version
     kinds = {one.name: str(one.type.type) for one in DeltaTable(str(paths[0])).schema().fields if hasattr(one.type, "type")}  # fmt: skip
     assert (kinds["ID"], kinds["AMOUNT"], kinds["COUNT"]) == ("decimal(20,0)", "decimal(20,4)", "string")  # fmt: skip
     detail = lake._open_session().sql(f"DESCRIBE DETAIL delta.`{paths[0]}`").collect()[0]
