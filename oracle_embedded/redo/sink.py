@@ -158,7 +158,8 @@ class Sink:
     def undone(self, transaction: TransactionInfo) -> None:
         """Note that a part of the transaction is undone, and that it goes on."""
         if Wart.SPURIOUS_ROLLBACKS in self.warts:
-            self._note(transaction.xid, self.writer.scn, OP_SAVEPOINT_UNDONE)
+            thread = self._transactions[transaction.xid].thread
+            self._note(transaction.xid, self.writer.least_scn(thread), OP_SAVEPOINT_UNDONE)
 
     def commit_empty(self, transaction: TransactionInfo, scn: int, when: float) -> None:
         """Write START and COMMIT of a transaction that locked rows and changed none."""
@@ -315,9 +316,9 @@ class Sink:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _begin(self, info: TransactionInfo, *, ddl: bool) -> None:
-        # The engine takes the start's SCN at the first lock, others may have written since.
-        start_scn = max(info.start_scn, self.writer.scn)
         thread = self.thread_of(info.session_id)
+        # The engine takes the start's SCN at the first lock; others may have written, or switched the log, since.
+        start_scn = max(info.start_scn, self.writer.least_scn(thread))
         cursor = self.connection.execute(
             "INSERT INTO redo_transaction (xid, session_id, serial, username, client_id, start_scn,"
             " start_time, first_id, ddl, thread) VALUES (?,?,?,?,?,?,?,?,?,?)",

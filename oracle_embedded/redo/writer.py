@@ -87,6 +87,13 @@ class RedoWriter:
         """Threads that an instance writes."""
         return [number for number, thread in self._threads.items() if thread.logs.is_open]
 
+    def least_scn(self, thread: int) -> int:
+        """The lowest SCN that the next record of a thread may have: that of the newest record, or its log's FIRST_CHANGE#.
+
+        What waits in strands keeps its own SCNs; a switch has put it into the log before.
+        """
+        return max(self.scn, self._threads[thread].logs.scn)
+
     @property
     def last_of_all(self) -> RedoWriter:
         """This container's writer or that of another one: the one that took the newest record."""
@@ -184,9 +191,9 @@ class RedoWriter:
         size = _RECORD_BYTES + len(before or b"") + len(after or b"")
         own = self._threads[thread]
         if scn != self.scn:
-            if scn < self.scn:
+            if scn < (least := self.least_scn(thread)):
                 raise OracleError(
-                    600, f"internal error code, arguments: [redo scn {scn}], [{self.scn}]"
+                    600, f"internal error code, arguments: [redo scn {scn}], [{least}]"
                 )
             taken = own.logs.position + own.strands.size
             if taken + size > self._log_bytes and taken:

@@ -207,3 +207,17 @@ def test_a_transaction_that_begins_later_has_a_later_start(
     (log,) = world.view("V$ARCHIVED_LOG")
     starts = [row for row in world.mine() if row["OPERATION"] == "START"]
     assert [row["RBASQN"] for row in starts] == [log["SEQUENCE#"]]
+
+
+def test_a_start_is_not_below_a_log_that_began_behind_the_first_lock(late: Live) -> None:
+    """A statement that finds no row locks its table and writes no redo; the redo of the transaction begins with its first change."""
+    owner, miner = late.connect(), late.miner()
+    run(owner, "delete from t where id = 9")
+    late.admin("alter system switch logfile")
+    run(owner, "insert into t values (1, 'a')")
+    owner.commit()
+    (log,) = miner.query("select * from v$log where status = 'CURRENT'")
+    rows = miner.mine(where="username = 'DEMO'")[-3:]
+    assert operations(rows) == ["START", "INSERT", "COMMIT"]
+    assert [row["RBASQN"] for row in rows] == [log["SEQUENCE#"]] * 3
+    assert all(log["FIRST_CHANGE#"] <= row["SCN"] for row in rows)
