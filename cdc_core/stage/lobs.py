@@ -293,6 +293,9 @@ class _Stage:
         if call is not None and current is not None:
             current.calls.append(call)
             current.last = {**row, "sql_redo": None}
+            if _replaced(current.calls) is not None:
+                self._close(transaction)
+                self._open[transaction] = _Open(place)
 
     def _close(self, transaction: Transaction) -> None:
         """What was written last is the LOB's value, as far as that is known."""
@@ -302,7 +305,8 @@ class _Stage:
         known = self._known.setdefault(transaction, _Known())
         slot = done.place.key, done.place.column
         schema, plan = self._definition(done.last["scn"])
-        value = written(known.pop(slot), done.calls)
+        empty: Data = b"" if schema.column(slot[1]).data_type == "BLOB" else ""
+        value = written(known.pop(slot), done.calls, empty)
         if value is None:
             self._made += self._unknown(done, schema, transaction)
             return
@@ -351,24 +355,42 @@ def _literal(value: Data, column: Column, plan: TablePlan) -> str:
     return lob_literal(value) if value else "NULL"
 
 
-def written(base: Data | None, calls: Sequence[LobCall]) -> Data | None:
+def written(base: Data | None, calls: Sequence[LobCall], empty: Data) -> Data | None:
     """The LOB after the calls; None where that is not known.
 
     Args:
         base: The LOB before them; None where it is not known.
         calls: In their order, at least one.
+        empty: A value without length, of the column's type.
     """
-    *writes, last = calls
-    if isinstance(last, LobAppend | LobEnd):
+    if isinstance(calls[-1], LobAppend | LobEnd):
         return _joined(calls)
-    if isinstance(last, LobTrim):
-        whole = _appended(None, writes)
-        if whole is not None and len(whole) == last.length:
-            return whole
+    if (whole := _replaced(calls)) is not None:
+        return whole
+    cut = max((at for at, call in enumerate(calls) if call == LobTrim(0)), default=-1)
+    if cut >= 0:
+        base, calls = empty, calls[cut + 1 :]
+    if not calls:
+        return base
     if base is None:
         return None
     appended = _appended(base, calls)
     return _changed(base, calls) if appended is None else appended
+
+
+def _replaced(calls: Sequence[LobCall]) -> Data | None:
+    """What an UPDATE gives a LOB: the last calls write it from its beginning on, and cut it inside of that, whatever was there before.
+    None for other calls."""
+    *writes, last = calls
+    if not isinstance(last, LobTrim):
+        return None
+    begin = len(writes)
+    while begin and isinstance(call := writes[begin - 1], LobWrite):
+        begin -= 1
+        if call.offset == 1:
+            break
+    whole = _appended(None, writes[begin:])
+    return whole[: last.length] if whole is not None and last.length <= len(whole) else None
 
 
 def _joined(calls: Sequence[LobCall]) -> Data | None:

@@ -34,6 +34,13 @@ INSERT, UPDATE, LOCATOR, WRITE, TRIM = (
         pytest.param("abcd", [LobTrim(2)], "ab", id="trimmed"),
         pytest.param("abcd", [LobWrite(1, "xy"), LobTrim(2)], "xy", id="replaced"),
         pytest.param(None, [LobWrite(1, "xy"), LobWrite(3, "z"), LobTrim(3)], "xyz", id="whole"),
+        pytest.param(None, [LobWrite(1, "xy"), LobTrim(1)], "x", id="cut-within"),
+        pytest.param(
+            None, [LobWrite(5, "p"), LobWrite(1, "xy"), LobTrim(2)], "xy", id="a-part-then-whole"
+        ),
+        pytest.param(None, [LobWrite(1, "x"), LobErase(1, 1), LobTrim(1)], None, id="erased"),
+        pytest.param(None, [LobTrim(0), LobWrite(1, b"xy")], b"xy", id="emptied-then-written"),
+        pytest.param(None, [LobWrite(9, "p"), LobTrim(0)], "", id="emptied"),
         pytest.param(None, [LobWrite(1, "xy")], None, id="a-beginning"),
         pytest.param(None, [LobWrite(3, "xy"), LobTrim(4)], None, id="an-end"),
         pytest.param(None, [LobWrite(1, "xy"), LobTrim(4)], None, id="cut-further-behind"),
@@ -52,7 +59,8 @@ INSERT, UPDATE, LOCATOR, WRITE, TRIM = (
 def test_what_is_written_is_the_value_if_that_is_known(
     base: Data | None, calls: list[LobCall], value: Data | None
 ) -> None:
-    assert written(base, calls) == value
+    empty = b"" if isinstance(value, bytes) else ""
+    assert written(base, calls, empty) == value
 
 
 def block(key: int, column: str, call: str) -> str:
@@ -140,6 +148,21 @@ def test_lobs_are_whole_wherever_their_rows_are_cut() -> None:
     ]
     for at in range(1, rows.num_rows):
         assert whole([rows.slice(0, at), rows.slice(at)]).equals(wanted), at
+
+
+def test_values_that_follow_each_other_are_changes_of_their_own() -> None:
+    """Nothing but the cut of each value stands between them. A row without a locator goes on with the last one."""
+    rows = redo(
+        (XID, WRITE, block(1, "L", write("first", 1))),
+        (XID, TRIM, block(1, "L", "  dbms_lob.trim(loc_c, 5);\n")),
+        (XID, LOCATOR, None),
+        (XID, WRITE, block(1, "L", write("2nd", 1))),
+        (XID, TRIM, "  dbms_lob.trim(loc_c, 3);\nEND;"),
+        (XID, WRITE, " buf_c := 'more'; \n  dbms_lob.write(loc_c, 4, 4, buf_c);\nEND;"),
+    )
+    changes = DECODER(whole([rows])).to_pylist()
+    found = [(one["_cdc_ordinal"], one["after"]["L"]) for one in changes]
+    assert found == [(1, "first"), (4, "2nd"), (5, "2ndmore")]
 
 
 def test_a_transaction_that_ended_is_forgotten() -> None:
