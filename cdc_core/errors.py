@@ -170,6 +170,10 @@ class SchemaMismatchError(TerminalError):
     """A table's definition does not fit what was captured, or a DDL cannot be followed."""
 
 
+class RowsGoneError(SchemaMismatchError):
+    """Rows went without redo for each, and what the lake holds of the table does not say which they were."""
+
+
 class DuplicateKeyError(TerminalError):
     """Two rows of a table have one key, so the key does not say which row a change is about."""
 

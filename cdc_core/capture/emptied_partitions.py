@@ -35,6 +35,12 @@ _PARTITIONS = "SELECT PARTITION_NAME, HIGH_VALUE FROM ALL_TAB_PARTITIONS " + _OF
     owner="TABLE_OWNER", name="TABLE_NAME"
 )
 
+_COLLATION = (
+    "SELECT COLLATION FROM ALL_TAB_COLS WHERE OWNER = :owner AND TABLE_NAME = :name AND COLUMN_NAME = :column"
+    " AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')"
+)
+_NO_SUCH_COLUMN = "ORA-00904"
+
 
 class Queries(Protocol):
     """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
@@ -80,8 +86,25 @@ def rows_of_partitions(
     if name not in schema.column_names or name in config.columns_mask:
         raise _unknown(f"the values of column {name}, by which it is partitioned, are not captured")
     column = schema.column(name)
+    if column.data_type == "VARCHAR2" and (found := _own_collation(session, schema, name)):
+        raise _unknown(f"column {name}, by which it is partitioned, has the collation {found}")
     others = [high for _, high in after]
     return tuple(rows_of_partition(one, methods[0][0], column, before, others) for one in names)
+
+
+def _own_collation(session: Queries, schema: TableSchema, column: str) -> str | None:
+    """The collation by which Oracle compares a column's texts other than by their bytes. The present one says it: that of a partitioning key can
+    only become one that compares alike (ORA-43923). Before 12.2 there is none."""
+    table = schema.table
+    try:
+        found = session.fetch_all(
+            _COLLATION, {"owner": table.owner, "name": table.name, "column": column}
+        )
+    except SchemaMismatchError as error:
+        if error.facts.get("ora") != _NO_SUCH_COLUMN:
+            raise
+        return None
+    return str(found[0][0]) if found else None
 
 
 def _unknown(what: str) -> SchemaMismatchError:

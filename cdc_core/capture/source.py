@@ -137,7 +137,9 @@ class LogMinerSource:
                     configs=self._config.tables,
                     masks=masks_by_table(self._config),
                     unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
-                    follows_truncate=self._config.with_policy("truncate", "follow"),
+                    follows_truncate=self._config.with_policy(
+                        "truncate", "follow", "follow_or_resnapshot"
+                    ),
                     follows_wider=self._config.with_policy("widened_column", "rewrite"),
                     landing=landing,
                     early=early,

@@ -225,10 +225,10 @@ class SourceConfig(ConfigModel):
         default: Policy = getattr(self.policies, f"on_{trouble}")
         return own or default
 
-    def with_policy(self, trouble: Trouble, policy: Policy) -> frozenset[TableId]:
-        """The captured tables that have this policy for a trouble."""
+    def with_policy(self, trouble: Trouble, *policies: Policy) -> frozenset[TableId]:
+        """The captured tables that have one of these policies for a trouble."""
         named = (config.table for config in self.tables if not config.is_pattern)
-        return frozenset(table for table in named if self.policy(table, trouble) == policy)
+        return frozenset(table for table in named if self.policy(table, trouble) in policies)
 
     def drops_columns(self, table: TableId) -> bool:
         """Shall the mirror lose what Oracle dropped? What holds for the source where the table is not captured any more."""

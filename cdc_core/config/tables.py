@@ -36,7 +36,16 @@ Mask = Annotated[
     str,
     Field(pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)|hash\((sha256|sha384|sha512)\))$"),
 ]
-Policy = Literal["stop", "resnapshot", "remove", "ignore", "quarantine", "follow", "rewrite"]
+Policy = Literal[
+    "stop",
+    "resnapshot",
+    "remove",
+    "ignore",
+    "quarantine",
+    "follow",
+    "follow_or_resnapshot",
+    "rewrite",
+]
 
 
 class PolicyConfig(ConfigModel):
@@ -45,11 +54,11 @@ class PolicyConfig(ConfigModel):
     table without an error, and keeps its Delta tables. ``ignore`` continues with the table. Other tables always continue. Each table
     can have its own policies."""
 
-    on_truncate: Literal["stop", "resnapshot", "follow"] = "stop"
+    on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] = "stop"
     """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged. ``follow`` empties the mirror where the
     table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Of a partition by RANGE or LIST of
     one captured column that was dropped or truncated, it deletes the rows by the partition's bounds. Where these do not say which rows went, and
-    where a partition was exchanged, ``follow`` stops the table."""
+    where a partition was exchanged, ``follow`` stops the table, and ``follow_or_resnapshot`` rereads it with a new snapshot."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
     """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created
@@ -142,7 +151,7 @@ class TableConfig(ConfigModel):
     """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the
     windows that it has missed. ``redolake table pause`` and ``resume`` do the same without the file."""
 
-    on_truncate: Literal["stop", "resnapshot", "follow"] | None = None
+    on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] | None = None

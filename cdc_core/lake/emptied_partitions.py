@@ -5,6 +5,9 @@ that the partition had are those of the mirror, from before the DDL, whose value
 of the change log at the SCN of the DDL, under one transaction identifier, which carries the key alone; from then on the log alone gives the
 mirror again. Then MERGE deletes what these rows name, and a property of the change log notes that it is done.
 
+Where rows of the table are in quarantine, the mirror may have the value from before such a row's change: it does not say which rows were the
+partition's. That, too, is refused.
+
 What comes later from before the DDL (a chunk that was read before it, a commit that came to light late) may hold rows of the partition that
 the mirror did not have: it is refused.
 """
@@ -15,11 +18,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
+from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.evolution import in_mirror, known_schema
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.ledger import with_widths
+from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.sent import check_removed
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import (
@@ -31,6 +35,7 @@ from cdc_core.lake.tables import (
 )
 from cdc_core.lake.truncating import Truncation, change_values, refuse_equal
 from cdc_core.lake.work import TableWork
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.partition_bounds import bound_value
@@ -46,7 +51,7 @@ def empty_partitions(
     Repeatable.
 
     Raises:
-        SchemaMismatchError: A transaction committed at its SCN, so nothing says which came first.
+        RowsGoneError: A transaction committed at its SCN, so nothing says which came first, or rows in quarantine count still.
         LakeError: A Delta table is missing, or Delta refused.
     """
     work.require_tables()
@@ -61,6 +66,7 @@ def empty_partitions(
     metadata, session = work.metadata("partitions", scn), work.session_for()
     found: int | None = None
     if changelog.transactions.get(work.partitions_app, 0) < scn:
+        refuse_stale(work.table, QuarantineTable(work).count_unresolved(), scn)
         mirrored = in_mirror(work, schema)
         where = " OR ".join(f"({rows_sql(one, mirrored)})" for one in truncation.partitions)
         keys = ", ".join(map(quote_name, mirrored.key))
@@ -107,15 +113,31 @@ def emptied_scn(changelog: DeltaLog | None) -> int:
     return int(changelog.properties.get(PARTITIONS_PROPERTY, 0)) if changelog else 0
 
 
+def refuse_stale(table: TableId, quarantined: int, scn: int) -> None:
+    """Refuse to say by the mirror's values which rows went, where redo rows in quarantine make some of these values stale.
+
+    Raises:
+        RowsGoneError: ``quarantined`` such rows count still.
+    """
+    if quarantined:
+        raise RowsGoneError(
+            "rows went with a partition, and the mirror may have old values of rows that are in quarantine",
+            hint=RESNAPSHOT_HINT,
+            table=table,
+            scn=scn,
+            rows=quarantined,
+        )
+
+
 def refuse_older(work: TableWork, scn: int, what: str) -> None:
     """Refuse what was read, or committed, before rows went with a partition.
 
     Raises:
-        SchemaMismatchError: ``scn`` lies before that.
+        RowsGoneError: ``scn`` lies before that.
     """
     emptied = emptied_scn(read_log(work.changelog))
     if scn < emptied:
-        raise SchemaMismatchError(
+        raise RowsGoneError(
             f"{what} is from before rows of the table went with a partition, and may hold such rows",
             hint=RESNAPSHOT_HINT,
             **work.facts(scn=scn, partitions_scn=emptied),

@@ -18,7 +18,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
+from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
 from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.ledger import with_widths
@@ -56,7 +56,7 @@ def truncate(
     """Take a TRUNCATE into change log and mirror, each once; the window's transactions before it were taken. Repeatable.
 
     Raises:
-        SchemaMismatchError: A transaction committed at its SCN, so nothing says which came first.
+        RowsGoneError: A transaction committed at its SCN, so nothing says which came first.
         LakeError: A Delta table is missing, or Delta refused.
     """
     work.require_tables()
@@ -125,11 +125,11 @@ def refuse_equal(work: TableWork, scn: int, transactions_paths: Sequence[str]) -
     """Refuse a TRUNCATE at whose SCN a transaction of the table committed.
 
     Raises:
-        SchemaMismatchError: One did.
+        RowsGoneError: One did.
     """
     window = ScnWindow(Scn(scn - 1), Scn(scn))
     if read_committed(transactions_paths, work.table, window).count:
-        raise SchemaMismatchError(
+        raise RowsGoneError(
             "a transaction of the table and its TRUNCATE have one commit SCN, and nothing says which came first",
             hint=RESNAPSHOT_HINT,
             **work.facts(scn=scn),

@@ -19,6 +19,7 @@ from cdc_core.errors import (
     OracleError,
     PreflightError,
     RowCountError,
+    RowsGoneError,
     SchemaMismatchError,
     SnapshotBrokenError,
     SnapshotTooOldError,
@@ -55,10 +56,11 @@ READING_ERRORS = (*TABLE_ERRORS, ConfigError, PreflightError, OracleError, Snaps
 
 _TROUBLES: tuple[tuple[type[CdcError], Trouble], ...] = (
     (DecodeError, "undecodable"),
+    (RowsGoneError, "truncate"),
     (SchemaMismatchError, "unsupported_ddl"),
     (SnapshotBrokenError, "snapshot_too_old"),
 )
-"""Which errors a policy is about."""
+"""Which errors a policy is about; the first that fits counts."""
 
 
 def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> StreamEnd:

@@ -11,10 +11,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.errors import CdcError, SchemaMismatchError
+from cdc_core.errors import CdcError, RowsGoneError
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.truncating import Truncation
+from cdc_core.lake.work import no_fence
 from cdc_core.model.partition_rows import PartitionRows
+from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
 from tests.stage.landed import Row, Source, Window
 
 pytestmark = pytest.mark.spark
@@ -112,7 +115,7 @@ def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
     landed: tuple[Window, Window], open_lake: Callable[..., Lake], source: Source, tmp_path: Path
 ) -> None:
     """It may have rows of the partition that the mirror did not have, and nothing would delete them. Of the rows within the bounds, one ends right at
-    the upper bound, and a chunk read one behind the DDL: both stay."""
+    the upper bound, and a chunk read one behind the DDL: both stay. While a row is in quarantine, nothing goes."""
     second, third = landed
     lake, table = open_lake(), third.schema.table
     emptied = Truncation(
@@ -123,12 +126,18 @@ def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
     source.chunk(scn=emptied.scn, keep=lambda row: row["ID"] == 7).apply(
         lake, position=second.scn_high
     )
+    quarantine = QuarantineTable(lake._work(table, 0, no_fence))
+    stale = {"_cdc_window": emptied.scn - 1, "_cdc_commit_scn": emptied.scn - 1}
+    quarantine.put(pa.Table.from_pylist([stale], QUARANTINE_SCHEMA), emptied.scn - 1)
+    with pytest.raises(RowsGoneError, match="in quarantine"):
+        lake.truncate(table, emptied, third.transactions_paths)
+    quarantine.resolve(emptied.scn)
     done = lake.truncate(table, emptied, third.transactions_paths)
     assert (done.rows_deleted, done.changes) == (1, 1)
     found, changes = rows(tmp_path / "lake", source.schema), logged(tmp_path / "lake", source)
     assert {one["ID"] for one in found} == {1, 2, 7, 30}
     late = replace(third, manifest=replace(third.manifest, late_scn=emptied.scn - 1))
-    with pytest.raises(SchemaMismatchError, match="came to light late is from before"):
+    with pytest.raises(RowsGoneError, match="came to light late is from before"):
         late.apply(lake, late_above=READ_AT)
     assert rows(tmp_path / "lake", source.schema) == found
     assert logged(tmp_path / "lake", source) == changes

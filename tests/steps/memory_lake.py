@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.widened import widened
-from cdc_core.errors import CdcError, LakeError, NotYetError, SchemaMismatchError
+from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
 from cdc_core.lake.beside import BesideName
+from cdc_core.lake.emptied_partitions import refuse_stale
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.taken import Taken
 from cdc_core.lake.truncating import Truncation
@@ -214,7 +215,7 @@ class MemoryLake:
                 found.digests.check(schema, image)
         if any(change["_cdc_commit_scn"] <= window.scn_low for change in changes):
             if manifest.late_scn is not None and manifest.late_scn < found.partitions_scn:
-                raise SchemaMismatchError("a commit is from before rows went with a partition")
+                raise RowsGoneError("a commit is from before rows went with a partition")
             _derive(found, schema, changes)
         elif schema.is_by_all_columns:
             for change in changes:
@@ -285,6 +286,7 @@ class MemoryLake:
         if found.partitions_scn >= scn:
             return TableApplied(table=table, skipped=True)
         self._enter("truncate", table, str(scn), fence)
+        refuse_stale(table, found.in_quarantine.num_rows, scn)
         assert schema is not None
         gone = {
             key: values
@@ -406,7 +408,7 @@ class MemoryLake:
         if app in found.transactions:
             return TableApplied(table=table, skipped=True)
         if manifest.scn < found.partitions_scn:
-            raise SchemaMismatchError("a chunk is from before rows went with a partition")
+            raise RowsGoneError("a chunk is from before rows went with a partition")
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.scn)

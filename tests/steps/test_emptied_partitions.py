@@ -16,6 +16,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
+from tests.steps.test_quarantine import translates
 
 P, OTHER = table_id("P"), table_id("OTHER")
 FOLLOW = {"policies": {"on_truncate": "follow"}}
@@ -228,6 +229,63 @@ def test_where_nothing_says_which_rows_went_the_table_stops(
         assert reason in (record.reason or "")
         assert len(source.lake.image(P)) == 2
         source.check_current("OTHER")
+
+
+@pytest.mark.parametrize("where", ["IN FRONT", "INSIDE"])
+def test_a_value_in_quarantine_does_not_say_whose_partition_its_row_was(
+    oracle: Oracle, tmp_path: Path, where: str
+) -> None:
+    """The row went into the partition that is truncated, by a delete and an insert that cannot be decoded: the mirror has the value from before."""
+    create(oracle, RANGES)
+    rows(oracle, 1)
+    policies = {"on_truncate": "follow", "on_undecodable": "quarantine"}
+    with source_of(oracle, tmp_path, "P", "OTHER", policies=policies) as source:
+        source.run()
+        translates(
+            oracle, not_these=("unreadable", 'delete from "DEMO"."P" where "ID" = \'\'3\'\'')
+        )
+        oracle.run("UPDATE P SET K = 15, NOTE = 'unreadable' WHERE ID = 3")
+        if where == "IN FRONT":
+            source.windows()
+        oracle.run("ALTER TABLE P TRUNCATE PARTITION P3", "INSERT INTO OTHER VALUES (1)")
+        source.windows()
+        record = source.record("P")
+        assert (record.state, record.trouble) == ("failed", "truncate")
+        assert "rows that are in quarantine" in (record.reason or "")
+        assert "table resnapshot DEMO.P" in (record.way_out or "")
+        assert len(source.lake.image(P)) == 7
+        source.check_current("OTHER")
+        source.configure({"name": "P", "on_truncate": "follow_or_resnapshot"}, "OTHER")
+        source.run()
+        assert (source.record("P").state, source.record("P").in_quarantine) == ("ready", 0)
+        source.check_current("P")
+        oracle.run("ALTER TABLE P DROP PARTITION P2")
+        source.windows()
+        assert source.record("P").state == "ready"
+        source.check_current("P")
+
+
+def test_a_table_that_cannot_be_followed_is_read_again_by_its_policy(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """What can be followed is, so that the table keeps its stream."""
+    create(oracle, "PARTITION BY HASH (K) (PARTITION H1, PARTITION H2)")
+    rows(oracle, 1)
+    with source_of(
+        oracle, tmp_path, "P", policies={"on_truncate": "follow_or_resnapshot"}
+    ) as source:
+        source.run()
+        oracle.run("TRUNCATE TABLE P")
+        rows(oracle, 1)
+        source.run()
+        assert ops(source) == "t" + "c" * 7
+        oracle.run("ALTER TABLE P TRUNCATE PARTITION H1", "INSERT INTO P (ID, K) VALUES (30, 15)")
+        source.run()
+        source.check_current("P")
+        status = source.status("P")
+        [answer] = status.read_again
+        assert (status.state, answer.policy) == ("ready", "on_truncate")
+        assert "partitioned by HASH" in answer.reason
 
 
 def test_a_dictionary_that_is_not_shown_stops_the_table(oracle: Oracle, tmp_path: Path) -> None:

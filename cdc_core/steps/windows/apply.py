@@ -14,7 +14,7 @@ from cdc_core.errors import (
     CdcError,
     LakeError,
     NotYetError,
-    SchemaMismatchError,
+    RowsGoneError,
     SparkMemoryError,
     SparkUnavailableError,
 )
@@ -196,7 +196,7 @@ def _take_part(
     covered = ctx.store.covered_scn(ctx.source, table)
     late_above = late_commits_above(manifest, state, covered)
     if late_above is not None and any(isinstance(one, SchemaChange) for one in pieces):
-        raise SchemaMismatchError(
+        raise RowsGoneError(
             "commits of earlier windows came to light in the window of a TRUNCATE",
             hint=f"`redolake table resnapshot {table.argument}` adds the table back with a new snapshot.",
             table=table,
@@ -245,6 +245,9 @@ def _take_part(
             )
         )
         position = piece.scn_high
+        # The next piece may stop the table.
+        if len(pieces) > 1 and done[-1].in_quarantine is not None:
+            ctx.store.note_quarantine(ctx.source, table, done[-1].in_quarantine)
     return done[0] if len(done) == 1 else summed(table, done)
 
 

@@ -1,0 +1,49 @@
+"""Which rows went with a partition, where the embedded Oracle has no such table."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_core.capture.emptied_partitions import rows_of_partitions
+from cdc_core.config import TableConfig
+from cdc_core.errors import SchemaMismatchError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.partition_rows import PartitionRows
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import Column, TableSchema
+from tests.oracle.fake_session import Answer, FakeSession
+
+SCHEMA = TableSchema(
+    table=TableId("SHOP", "ORDERS"),
+    columns=(
+        Column("ID", "NUMBER", 22, 0, 9, 0, nullable=False),
+        Column("REGION", "VARCHAR2", 9, 9, None, None, nullable=True),
+    ),
+    key=("ID",),
+    scn_from=Scn(1),
+)
+
+
+def rows_of(collation: Answer) -> tuple[PartitionRows, ...]:
+    """The rows of a partition by LIST of a text."""
+    session = FakeSession(
+        {
+            "ALL_PART_TABLES": [("LIST",)],
+            "ALL_PART_KEY_COLUMNS": [("REGION",)],
+            "ALL_TAB_PARTITIONS": [("EU", "'DE'"), ("US", "'US'")],
+            "ALL_TAB_COLS": collation,
+        }
+    )
+    config = TableConfig(name="SHOP.ORDERS")
+    return rows_of_partitions(session, config, SCHEMA, ["EU"], row_scn=Scn(5), scn=Scn(6))
+
+
+def test_texts_that_oracle_takes_for_equal_are_not_looked_for() -> None:
+    """By BINARY_CI the rows of a partition 'DE' are those with 'de', too."""
+    with pytest.raises(SchemaMismatchError, match=r"REGION, .* has the collation BINARY_CI"):
+        rows_of([("BINARY_CI",)])
+    found = (PartitionRows(partition="EU", column="REGION", listed=("DE",)),)
+    assert rows_of([]) == found
+    assert rows_of(SchemaMismatchError("no such column", hint="x", ora="ORA-00904")) == found
+    with pytest.raises(SchemaMismatchError, match="another"):
+        rows_of(SchemaMismatchError("another", hint="x", ora="ORA-00942"))
