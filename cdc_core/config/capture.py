@@ -52,8 +52,8 @@ class LogMinerConfig(ConfigModel):
     logs since then. Needs ``close_at: completed_logs``. Change it when no transaction is open."""
 
     lobs: LobsFrom = "redo"
-    """Where LOB values come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`, `ERASE` or `TRIM` on a value that
-    the transaction did not write itself. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
+    """Where the values of LOBs, XMLTYPEs and long strings come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`,
+    `ERASE` or `TRIM` on a value that the transaction did not write itself, for example. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
     ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands them with the window. Oracle needs the undo since
     then, and runs a query for up to 100 commits with such changes. (Debezium's ReselectColumnsPostProcessor reads the row as it is now.)"""
 

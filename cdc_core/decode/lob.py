@@ -26,8 +26,11 @@ A document of an XMLTYPE has such a frame too, in one of two forms: by its stora
     update "S"."T" a set a."COL" = XMLType(:1)  where a."ID" = '7';
     <a/>
 
+The first one also counts in a line of its own, as ``XML_REDO := '<a/>'`` and ``amount: 4``. The row that ends a document has no text.
+
 Source: blocks were measured on 23ai, the older form and the frame of extended strings are Debezium's. What is appended is read as the
-literal that it is in PL/SQL, quotes doubled.
+literal that it is in PL/SQL, quotes doubled. ``amount`` and the empty end are in rows of a 19.3 LogMiner that users of other readers
+published; of an updated binary document Oracle logs the changed portion alone (Oracle GoldenGate 23, "XML"), as an XMLDIFF.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from typing import TypeAlias
 from cdc_core.decode.literals import Literal, LiteralRefusedError, Value, value_of
 from cdc_core.decode.plain import STRING, XML_BIND, Statement
 from cdc_core.decode.plan import Kind, TablePlan
-from cdc_core.errors import RESNAPSHOT_HINT
+from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
 from cdc_core.model.operations import Operation
 
 SELECT = re.compile(r'[^"\']*\bBEGIN\s+select "([^"]+)" into loc_n?[bc] from ')
@@ -57,10 +60,13 @@ _END_OF_STATEMENT = re.compile(r"\s*;\s*")
 _EXTENDED_BUFFER = re.compile(r"\s*buf_n?[bcr]\s*:=\s*")
 _APPEND = re.compile(r";\s*dbms_lob\.\w*append\([^']*\);\s*", re.IGNORECASE)
 XML_BEGIN = re.compile(r'XML DOC BEGIN:\s+select "([^"]+)" from ')
+_XML_SIZE = r"(?::|\s+amount: ?)(\d+)"
 _XML_REDO = re.compile(
-    r"\s*XML_REDO := (?:NULL|HEXTORAW\('((?:[0-9A-Fa-f]{2})*)'?\)(?::(\d+))?|'(.*)':(\d+))\s*;?\s*",
+    rf"\s*XML_REDO := (?:NULL|HEXTORAW\('((?:[0-9A-Fa-f]{{2}})*)'?\)(?:{_XML_SIZE})?|'(.*)'{_XML_SIZE})\s*;?\s*",
     re.ASCII | re.DOTALL,
 )
+_XML_DIFFERENCE = re.compile(rb"<[^>]*xdiff\b[^>]*http://xmlns\.oracle\.com/xdb/xdiff\.xsd", re.ASCII)
+_XML_HEAD_BYTES = 1000
 _HINT = f"Look at this redo row in V$LOGMNR_CONTENTS, and report the form of the statement. {RESNAPSHOT_HINT}"
 
 
@@ -116,7 +122,12 @@ class LobEnd:
     """What was appended is the whole value."""
 
 
-LobCall: TypeAlias = LobWrite | LobTrim | LobErase | LobAppend | LobEnd
+@dataclass(frozen=True, slots=True)
+class LobUnclear:
+    """Something of a form that is not understood."""
+
+
+LobCall: TypeAlias = LobWrite | LobTrim | LobErase | LobAppend | LobEnd | LobUnclear
 
 BEGINS = frozenset({Operation.EXTENDED_BEGIN, Operation.XML_DOC_BEGIN})
 """Rows behind which a value is written as a whole, whatever was written before."""
@@ -129,6 +140,8 @@ FOLLOWS = frozenset(
     }
 )
 """Rows of such a value, which name nothing: all of them may be data."""
+ENDS = frozenset({Operation.EXTENDED_END, Operation.XML_DOC_END})
+"""Those of them that make it whole, with a text or without."""
 
 
 def read_lob_row(
@@ -138,7 +151,7 @@ def read_lob_row(
     key: tuple[str, ...],
     before: LobPlace | None,
 ) -> tuple[LobPlace, LobCall | None]:
-    """Which LOB the row is about, and what it does to it; None for a locator's row.
+    """Which LOB the row is about, and what it does to it; None for a locator's row, and :class:`LobUnclear` where only the LOB is clear.
 
     Args:
         sql: SQL_REDO, not empty.
@@ -148,7 +161,7 @@ def read_lob_row(
         before: What the transaction's row before this one was about: a row without a locator goes on with it.
 
     Raises:
-        DecodeError: The row has another form, or names no row by its key.
+        DecodeError: It is not clear which LOB of which row it is about.
         SchemaMismatchError: It names a column that the table does not have.
     """
     cursor = _LobRow(sql, plan, key)
@@ -161,22 +174,16 @@ def read_lob_row(
         raise cursor.refused("a row writes into a LOB that no row before it names", _HINT)
     if operation == Operation.SELECT_LOB_LOCATOR or not place.is_captured:
         return place, None
-    call: LobCall
-    match operation:
-        case Operation.EXTENDED_WRITE:
-            call = LobAppend(cursor.data(place.column, _EXTENDED_BUFFER, _APPEND)[0])
-        case Operation.XML_DOC_WRITE:
-            call = LobAppend(sql if place.is_text else cursor.document(place.column))
-        case Operation.EXTENDED_END | Operation.XML_DOC_END:
-            call = LobEnd()
-        case Operation.LOB_WRITE:
-            call = cursor.write(place.column)
-        case Operation.LOB_TRIM:
-            call = LobTrim(int(cursor.call(_TRIM)[1]))
-        case _:
-            found = cursor.call(_ERASE)
-            call = LobErase(int(found[3]), int(found[1] or found[2] or 0))
-    return place, call
+    try:
+        return place, cursor.call_of(operation, place)
+    except DecodeError:
+        return place, LobUnclear()
+
+
+def is_difference(value: str | bytes) -> bool:
+    """Is the document one of XMLDIFF, which says how another document changed?"""
+    head = value[:_XML_HEAD_BYTES]
+    return _XML_DIFFERENCE.search(head if isinstance(head, bytes) else head.encode()) is not None
 
 
 def lob_literal(value: str | bytes) -> str:
@@ -194,6 +201,23 @@ class _LobRow(Statement):
         super().__init__(sql, plan, row=0)
         self.key = key
         self.predicates: dict[str, str] = {}
+
+    def call_of(self, operation: int, place: LobPlace) -> LobCall:
+        """What the row does to the LOB that it is about."""
+        match operation:
+            case Operation.EXTENDED_WRITE:
+                return LobAppend(self.data(place.column, _EXTENDED_BUFFER, _APPEND)[0])
+            case Operation.XML_DOC_WRITE:
+                return LobAppend(self.sql if place.is_text else self.document(place.column))
+            case Operation.EXTENDED_END | Operation.XML_DOC_END:
+                return LobEnd()
+            case Operation.LOB_WRITE:
+                return self.write(place.column)
+            case Operation.LOB_TRIM:
+                return LobTrim(int(self.call(_TRIM)[1]))
+            case _:
+                found = self.call(_ERASE)
+                return LobErase(int(found[3]), int(found[1] or found[2] or 0))
 
     def place(self) -> LobPlace | None:
         found = self.match(SELECT)

@@ -265,7 +265,11 @@ class ChangeDecoder:
         where = self._facts(batch, row)
         code, problem = where["operation_code"], batch["problem"][row].as_py()
         if problem is not None:
-            hint = {addresses.ADDRESS_UNKNOWN: _NO_ADDRESS, lobs.INCOMPLETE: _RESELECT + _WAY_OUT}
+            hint = {
+                addresses.ADDRESS_UNKNOWN: _NO_ADDRESS,
+                lobs.INCOMPLETE: _RESELECT + _WAY_OUT,
+                lobs.NOT_UNDERSTOOD: _RESELECT + _WAY_OUT,
+            }
             raise DecodeError(_PROBLEMS[problem], hint=hint.get(problem, _WAY_OUT), **where)
         if code == Operation.DDL:
             raise SchemaMismatchError(

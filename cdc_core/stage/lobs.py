@@ -10,9 +10,10 @@ ROWID where that identifies it, and carries nothing else; its position is the la
 * what is written begins with the first character and has no gap, and a trim ends the LOB there; or
 * it is written as a whole, from a row that begins it to one that ends it, as extended strings and documents are.
 
-Anything else is a part of a value of which the redo has no other part. With ``capture.lobs: reselect`` landing has what the change made
+Anything else is a part of a value of which the redo has no other part, as is a document of XMLDIFF in an XMLTYPE: Oracle logs the changed
+portion alone where it updates a document in place. With ``capture.lobs: reselect`` landing has what the change made
 of the LOB (:mod:`cdc_core.stage.missing_lobs`); otherwise the row is marked, and whoever decodes refuses it. A part is never taken for
-the whole.
+the whole. The same holds for a row of another form, where it is clear which LOB it is about.
 
 Memory: one LOB at a time for each open transaction, and the last :data:`KNOWN_BYTES_MAX` of known values.
 """
@@ -31,13 +32,16 @@ from cdc_core.decode.character_sets import stored_text
 from cdc_core.decode.literals import LiteralRefusedError
 from cdc_core.decode.lob import (
     BEGINS,
+    ENDS,
     LobAppend,
     LobCall,
     LobEnd,
     LobErase,
     LobPlace,
     LobTrim,
+    LobUnclear,
     LobWrite,
+    is_difference,
     lob_literal,
     read_lob_row,
 )
@@ -95,8 +99,9 @@ def lob_transactions(batches: Iterable[pa.Table]) -> set[str]:
 
 def without_beginnings(rows: pa.Table) -> pa.Table:
     """The redo rows but for those that only say that a LOB is written: locators of releases whose writes name their LOB, and what is
-    left of the rows of a column that is left out."""
-    is_piece = pc.is_in(rows["operation_code"], value_set=pa.array(list(PIECES), pa.int32()))
+    left of the rows of a column that is left out. The end of a value needs no text."""
+    pieces = pa.array([code for code in PIECES if code not in ENDS], pa.int32())
+    is_piece = pc.is_in(rows["operation_code"], value_set=pieces)
     says_nothing = pc.and_(is_piece, pc.is_null(rows["sql_redo"]))
     return rows.filter(pc.invert(says_nothing)) if pc.any(says_nothing).as_py() else rows
 
@@ -183,11 +188,18 @@ class _Known:
 
 @dataclass(slots=True)
 class _Open:
-    """A transaction's LOB that is being written: where, the calls so far, and the facts of the last row."""
+    """A transaction's LOB that is being written: where, the calls so far, the facts of the last row, and the first one that is not
+    understood."""
 
     place: LobPlace
     calls: list[LobCall] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
+    unclear: dict[str, Any] | None = None
+
+    @property
+    def awaits_end(self) -> bool:
+        """Is it a value that is written as a whole, and has no end yet?"""
+        return bool(self.calls) and isinstance(self.calls[-1], LobAppend | LobUnclear)
 
 
 class _Stage:
@@ -270,14 +282,15 @@ class _Stage:
         self._missing.follow(transaction, old, new, change.before or {}, change.after or {})
 
     def _write(self, row: dict[str, Any], transaction: Transaction) -> None:
-        if not row["sql_redo"]:
-            return  # a locator's row on 23ai, where each write names its LOB
-        schema, plan = self._definition(row["scn"])
         current = self._open.get(transaction)
+        is_end = row["operation_code"] in ENDS and current is not None and current.awaits_end
+        if not row["sql_redo"] and not is_end:
+            return  # a locator's row on 23ai, where each write names its LOB, or one about a column that is left out
+        schema, plan = self._definition(row["scn"])
         before = current.place if current else None
         try:
             place, call = read_lob_row(
-                row["sql_redo"], row["operation_code"], plan, schema.as_in_rows().key, before
+                row["sql_redo"] or "", row["operation_code"], plan, schema.as_in_rows().key, before
             )
         except CdcError:
             self._close(transaction)
@@ -293,6 +306,8 @@ class _Stage:
         if call is not None and current is not None:
             current.calls.append(call)
             current.last = {**row, "sql_redo": None}
+            if isinstance(call, LobUnclear):
+                current.unclear = current.unclear or row
             if _replaced(current.calls) is not None:
                 self._close(transaction)
                 self._open[transaction] = _Open(place)
@@ -307,7 +322,7 @@ class _Stage:
         schema, plan = self._definition(done.last["scn"])
         empty: Data = b"" if schema.column(slot[1]).data_type == "BLOB" else ""
         value = written(known.pop(slot), done.calls, empty)
-        if value is None:
+        if value is None or (schema.column(slot[1]).data_type == "XMLTYPE" and is_difference(value)):
             self._made += self._unknown(done, schema, transaction)
             return
         self._missing.settle(transaction, slot)
@@ -327,6 +342,8 @@ class _Stage:
         """A change that the redo carries in part: as landing has it, or marked; nothing where a later change has the value."""
         self._missing.put(transaction, MissingLob(done.place, schema, done.last))
         sql = self._reselected.sql_of(done.last["ordinal"])
+        if sql is None and done.unclear is not None:
+            return [{**done.unclear, "problem": NOT_UNDERSTOOD}]
         if sql is None:
             return [{**done.last, "problem": INCOMPLETE}]
         return [{**done.last, **_update(sql)}] if sql else []
@@ -363,6 +380,8 @@ def written(base: Data | None, calls: Sequence[LobCall], empty: Data) -> Data | 
         calls: In their order, at least one.
         empty: A value without length, of the column's type.
     """
+    if any(isinstance(call, LobUnclear) for call in calls):
+        return None
     if isinstance(calls[-1], LobAppend | LobEnd):
         return _joined(calls)
     if (whole := _replaced(calls)) is not None:

@@ -41,11 +41,6 @@ Transaction = tuple[str, int]
 MISSING_MAX = 200_000
 """So many changes of open transactions wait for the end of these; further ones stay parts of values."""
 
-_TYPES = ("CLOB", "NCLOB", "BLOB")
-"""What is looked up. A document's text may differ from what was stored, and long strings are never
-written in part."""
-
-
 @dataclass(frozen=True, slots=True)
 class MissingLob:
     """A change that the redo carries in part: where, of which version of the table, and the facts of its last redo row.
@@ -94,10 +89,9 @@ class MissingLobs:
     def put(self, transaction: Transaction, missing: MissingLob) -> None:
         """A change of which the redo has a part."""
         self.settle(transaction, missing.slot)
-        column = missing.schema.column(missing.place.column)
-        if column.data_type in _TYPES and self._count < self.limit:
+        if self._count < self.limit:
             rows = self._open.setdefault(transaction, {})
-            rows.setdefault(missing.place.key, {})[column.name] = missing
+            rows.setdefault(missing.place.key, {})[missing.place.column] = missing
             self._count += 1
 
     def settle(self, transaction: Transaction, slot: Slot) -> None:

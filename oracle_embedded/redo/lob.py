@@ -34,6 +34,8 @@ LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
 _IN_ROW_BYTES_MAX = {OraType.VARCHAR: 4000, OraType.RAW: 2000}
 NOT_EXECUTABLE = b"LOB sql_redo not re-executable"
 """INFO of rows that write a LOB, with STATUS 2, on 23ai: their blocks are complete all the same."""
+XML_NOT_EXECUTABLE = b"XML sql_redo not re-executable"
+"""INFO of rows that write a document, with STATUS 2; seen on 19.3."""
 
 INLINE_BYTES_MAX = 3964
 _BLOB_PIECE = 8132
@@ -184,7 +186,7 @@ def write_extended(place: Place, value: bytes) -> Iterator[tuple[int, bytes]]:
 
 def write_xml(
     place: Place, value: bytes, shape: XmlRows, own: CharacterSet
-) -> Iterator[tuple[int, bytes]]:
+) -> Iterator[tuple[int, bytes | None]]:
     """Operation and SQL_REDO of the rows that write a document."""
     name = f'"{place.column.name}"'.encode()
     if shape is XmlRows.TEXT:
@@ -193,14 +195,18 @@ def write_xml(
             b"update %b set %b = XMLType(:1) %b;" % (place.target, name, place.where),
         )
         yield OP_XML_WRITE, value
-        yield OP_XML_END, b"XML DOC END"
+        yield OP_XML_END, None
         return
     yield OP_XML_BEGIN, b"XML DOC BEGIN:  select %b from %b%b" % (name, place.target, place.where)
     stored = value if own.is_utf8 else own.encode(value.decode())
+    counted = b"\n amount: " if shape is XmlRows.AMOUNT else b":"
+    if shape is XmlRows.AMOUNT and len(value) <= _XML_PIECE:
+        yield OP_XML_WRITE, b"XML_REDO := '%b'%b%d" % (value, counted, len(stored))
+        stored = b""
     for at in range(0, len(stored), _XML_PIECE):
         piece = stored[at : at + _XML_PIECE]
-        yield OP_XML_WRITE, b"XML_REDO := %b:%d" % (hextoraw(piece), len(piece))
-    yield OP_XML_END, b"XML DOC END"
+        yield OP_XML_WRITE, b"XML_REDO := %b%b%d" % (hextoraw(piece), counted, len(piece))
+    yield OP_XML_END, None
 
 
 def _select(place: Place, locator: bytes) -> bytes:

@@ -316,6 +316,9 @@ class Reading:
             written = row.op in _XML_WRITES or (
                 row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
             )
+            info = thing.info
+            if written:
+                info = lob.XML_NOT_EXECUTABLE if row.op in _XML_WRITES else lob.NOT_EXECUTABLE
             refused = _holds(row.redo, self._untranslated)
             part = record
             if row.op != record.op or row.part:
@@ -332,7 +335,7 @@ class Reading:
                     csf=csf,
                     rollback=rollback,
                     row_id=record.row_id if row.real and thing.has_address else None,
-                    info=lob.NOT_EXECUTABLE if written else thing.info,
+                    info=info,
                     status=STATUS_INVALID if written or refused else thing.status,
                     commit_scn=commit.scn,
                     commit_time=commit.time,

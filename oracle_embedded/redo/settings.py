@@ -57,10 +57,13 @@ class LobRows(Enum):
 
 
 class XmlRows(Enum):
-    """How documents of an XMLTYPE are stored, and written in the redo. Source: the rows that Debezium's parser reads."""
+    """How documents of an XMLTYPE are stored, and written in the redo. Source: the rows that Debezium's parser reads, but for :attr:`AMOUNT`."""
 
     BINARY = "binary"
     """Pieces of bytes, in hex: Oracle's default."""
+
+    AMOUNT = "amount"
+    """The same, but a short document as quoted text, and how long it is in a line of its own: seen on 19.3, of short documents."""
 
     TEXT = "text"
     """The text itself: XMLTYPE STORE AS CLOB."""

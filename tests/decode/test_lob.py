@@ -14,7 +14,9 @@ from cdc_core.decode.lob import (
     LobErase,
     LobPlace,
     LobTrim,
+    LobUnclear,
     LobWrite,
+    is_difference,
     lob_literal,
     read_lob_row,
 )
@@ -89,11 +91,6 @@ def test_the_value_of_a_column_that_is_left_out_is_not_read() -> None:
     ("sql", "before"),
     [
         pytest.param(WRITE.format("abc", 3, 1) + "END;", None, id="of-no-lob"),
-        pytest.param(HEAD + SELECT + WRITE.format("abc", 4, 1), None, id="of-another-length"),
-        pytest.param(HEAD + SELECT + " buf_c := 'abc'; \n", None, id="without-a-call"),
-        pytest.param(
-            HEAD + SELECT + WRITE.format("abc", 3, 1) + "more", None, id="with-something-behind"
-        ),
         pytest.param(
             HEAD + SELECT.replace("\"ID\" = '7' and ", "") + WRITE.format("a", 1, 1),
             None,
@@ -110,6 +107,18 @@ def test_what_is_not_understood_is_refused(sql: str, before: LobPlace | None) ->
     with pytest.raises(DecodeError) as caught:
         read(sql, Operation.LOB_WRITE, before)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(WRITE.format("abc", 4, 1), id="of-another-length"),
+        pytest.param(" buf_c := 'abc'; \n", id="without-a-call"),
+        pytest.param(WRITE.format("abc", 3, 1) + "more", id="with-something-behind"),
+    ],
+)
+def test_which_lob_is_written_can_be_clear_where_nothing_else_is(call: str) -> None:
+    assert read(HEAD + SELECT + call, Operation.LOB_WRITE) == (PLACE, LobUnclear())
 
 
 @pytest.mark.parametrize(
@@ -171,9 +180,7 @@ def test_what_is_appended_is_a_literal(column: str, literal: str, data: str | by
 @pytest.mark.parametrize(
     ("sql", "operation", "before"),
     [
-        pytest.param(APPENDED.format("'it's'"), Operation.EXTENDED_WRITE, PLACE, id="lone-quote"),
         pytest.param(APPENDED.format("'x'"), Operation.EXTENDED_WRITE, None, id="of-nothing"),
-        pytest.param(" buf_c := 'x';", Operation.EXTENDED_WRITE, PLACE, id="not-appended"),
         pytest.param(FRAME, Operation.EXTENDED_BEGIN, PLACE, id="no-statement"),
         pytest.param(
             BOUND.format("", "", "X", "", "").replace(":DATA", "NULL"),
@@ -194,6 +201,17 @@ def test_other_forms_of_long_texts_are_refused(
 ) -> None:
     with pytest.raises(DecodeError):
         read_long(sql, operation, before)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param(APPENDED.format("'it's'"), id="lone-quote"),
+        pytest.param(" buf_c := 'x';", id="not-appended"),
+    ],
+)
+def test_a_row_of_a_long_text_that_is_not_understood_is_about_the_one_that_began(sql: str) -> None:
+    assert read_long(sql, Operation.EXTENDED_WRITE, PLACE) == (PLACE, LobUnclear())
 
 
 DOCUMENTS = replace(
@@ -233,6 +251,8 @@ def test_a_document_begins_with_its_place(sql: str, is_text: bool) -> None:
         pytest.param("XML_REDO := '<a b=\"''\"/>':11", "<a b=\"''\"/>", id="two-quotes"),
         pytest.param("XML_REDO := '<a b=\"''\"/>':10", '<a b="\'"/>', id="a-doubled-quote"),
         pytest.param("XML_REDO := '<é/>':5", "<é/>", id="length-in-bytes"),
+        pytest.param("XML_REDO := '<a b=\"2\"/>'\n amount: 10", '<a b="2"/>', id="as-19.3-prints-it"),
+        pytest.param("XML_REDO := '<a>'\n amount: 3</a>'\n amount: 19", "<a>'\n amount: 3</a>", id="like-its-end"),
         pytest.param("XML_REDO := NULL", b"", id="nothing"),
     ],
 )
@@ -243,19 +263,44 @@ def test_a_piece_of_a_document_is_as_long_as_it_says(sql: str, data: str | bytes
 
 
 @pytest.mark.parametrize(
-    ("sql", "operation"),
+    "sql",
     [
-        pytest.param("XML_REDO := HEXTORAW('3c612f3e'):5", Operation.XML_DOC_WRITE, id="cut"),
-        pytest.param("XML_REDO := '<a/>':7", Operation.XML_DOC_WRITE, id="cut-text"),
-        pytest.param("XML_REDO := HEXTORAW('3c6'):1", Operation.XML_DOC_WRITE, id="half-a-byte"),
-        pytest.param("<a/>", Operation.XML_DOC_WRITE, id="text-in-binary"),
-        pytest.param('XML DOC BEGIN:  select "DOC" from "S"."T"', Operation.XML_DOC_BEGIN, id="no-key"),
-        pytest.param("""update "S"."T" set "DOC" = NULL where "ID" = '7';""", Operation.XML_DOC_BEGIN, id="no-bind"),
+        pytest.param("XML_REDO := HEXTORAW('3c612f3e'):5", id="cut"),
+        pytest.param("XML_REDO := '<a/>':7", id="cut-text"),
+        pytest.param("XML_REDO := '<a/>'\n amount: 5", id="cut-in-another-form"),
+        pytest.param("XML_REDO := HEXTORAW('3c6'):1", id="half-a-byte"),
+        pytest.param("<a/>", id="text-in-binary"),
+    ],
+)
+def test_a_piece_of_a_document_in_another_form_is_not_read(sql: str) -> None:
+    assert read_document(sql, Operation.XML_DOC_WRITE, DOC) == (DOC, LobUnclear())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param('XML DOC BEGIN:  select "DOC" from "S"."T"', id="no-key"),
+        pytest.param("""update "S"."T" set "DOC" = NULL where "ID" = '7';""", id="no-bind"),
+    ],
+)
+def test_a_document_whose_place_is_not_named_is_refused(sql: str) -> None:
+    with pytest.raises(DecodeError):
+        read_document(sql, Operation.XML_DOC_BEGIN, DOC)
+
+
+@pytest.mark.parametrize(
+    ("document", "is_part"),
+    [
+        pytest.param('<?xml version="1.0"?><xd:xdiff xmlns:xd="http://xmlns.oracle.com/xdb/xdiff.xsd">', True, id="a-difference"),
+        pytest.param(b"<xd:xdiff xsi:x='' xmlns:xd='http://xmlns.oracle.com/xdb/xdiff.xsd'>", True, id="in-bytes"),
+        pytest.param("<a>http://xmlns.oracle.com/xdb/xdiff.xsd</a>", False, id="its-name-in-text"),
+        pytest.param("<xdiff/>", False, id="another-xdiff"),
     ],
 )  # fmt: skip
-def test_other_forms_of_documents_are_refused(sql: str, operation: int) -> None:
-    with pytest.raises(DecodeError):
-        read_document(sql, operation, DOC)
+def test_a_difference_of_documents_is_known_by_its_root(
+    document: str | bytes, is_part: bool
+) -> None:
+    assert is_difference(document) is is_part
 
 
 def test_a_statement_does_not_carry_a_document_that_follows() -> None:

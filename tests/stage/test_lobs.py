@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.decode.lob import LobAppend, LobCall, LobEnd, LobErase, LobTrim, LobWrite
+from cdc_core.decode.lob import LobAppend, LobCall, LobEnd, LobErase, LobTrim, LobUnclear, LobWrite
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
 from cdc_core.stage.decoding import ChangeDecoder
@@ -54,6 +54,7 @@ INSERT, UPDATE, LOCATOR, WRITE, TRIM = (
         pytest.param(None, [LobAppend(b""), LobAppend("a"), LobEnd()], "a", id="null-and-text"),
         pytest.param(None, [LobAppend(b"a"), LobAppend("a"), LobEnd()], None, id="bytes-and-text"),
         pytest.param(None, [LobAppend(b""), LobEnd()], b"", id="null-alone"),
+        pytest.param(None, [LobAppend("a"), LobUnclear(), LobEnd()], None, id="a-row-of-another-form"),
     ],
 )
 def test_what_is_written_is_the_value_if_that_is_known(

@@ -1,4 +1,4 @@
-"""How does landing get the LOB values that the redo of a window carries in part?
+"""How does landing get the values of LOBs, documents and long texts that the redo of a window carries in part?
 
 Once all redo of a window is in its files, and before its manifest makes it landed: the transactions that commit in it are read through as apply
 will read them, and what :mod:`cdc_core.stage.missing_lobs` finds missing is asked of Oracle by key AS OF the transaction's commit. It lands as
@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.decode.lob import lob_literal
+from cdc_core.decode.masking import Masks, masked
 from cdc_core.errors import CdcError, LandingDamagedError
 from cdc_core.landing.layout import REDO_SCHEMA, window_folder
 from cdc_core.landing.manifest import LandedFile, WindowManifest
@@ -95,7 +96,7 @@ def _land(
     try:
         for missing in _missing(ctx, record, manifest, schema):
             with ctx.database.session() as session, seeing_all(session, schema.table):
-                for batch in _landing_rows(session, missing):
+                for batch in _landing_rows(session, missing, ctx.masks(schema.table)):
                     file = file or _begun(ctx, manifest, number)
                     file.write(batch)
         return None if file is None else file.close()
@@ -137,7 +138,7 @@ def _missing(
 
 
 def _landing_rows(
-    session: OracleSession, missing: Sequence[MissingLob]
+    session: OracleSession, missing: Sequence[MissingLob], masks: Masks
 ) -> Iterator[pa.RecordBatch]:
     """The rows that stand for these changes: of those that others follow, then of each query's."""
     followed = [one for one in missing if not one.is_last]
@@ -146,7 +147,7 @@ def _landing_rows(
     asked = sorted(_asked_rows(one for one in missing if one.is_last), key=_query_of)
     for _, group in groupby(asked, key=lambda row: _query_of(row)[:2]):
         for parts in _parts(group):
-            yield from _looked_up(session, parts)
+            yield from _looked_up(session, parts, masks)
 
 
 def _asked_rows(missing: Iterable[MissingLob]) -> Iterable[AskedRow]:
@@ -180,8 +181,11 @@ def _parts(rows: Iterable[AskedRow]) -> Iterator[list[Asked]]:
         yield parts
 
 
-def _looked_up(session: OracleSession, parts: Sequence[Asked]) -> Iterator[pa.RecordBatch]:
-    """The rows with the values that Oracle has as of their commits; none for a key that it does not have then, or does not tell.
+def _looked_up(
+    session: OracleSession, parts: Sequence[Asked], masks: Masks
+) -> Iterator[pa.RecordBatch]:
+    """The rows with the values that a chunk as of their commits has, masked ones as masks; none for a key that Oracle does not have then,
+    or does not tell.
 
     Where Oracle refuses a statement for several commits, the rows that it did not give are asked for in two halves, until it is known which
     commit Oracle does not tell any more.
@@ -197,7 +201,8 @@ def _looked_up(session: OracleSession, parts: Sequence[Asked]) -> Iterator[pa.Re
         )
         begun, rest = read_after_ddl(session, [schema.table], read)
         with closing(rest):
-            for places, batch in chain([begun], rest):
+            for places, found in chain([begun], rest):
+                batch = masked(found, masks)
                 keys = zip(places.to_pylist(), _keys_of(batch, schema), strict=True)
                 known = [left[place].pop(key, {}) for place, key in keys]
                 yield _batch(
@@ -216,7 +221,7 @@ def _looked_up(session: OracleSession, parts: Sequence[Asked]) -> Iterator[pa.Re
             again = [(scn, rows) for scn, rows in again if rows]
         half = (len(again) + 1) // 2
         for some in filter(None, (again[:half], again[half:])):
-            yield from _looked_up(session, some)
+            yield from _looked_up(session, some, masks)
 
 
 def _literal(value: Any) -> str:

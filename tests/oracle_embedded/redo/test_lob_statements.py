@@ -370,12 +370,16 @@ def test_a_document_is_a_bind_in_its_statement_and_has_rows_of_its_own(
                 """XML DOC BEGIN:  select "D" from "DEMO"."DOCS" where "ID" = '1'""",
                 "XML_REDO := HEXTORAW('3cc3a92f3e'):5",
             ),
+            XmlRows.AMOUNT: (
+                """XML DOC BEGIN:  select "D" from "DEMO"."DOCS" where "ID" = '1'""",
+                "XML_REDO := '<é/>'\n amount: 5",
+            ),
             XmlRows.TEXT: (
                 """update "DEMO"."DOCS" set "D" = XMLType(:1)  where "ID" = '1';""",
                 "<é/>",
             ),
         }[shape]
-        assert texts[1:3] == [begin, write]
+        assert texts[1:4] == [begin, write, None]
         assert texts[-1] == """delete from "DEMO"."DOCS" where "ID" = '1';"""
 
 
