@@ -65,7 +65,9 @@ _XML_REDO = re.compile(
     rf"\s*XML_REDO := (?:NULL|HEXTORAW\('((?:[0-9A-Fa-f]{{2}})*)'?\)(?:{_XML_SIZE})?|'(.*)'{_XML_SIZE})\s*;?\s*",
     re.ASCII | re.DOTALL,
 )
-_XML_DIFFERENCE = re.compile(rb"<[^>]*xdiff\b[^>]*http://xmlns\.oracle\.com/xdb/xdiff\.xsd", re.ASCII)
+_XML_DIFFERENCE = re.compile(
+    rb"<[^>]*xdiff\b[^>]*http://xmlns\.oracle\.com/xdb/xdiff\.xsd", re.ASCII
+)
 _XML_HEAD_BYTES = 1000
 _HINT = f"Look at this redo row in V$LOGMNR_CONTENTS, and report the form of the statement. {RESNAPSHOT_HINT}"
 

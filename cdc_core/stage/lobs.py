@@ -322,7 +322,9 @@ class _Stage:
         schema, plan = self._definition(done.last["scn"])
         empty: Data = b"" if schema.column(slot[1]).data_type == "BLOB" else ""
         value = written(known.pop(slot), done.calls, empty)
-        if value is None or (schema.column(slot[1]).data_type == "XMLTYPE" and is_difference(value)):
+        if value is None or (
+            schema.column(slot[1]).data_type == "XMLTYPE" and is_difference(value)
+        ):
             self._made += self._unknown(done, schema, transaction)
             return
         self._missing.settle(transaction, slot)

@@ -41,6 +41,7 @@ Transaction = tuple[str, int]
 MISSING_MAX = 200_000
 """So many changes of open transactions wait for the end of these; further ones stay parts of values."""
 
+
 @dataclass(frozen=True, slots=True)
 class MissingLob:
     """A change that the redo carries in part: where, of which version of the table, and the facts of its last redo row.

@@ -251,8 +251,14 @@ def test_a_document_begins_with_its_place(sql: str, is_text: bool) -> None:
         pytest.param("XML_REDO := '<a b=\"''\"/>':11", "<a b=\"''\"/>", id="two-quotes"),
         pytest.param("XML_REDO := '<a b=\"''\"/>':10", '<a b="\'"/>', id="a-doubled-quote"),
         pytest.param("XML_REDO := '<é/>':5", "<é/>", id="length-in-bytes"),
-        pytest.param("XML_REDO := '<a b=\"2\"/>'\n amount: 10", '<a b="2"/>', id="as-19.3-prints-it"),
-        pytest.param("XML_REDO := '<a>'\n amount: 3</a>'\n amount: 19", "<a>'\n amount: 3</a>", id="like-its-end"),
+        pytest.param(
+            "XML_REDO := '<a b=\"2\"/>'\n amount: 10", '<a b="2"/>', id="as-19.3-prints-it"
+        ),
+        pytest.param(
+            "XML_REDO := '<a>'\n amount: 3</a>'\n amount: 19",
+            "<a>'\n amount: 3</a>",
+            id="like-its-end",
+        ),
         pytest.param("XML_REDO := NULL", b"", id="nothing"),
     ],
 )

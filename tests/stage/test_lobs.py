@@ -54,7 +54,9 @@ INSERT, UPDATE, LOCATOR, WRITE, TRIM = (
         pytest.param(None, [LobAppend(b""), LobAppend("a"), LobEnd()], "a", id="null-and-text"),
         pytest.param(None, [LobAppend(b"a"), LobAppend("a"), LobEnd()], None, id="bytes-and-text"),
         pytest.param(None, [LobAppend(b""), LobEnd()], b"", id="null-alone"),
-        pytest.param(None, [LobAppend("a"), LobUnclear(), LobEnd()], None, id="a-row-of-another-form"),
+        pytest.param(
+            None, [LobAppend("a"), LobUnclear(), LobEnd()], None, id="a-row-of-another-form"
+        ),
     ],
 )
 def test_what_is_written_is_the_value_if_that_is_known(

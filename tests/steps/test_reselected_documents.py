@@ -93,7 +93,12 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Oracle]:
         yield running
 
 
-_VALUES = {"v": "it's " * 2000, "n": "é🔥" * 2000, "r": bytes(range(256)) * 30, "s": "secret" * 900}
+_VALUES: dict[str, Any] = {
+    "v": "it's " * 2000,
+    "n": "é🔥" * 2000,
+    "r": bytes(range(256)) * 30,
+    "s": "secret" * 900,
+}
 
 
 def _change(cursor: Any) -> None:
