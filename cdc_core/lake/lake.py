@@ -317,12 +317,15 @@ class Lake:
         *,
         covered_scn: int = 0,
         applied_scn: int = 0,
+        is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Take an old window again: its keys are derived from the whole change log and mended where the mirror differs.
 
         The landing files are not read, since the window is in the change log. An undamaged mirror gets no new version, and
         ``skipped`` is true. Windows up to ``applied_scn`` were applied: of one that left no change, the logs do not say so.
+        Where commits that belong at or below the mirror's position come with a window that it has not taken (``is_inexact``), rows may go of
+        which the change log does not know yet that they came.
 
         Raises:
             NotYetError: The mirror has not taken the window yet.
@@ -330,18 +333,29 @@ class Lake:
         """
         work = self._work(table, generation, fence)
         return replay_window(
-            work, manifest, schema, covered_scn=covered_scn, applied_scn=applied_scn
+            work,
+            manifest,
+            schema,
+            covered_scn=covered_scn,
+            applied_scn=applied_scn,
+            is_inexact=is_inexact,
         )
 
     def rebuild_mirror(
-        self, table: TableId, schema: TableSchema, generation: int = 0, *, fence: Fence = no_fence
+        self,
+        table: TableId,
+        schema: TableSchema,
+        generation: int = 0,
+        *,
+        is_inexact: bool = False,
+        fence: Fence = no_fence,
     ) -> int:
-        """Write the mirror anew from its change log alone; returns its number of rows.
+        """Write the mirror anew from its change log alone; returns its number of rows. ``is_inexact`` is as for :meth:`replay_window`.
 
         Raises:
             LakeError: There is no change log, or it does not hold the beginning of every row.
         """
-        return rebuild_mirror(self._work(table, generation, fence), schema)
+        return rebuild_mirror(self._work(table, generation, fence), schema, is_inexact=is_inexact)
 
     def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
         """Rename the folders of both Delta tables, whatever is in them, so that ``generation`` begins new ones; returns their new

@@ -42,9 +42,11 @@ def replay_window(
     *,
     covered_scn: int,
     applied_scn: int = 0,
+    is_inexact: bool = False,
 ) -> TableApplied:
     """Derive the window's keys again and correct the mirror where it differs; ``skipped`` if it does not. The metadata store says that windows up
-    to ``applied_scn`` were applied: of one that left no change, neither log says so.
+    to ``applied_scn`` were applied: of one that left no change, neither log says so. It also says whether commits from before the mirror's
+    position come with a window that it has not taken (``is_inexact``).
 
     Raises:
         NotYetError: The mirror has not taken the window yet.
@@ -70,6 +72,7 @@ def replay_window(
         position=max(position, emptied_scn(read_log(work.changelog))),
         covered_scn=covered_scn,
         facts=facts,
+        has_gaps=is_inexact,
     )
     sent = different.sent
     if not sent.rows + sent.gone:
@@ -125,8 +128,9 @@ def restore_quarantine(
     return quarantine.count_unresolved()
 
 
-def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
-    """Write the mirror anew from the change log alone, in one commit; returns its number of rows.
+def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = False) -> int:
+    """Write the mirror anew from the change log alone, in one commit; returns its number of rows. ``is_inexact`` is as for
+    :func:`replay_window`.
 
     Raises:
         LakeError: There is no change log, or it does not hold the beginning of every row.
@@ -145,7 +149,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     partitions_scn = log.transactions.get(work.partitions_app, 0)
     position = max(done.changelog_scn or 0, done.mirror_scn or 0, partitions_scn)
     with translated("deriving the mirror", **work.facts()):
-        sql, _ = derived_sql(work, session, schema, position, wanted=None)
+        sql, _ = derived_sql(work, session, schema, position, wanted=None, has_gaps=is_inexact)
         derived = session.sql(sql)
         mirrored = in_mirror(work, schema)
         names = mirrored.column_names

@@ -21,6 +21,7 @@ from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import apply_chunk
 from cdc_core.steps.windows.apply import apply_window
+from cdc_core.steps.windows.shared import lacks_commits
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,7 +47,11 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
             )
         schema = ctx.visible(ctx.store.schema_versions(ctx.source, table)[-1].schema)
         rows = ctx.lake.rebuild_mirror(
-            table, schema, generation=record.generation, fence=lease.check
+            table,
+            schema,
+            generation=record.generation,
+            is_inexact=lacks_commits(ctx, record),
+            fence=lease.check,
         )
     _LOG.info("mirror rebuilt table=%s rows=%d", table, rows)
     return ctx.reported(

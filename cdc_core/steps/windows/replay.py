@@ -14,7 +14,12 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.windows.apply import late_commits_above, redo_inputs, summed
 from cdc_core.steps.windows.parts import stream_end, stretches, tables_in
-from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
+from cdc_core.steps.windows.shared import (
+    captured_window,
+    lacks_commits,
+    side_by_side,
+    window_report,
+)
 
 
 def replay_window(
@@ -66,6 +71,7 @@ def _replay_table(
         state = ctx.table_record(table)
         versions = [ctx.visible(one.schema) for one in ctx.store.schema_versions(ctx.source, table)]
         latest, covered = versions[-1], ctx.store.covered_scn(ctx.source, table)
+        is_inexact = lacks_commits(ctx, state)
         done = []
         for own in (replace(manifest, window=window) for window in windows):
             done.append(
@@ -76,6 +82,7 @@ def _replay_table(
                     generation=state.generation,
                     covered_scn=covered,
                     applied_scn=state.mirror_scn or 0,
+                    is_inexact=is_inexact,
                     fence=lease.check,
                 )
             )

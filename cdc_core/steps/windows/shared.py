@@ -10,9 +10,9 @@ from cdc_core.errors import NotYetError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import WindowRecord
+from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepKind, StepReport, TableApplied
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 
 T = TypeVar("T")
@@ -27,6 +27,14 @@ def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
             window=window.key,
         )
     return record
+
+
+def lacks_commits(ctx: Context, state: TableRecord) -> bool:
+    """Do commits of the table that belong at or below its position come with a later window? A window is marked up to the last one that brings
+    some, so the one in which the table stands says it."""
+    position = state.mirror_scn or Scn(0)
+    at_position = ctx.store.windows_after(ctx.source, Scn(position - 1), until=position)
+    return any(one.inexact and str(state.table) in one.inexact.tables for one in at_position)
 
 
 def verify_files(ctx: Context, manifest: WindowManifest) -> list[str]:
