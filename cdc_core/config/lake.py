@@ -128,7 +128,7 @@ class LakeConfig(ConfigModel):
             given = store.rpartition(".")[2]
             if given == _S3_DYNAMODB:
                 raise ValueError(
-                    f"spark_config.{name}: Redolake commits through delta-rs too, which does not take this log store's locks in DynamoDB, "
+                    f"spark_config.{name}: Redolake commits by itself too, without this log store's locks in DynamoDB, "
                     "so commits to S3 could overwrite each other without an error; leave it out: one process writes at a time"
                 )
             if given != _S3_LOG_STORE:
@@ -197,5 +197,5 @@ class MaintenanceConfig(ConfigModel):
 
     log_hours: Annotated[int, Field(ge=1)] | None = 720
     """Commits that are older leave the logs of mirrors and change logs; 30 days, as Delta does by itself in mirrors. Nothing reaches back
-    further: neither time travel nor `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. On S3 each window lists these logs,
-    and readers do so everywhere: where many windows a day change a table, a day or a week makes them quicker. `null` keeps all commits."""
+    further: neither time travel nor `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. Readers list
+    these logs: where many windows a day change a table, a day or a week makes them quicker. `null` keeps all commits."""

@@ -350,18 +350,18 @@ def _opened(table: str, replaced: Sequence[OldFile], opened: Any) -> _Opened:
     """The newest version, to be committed to without delta-rs where that is possible."""
     from deltalake import DeltaTable
 
-    filesystem, root = filesystem_of(table)
+    filesystem, _ = filesystem_of(table)
     log = read_log(table)
     if log is not None and takes_commits(filesystem, log, [file.name for file in replaced]):
-        return _OnDisk(root, log)
+        return _OwnLog(table, log)
     return _InDeltaRs(DeltaTable(table) if opened is None else opened)
 
 
 @dataclass(frozen=True, slots=True)
-class _OnDisk:
+class _OwnLog:
     """A table of which the log alone was read."""
 
-    root: str
+    path: str
     log: DeltaLog
 
     @property
@@ -394,11 +394,11 @@ class _OnDisk:
             {"txn": {"appId": app, "version": scn}},
         ]
         try:
-            put_commit(self.root, self.version + 1, actions)
+            put_commit(*filesystem_of(self.path), self.version + 1, actions)
         except FileExistsError:
             return False
         if is_checkpoint_due(self.log, self.version + 1):
-            DeltaTable(self.root).create_checkpoint()
+            DeltaTable(self.path).create_checkpoint()
         return True
 
 

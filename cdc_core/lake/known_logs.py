@@ -27,7 +27,7 @@ from cdc_core.lake.log_files import (
     commit_name,
     commit_names,
     log_folder,
-    log_names,
+    newest_names,
 )
 from cdc_core.lake.storage import storing
 
@@ -63,7 +63,8 @@ class KnownLogs(Generic[S]):
     """One kind of state, of the tables that were asked for last. Threads may share it.
 
     Args:
-        read: The state that a log has, by file system, the table's folder, and the names of the log's files; None without a table.
+        read: The state that a log has, by file system, the table's folder, and the names of the log's files, at least from the newest checkpoint on;
+            None without a table.
         follow: The state after one more commit, of this version and with these actions; None where only the whole log tells it.
             It leaves the state that it was given as it was.
         weigh: How many names a state holds.
@@ -123,7 +124,7 @@ class KnownLogs(Generic[S]):
     def _anew(self, log: _Log) -> _Known[S] | None:
         """What the whole log says; with a mark only if the newest commit was the same file before and after."""
         for _ in range(_READINGS_MAX):
-            names = log_names(log.filesystem, log.root)
+            names = newest_names(log.filesystem, log.root)
             newest = max(commit_names(names), default=None)
             before = None if newest is None else log.mark(newest)
             try:

@@ -17,6 +17,7 @@ import pyarrow.fs as pafs
 
 from cdc_core.errors import LakeError
 from cdc_core.lake.storage import storing
+from cdc_core.landing.s3_objects import s3_objects
 
 READING = "reading a Delta table's log"
 """What is under way, for errors."""
@@ -43,6 +44,27 @@ def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
     except FileNotFoundError:
         return []
     return sorted(info.base_name for info in infos if info.is_file)
+
+
+def newest_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
+    """Those of the log's files that tell the newest state, in their order: in S3, where a listing gives a thousand names at a time, from the
+    newest checkpoint on; all of them elsewhere."""
+    if isinstance(filesystem, pafs.S3FileSystem):
+        objects, folder = s3_objects(filesystem), log_folder(root)
+        version = _version_said(objects.read(f"{folder}/_last_checkpoint"))
+        if version is not None:
+            names = objects.names_behind(folder, f"{version:020d}")
+            # What it says may be of a table that stood here before, or of a checkpoint that is gone.
+            if newest_checkpoint(names)[0] >= version:
+                return names
+    return log_names(filesystem, root)
+
+
+def _version_said(last_checkpoint: bytes | None) -> int | None:
+    try:
+        return int(json.loads(last_checkpoint or b"")["version"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def names_behind(names: list[str], version: int) -> list[str]:
@@ -81,9 +103,19 @@ def actions_of(filesystem: pafs.FileSystem, name: str) -> list[Action]:
         StoreUnavailableError: The storage does not give it back.
     """
     with reading_file(name):
-        with filesystem.open_input_stream(name) as file:
-            content = file.read()
+        content = _content(filesystem, name)
         return [json.loads(line) for line in content.splitlines() if line.strip()]
+
+
+def _content(filesystem: pafs.FileSystem, name: str) -> bytes:
+    if isinstance(filesystem, pafs.S3FileSystem):  # by one request: Arrow asks for the size first
+        found = s3_objects(filesystem).read(name)
+        if found is None:
+            raise FileNotFoundError(name)
+        return found
+    with filesystem.open_input_stream(name) as file:
+        content: bytes = file.read()
+        return content
 
 
 @contextmanager

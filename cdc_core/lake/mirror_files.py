@@ -91,7 +91,7 @@ class MirrorFiles:
 
     @classmethod
     def read(cls, work: TableWork) -> MirrorFiles:
-        """The newest version. On a disk what is known already is not read again, as :mod:`~cdc_core.lake.known_logs` has it.
+        """The newest version. On a disk and in S3 what is known already is not read again, as :mod:`~cdc_core.lake.known_logs` has it.
 
         Raises:
             LakeError: The mirror's log cannot be read.
@@ -99,10 +99,10 @@ class MirrorFiles:
         from deltalake.exceptions import DeltaError
 
         filesystem, root = filesystem_of(work.mirror)
-        is_local = isinstance(filesystem, pafs.LocalFileSystem)
         try:
             with storing("reading a mirror's log", **work.facts()):
-                known = _known.newest(work.mirror, filesystem, root) if is_local else None
+                is_kept = isinstance(filesystem, pafs.LocalFileSystem | pafs.S3FileSystem)
+                known = _known.newest(work.mirror, filesystem, root) if is_kept else None
                 return cls(work, known or _read(work.mirror))
         except (DeltaError, OSError) as error:
             raise LakeError(
@@ -226,9 +226,10 @@ def _columns(numbers: Iterable[str]) -> pa.Schema:
     return pa.schema([*facts, *((name, pa.int64()) for name in ends)])
 
 
-def _read_known(_: pafs.FileSystem, root: str, __: list[str]) -> MirrorVersion:
+def _read_known(filesystem: pafs.FileSystem, root: str, _: list[str]) -> MirrorVersion:
     """delta-rs holds much more of each file than is asked for; deletion vectors alone are read by it again."""
-    read = _read(root)
+    is_in_s3 = isinstance(filesystem, pafs.S3FileSystem)
+    read = _read(f"s3://{root}" if is_in_s3 else root)
     return read if "deletionVectors" in read.features else replace(read, delta=None)
 
 

@@ -64,7 +64,7 @@ def test_a_known_log_is_neither_listed_nor_read_again(
         raise AssertionError("the log was listed")
 
     monkeypatch.setattr(known_logs, "actions_of", noted)
-    monkeypatch.setattr(known_logs, "log_names", refused)
+    monkeypatch.setattr(known_logs, "newest_names", refused)
     assert (scn_of(path), count_rows(str(path)), read) == (200, 2, [])
     commit(path, 300)
     commit(path, 400)

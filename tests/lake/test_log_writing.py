@@ -72,7 +72,7 @@ def test_one_of_many_writers_puts_a_version(tmp_path: Path) -> None:
             {"txn": {"appId": "a", "version": writer}},
         ]
         try:
-            put_commit(str(tmp_path), 1, actions)
+            put_commit(LOCAL, str(tmp_path), 1, actions)
         except FileExistsError:
             return False
         return True

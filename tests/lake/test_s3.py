@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pydantic import ValidationError
 
 from cdc_core.config import LakeConfig
-from cdc_core.errors import CommitConflictError, PreflightError
+from cdc_core.errors import CommitConflictError, PreflightError, StoreUnavailableError
 from cdc_core.lake.appending import create_table
-from cdc_core.lake.history import read_log
+from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.log_files import Action, newest_names
+from cdc_core.lake.log_writing import put_commit
 from cdc_core.lake.spark import spark_settings
+from cdc_core.landing.s3_objects import S3Objects
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import EXCLUDED, JARS
 from cdc_core.runtime.java import find_java
@@ -36,6 +38,7 @@ from cdc_core.runtime.s3_jars import S3_JARS
 from pipelines.setup import set_up
 from tests.lake.test_appending import SCHEMA, append, ids, rows
 from tests.lake.test_foreign_writer import append_foreign
+from tests.landing.s3_process import S3Process, kinds, running_s3_process
 from tests.oracle.embedded import running_oracle
 from tests.stage.landed import Source, order, orders_schema
 
@@ -43,43 +46,30 @@ ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 600
 START_SECONDS = 60
 BUCKET = "redolake-lake"
-LOGIN = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_REGION": "us-east-1",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_ALLOW_HTTP": "true",
-}
-"""What a client of S3 finds in its environment; the last is delta-rs's, for a store without TLS."""
+COMMIT_REQUESTS = 16
+"""So often an append asks S3."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Process]:
+    with running_s3_process() as running:
+        yield running
 
 
 @pytest.fixture
-def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    for name, value in LOGIN.items():
+def s3(server: S3Process, monkeypatch: pytest.MonkeyPatch) -> S3Process:
+    """With one empty bucket."""
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
+    for name, value in server.environment().items():
         monkeypatch.setenv(name, value)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    address = f"http://127.0.0.1:{port}"
-    # A process of its own: delta-rs's query engine holds Python's lock while it waits for an answer.
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-        boto3.client("s3", endpoint_url=address).create_bucket(Bucket=BUCKET)
-        yield address
-    finally:
-        server.terminate()
-        server.wait()
+    server.begin_anew()
+    boto3.client("s3", endpoint_url=server.endpoint).create_bucket(Bucket=BUCKET)
+    return server
 
 
-def _wait_for(port: int) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.05)
-    raise AssertionError("the S3 server did not start")
+@pytest.fixture
+def endpoint(s3: S3Process) -> str:
+    return s3.endpoint
 
 
 @pytest.mark.usefixtures("endpoint")
@@ -96,6 +86,135 @@ def test_a_commit_of_the_change_log_is_put_only_if_its_version_is_not_there() ->
     assert ids(table) == [1, 2]
     append(table, rows(3), 200)
     assert ids(table) == [1, 2, 3]
+
+
+def puts(s3: S3Process, version: int) -> list[str]:
+    """How S3 answered to those who put a version."""
+    ending = f"/_delta_log/{version:020d}.json"
+    asked = (line.split(" ") for line in s3.requests()[-20:])
+    return [status for method, key, status in asked if method == "PUT" and key.endswith(ending)]
+
+
+def appended_to(s3: S3Process, *scns: int) -> str:
+    table = f"s3a://{BUCKET}/t"
+    create_table(table, SCHEMA, {}, doing="creating", facts={})
+    for scn in scns:
+        append(table, rows(scn), scn)
+    return table
+
+
+def test_a_commit_whose_answer_was_lost_is_known_as_our_own(s3: S3Process) -> None:
+    """boto3 tries again by itself, and finds the version taken: by the first try."""
+    table = appended_to(s3, 100)
+    s3.refuse_puts(f"{2:020d}.json")
+    append(table, rows(200), 200)
+    assert puts(s3, 2) == ["500", "412"]
+    assert ids(table) == [100, 200]
+
+
+@pytest.mark.usefixtures("s3")
+def test_of_two_writers_with_the_same_to_say_one_wins() -> None:
+    """Each commit has something that no other has."""
+    filesystem, root = filesystem_of(f"s3a://{BUCKET}/t")
+    same: list[Action] = [
+        {"commitInfo": {"operation": "WRITE"}},
+        {"txn": {"appId": "app", "version": 100}},
+    ]
+    put_commit(filesystem, root, 1, same)
+    with pytest.raises(FileExistsError):
+        put_commit(filesystem, root, 1, same)
+
+
+def test_a_commit_that_nobody_answers_for_is_found_by_the_next_attempt(s3: S3Process) -> None:
+    table = appended_to(s3, 100)
+    s3.refuse_puts(f"{2:020d}.json", 99)
+    with pytest.raises(StoreUnavailableError, match="cannot be put into S3"):
+        append(table, rows(200), 200)
+    s3.refuse_puts("", 0)
+    with pytest.raises(CommitConflictError):  # its transaction is there
+        append(table, rows(200), 200)
+    assert ids(table) == [100, 200]
+
+
+def test_who_wins_is_asked_again_while_s3_has_not_decided(s3: S3Process) -> None:
+    table = appended_to(s3, 100)
+    busy, version = "409 ConditionalRequestConflict", f"{2:020d}.json"
+    s3.refuse_puts(version, 2, answer=busy, done=False)
+    append(table, rows(200), 200)
+    assert (puts(s3, 2), ids(table)) == (["409", "409", "200"], [100, 200])
+    s3.refuse_puts(f"{3:020d}.json", 99, answer=busy, done=False)
+    with pytest.raises(StoreUnavailableError, match="does not decide"):
+        append(table, rows(300), 300)
+    assert ids(table) == [100, 200]
+
+
+@pytest.mark.parametrize("how", ["overwrites", "refuses-conditions", "is-another"])
+def test_a_store_that_could_lose_commits_gets_none(s3: S3Process, how: str) -> None:
+    """Nor does anything stay of the trial."""
+    arrow_s: Any
+    arrow_s, root = filesystem_of(f"s3a://{BUCKET}/t")
+    if how == "overwrites":
+        s3.ignore_conditions()
+    elif how == "refuses-conditions":
+        s3.refuse_puts("", 99, answer="501 NotImplemented", done=False)
+    else:
+        elsewhere = pafs.SubTreeFileSystem(f"{BUCKET}/elsewhere", arrow_s)
+        arrow_s = SimpleNamespace(region=arrow_s.region, get_file_info=elsewhere.get_file_info)
+    says = "different stores" if how == "is-another" else "no conditional writes"
+    objects = S3Objects(arrow_s)
+    for _ in range(2):
+        with pytest.raises(PreflightError, match=says):
+            objects.put_new(f"{root}/{0:020d}.json", b"{}")
+    assert boto3.client("s3").list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
+
+
+def test_a_commit_on_s3_asks_as_often_behind_many_others(s3: S3Process) -> None:
+    """And lists nothing."""
+    table, asked = appended_to(s3, 1, 2), []
+    for scn in range(3, 30):
+        before = len(s3.requests())
+        append(table, rows(scn), scn)
+        asked.append(kinds(s3.requests()[before:]))
+    assert asked[-1] == asked[1]
+    assert "LIST" not in asked[-1]
+    assert asked[-1].total() <= COMMIT_REQUESTS
+
+
+def stays(_log: Callable[[str], str], _store: Any) -> None:
+    """Nothing happens."""
+
+
+def says_more_than_there_is(log: Callable[[str], str], store: Any) -> None:
+    """As what is left of a table that stood here before."""
+    store.put_object(Bucket=BUCKET, Key=log("_last_checkpoint"), Body=b'{"version":500,"size":9}')
+
+
+def is_no_json(log: Callable[[str], str], store: Any) -> None:
+    store.put_object(Bucket=BUCKET, Key=log("_last_checkpoint"), Body=b"[")
+
+
+def has_lost_its_checkpoint(log: Callable[[str], str], store: Any) -> None:
+    store.delete_object(Bucket=BUCKET, Key=log(f"{2:020d}.checkpoint.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("happens", "whole"),
+    [(stays, False), (says_more_than_there_is, True), (is_no_json, True), (has_lost_its_checkpoint, True)],
+)  # fmt: skip
+def test_a_log_on_s3_is_listed_from_its_newest_checkpoint_on(
+    s3: S3Process, happens: Callable[..., None], whole: bool
+) -> None:
+    """And whole where that is not what it is said to be."""
+    table = appended_to(s3, 100, 200)
+    DeltaTable(table).create_checkpoint()
+    append(table, rows(300), 300)
+    happens("t/_delta_log/{}".format, boto3.client("s3"))
+    names = newest_names(*filesystem_of(table))
+    assert (names[0] == f"{0:020d}.json") is whole
+    assert f"{3:020d}.json" in names
+    log = read_log(table)
+    assert log is not None
+    assert (log.version, log.transactions) == (3, {"app": 300})
 
 
 @pytest.mark.usefixtures("endpoint")
