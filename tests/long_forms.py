@@ -29,6 +29,19 @@ STAYS: dict[str, tuple[str, ...]] = {
     f"{_STEPS}altered.py::test_a_table_that_was_moved_by_its_own_ddl_goes_on": (
         "all-in-one-window",
     ),
+    f"{_STEPS}key_names.py::test_a_column_of_the_key_with_another_name_is_followed": (
+        "rename",
+        "and-others",
+    ),
+    f"{_STEPS}key_names.py::test_a_name_that_the_configuration_has_is_a_stop_by_name": (
+        "key",
+        "mask",
+    ),
+    f"{_STEPS}key_names.py::test_after_a_long_pause_the_texts_say_the_name": ("between",),
+    f"{_STEPS}key_names.py::test_a_key_that_is_made_anew_on_other_columns_stops_the_table": (
+        "False-renamed*",
+        "True-made*",
+    ),
     "tests/invariants/test_rollbacks.py::test_a_lob_transaction_that_windows_cut_at_every_row_is_the_same": (
         "blocks",
     ),

@@ -33,7 +33,7 @@ from cdc_core.schema.ddl_reading import (
 )
 from cdc_core.schema.ddl_text import agrees, version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
-from cdc_core.schema.evolution import Evolution, judge, knowing_rename
+from cdc_core.schema.evolution import Evolution, judge, key_after, knowing_rename
 from cdc_core.schema.given import GivenTable, version_given
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
@@ -158,10 +158,12 @@ def _followed(
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
     asked = _always if later else altered_after
     try:
-        new = read_table_schema(session, config, scn=at, altered_after=asked, after=old)
+        new = read_table_schema(
+            session, config, scn=at, altered_after=asked, after=_under_key_of(old, [row])
+        )
         arrow_schema(new)
     except SchemaMismatchError as error:
-        known = _by_its_text(session, row, old, config)
+        known = _by_its_text(session, row, later, old, config)
         if known is not None and _is_contradicted(
             session, [row, *later], old, config, altered_after
         ):
@@ -338,12 +340,23 @@ def _brings_lobs(old: TableSchema, new: TableSchema) -> bool:
     return old.is_by_row_id and has_lobs and not old.has_lobs
 
 
+def _under_key_of(old: TableSchema, rows: Sequence[DdlRow]) -> TableSchema:
+    """The version with the names that its key has behind some DDL, by which the dictionary's keys are looked through."""
+    for row in rows:
+        old = replace(old, key=key_after(old.key, row.text))
+    return old
+
+
 def _by_its_text(
-    session: OracleSession, row: DdlRow, old: TableSchema, config: TableConfig
+    session: OracleSession,
+    row: DdlRow,
+    later: Sequence[DdlRow],
+    old: TableSchema,
+    config: TableConfig,
 ) -> TableSchema | None:
     """The version after a DDL that the dictionary shows no more; None where the text does not suffice."""
     try:
-        present = read_table_schema(session, config, after=old)
+        present = read_table_schema(session, config, after=_under_key_of(old, [row, *later]))
         new = version_after(old, row.text, present, config)
         new = new and _captured(new, config)
     except (ConfigError, PreflightError, UnsupportedTypeError):
@@ -376,7 +389,11 @@ def _is_contradicted(
     """Does Oracle show, as of the last of a table's DDLs in this window, other columns than their texts say from ``old`` on? No answer is none."""
     try:
         shown = read_table_schema(
-            session, config, scn=_scn(rows[-1]), altered_after=altered_after, after=old
+            session,
+            config,
+            scn=_scn(rows[-1]),
+            altered_after=altered_after,
+            after=_under_key_of(old, rows),
         )
     except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
         return False

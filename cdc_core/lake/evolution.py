@@ -22,6 +22,7 @@ from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
     GONE_PROPERTY,
+    KEY_PROPERTY,
     MAPPED,
     SCHEMA_PROPERTY,
     WIDENED_PROPERTY,
@@ -29,6 +30,7 @@ from cdc_core.lake.tables import (
     columns_of,
     delta,
     delta_type,
+    key_text,
     properties_sql,
     quote_name,
     spark_type,
@@ -101,7 +103,7 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
         return False
     if not are_wide(known, widened_columns(log), mirror, log):
         return False
-    if any(old in mirror.columns for old, _ in known.renamed):
+    if any(old in mirror.columns for old, _ in known.renamed) or _names_old_key(mirror, known):
         return False
     gone = gone_columns(log)
     if _going(work, known, gone) != gone or any(column in mirror.columns for column in gone):
@@ -215,6 +217,9 @@ def _reach(
         _map(work, work.mirror, mirror)
     for old, new in renames:
         _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}", schema)
+    if _names_old_key(mirror, schema):
+        named = properties_sql({KEY_PROPERTY: key_text(schema)})
+        _alter(work, work.mirror, f"SET TBLPROPERTIES {named}", schema)
     if missing:
         if any(kinds[column] == pa.timestamp("us") for column in missing):
             _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
@@ -243,6 +248,11 @@ def _renames(schema: TableSchema, mirror: DeltaLog) -> tuple[list[tuple[str, str
             renames.append((old, new))
             names = names - {old} | {new}
     return renames, names
+
+
+def _names_old_key(mirror: DeltaLog, schema: TableSchema) -> bool:
+    """Has the mirror's property a name of the key's columns that went with a rename?"""
+    return bool(schema.renamed) and mirror.properties.get(KEY_PROPERTY) != key_text(schema)
 
 
 def _reach_changelog(work: TableWork, schema: TableSchema) -> None:

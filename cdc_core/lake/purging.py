@@ -20,13 +20,15 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
         ConfigError: The column is part of the key.
         LakeError: There is no mirror.
     """
-    if column in key:
+    changelog = read_log(work.changelog)
+    known = known_schema(changelog)
+    if column in key or (known is not None and column in known.key):
         raise ConfigError(
             "a column of the key cannot be purged: it identifies the rows",
             hint=f"Name other columns under the table's key, run `redolake table resnapshot --fresh {ANY_TABLE}`, then delete the old Delta tables.",
             **work.facts(column=column),
         )
-    mirror, changelog = work.require_mirror(), read_log(work.changelog)
+    mirror = work.require_mirror()
     has_gone = column in gone_columns(changelog)
     if column not in mirror.columns and not has_gone:
         return []
@@ -43,7 +45,6 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
         )
     if changelog is None:
         return [work.mirror]
-    known = known_schema(changelog)
     names = (column, *(known.earlier_names(column) if known else ()))
     fields = [(image, one) for image in ("before", "after") for one in names]
     for field in (f"{a}.{quote_name(b)}" for a, b in fields if b in changelog.fields[a]):

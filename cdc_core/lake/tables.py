@@ -25,6 +25,9 @@ GONE_PROPERTY = "redolake.gone"
 WIDENED_PROPERTY = "redolake.widened"
 """Change log property: JSON list of the columns that were given wider types since, under the names that they had then."""
 
+KEY_PROPERTY = "redolake.key"
+"""Mirror property: JSON list of the key's columns."""
+
 TRUNCATED_PROPERTY = "redolake.truncated"
 """Mirror property: the SCN of the last TRUNCATE that emptied it."""
 
@@ -163,8 +166,13 @@ def mirror_properties(source: str, schema: TableSchema, generation: int) -> dict
     """Table properties of a mirror; plain features only, so that every reader can read it."""
     return {
         **_properties(source, schema, "mirror", generation),
-        "redolake.key": json.dumps(schema.with_copies().key),
+        KEY_PROPERTY: key_text(schema),
     }
+
+
+def key_text(schema: TableSchema) -> str:
+    """What the mirror's property says of its key."""
+    return json.dumps(schema.with_copies().key)
 
 
 def changelog_properties(source: str, schema: TableSchema, generation: int) -> dict[str, str]:

@@ -113,12 +113,6 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
         return Evolution(refusal="the table was dropped and created again", trouble="drop")
     renamed = [RenameColumn(*pair) for pair in new.renamed if pair not in old.renamed]
     renamed = [step for step in renamed if step.old in old.column_names]
-    of_key = [step.old for step in renamed if step.old in old.key]
-    if of_key:
-        return Evolution(
-            refusal=f"columns of the key were renamed: {', '.join(of_key)}",
-            trouble="unsupported_ddl",
-        )
     masked = dict(old.masked)
     unmasked = [step.old for step in renamed if step.old in masked]
     if unmasked:
@@ -209,6 +203,12 @@ def _definition(column: Column) -> tuple[object, ...]:
 def _layout(schema: TableSchema) -> tuple[object, ...]:
     """What else reading depends on: which columns a row holds, which of them are passed over, and what order says of the key's rows."""
     return schema.stored, frozenset(schema.excluded), schema.dropped, schema.key_is_deferred
+
+
+def key_after(key: Sequence[str], ddl: str) -> tuple[str, ...]:
+    """The names that the columns of a key have behind a DDL."""
+    before, now = read_ddl(ddl).renamed or ("", "")
+    return tuple(now if name == before else name for name in key)
 
 
 def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:

@@ -206,7 +206,10 @@ class LoggedChanges:
         """Rows of the same file that are not looked at are left out."""
         file, number = self._groups[group]
         own = [*_LIGHT, "_cdc_window", "_cdc_snapshot"]
-        keys = [(image, key) for image in ("before", "after") for key in self._schema.key]
+        called = [(key, *self._schema.earlier_names(key)) for key in self._schema.key]
+        keys = [
+            (image, name) for image in ("before", "after") for names in called for name in names
+        ]
         wanted = [*map(self._names.of, own), *(self._names.of(*path) for path in keys)]
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         start = int(self._starts[group])
@@ -215,8 +218,10 @@ class LoggedChanges:
         rows = rows.append_column("row", pa.array(np.arange(start, start + rows.num_rows)))
         rows = rows.filter(self._own(rows)).combine_chunks()
         images = [rows[image].combine_chunks() for image in ("before", "after")]
+        kinds = [arrow_schema(self._schema).field(key).type for key in self._schema.key]
         columns = [
-            tuple(pc.struct_field(image, key) for key in self._schema.key) for image in images
+            tuple(_named_once(image, *one) for one in zip(called, kinds, strict=True))
+            for image in images
         ]
         owned = [
             image.is_valid().to_numpy(zero_copy_only=False) & (part_of(keys_, parts) == part)
@@ -252,9 +257,15 @@ class LoggedChanges:
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         if image not in rows.column_names:
             return pa.nulls(file.metadata.row_group(number).num_rows, kind)
-        values = rows[image].combine_chunks()
-        there = [name for name in names if values.type.get_field_index(name) >= 0]
-        return pc.coalesce(*(pc.struct_field(values, name).cast(kind) for name in there))
+        return _named_once(rows[image].combine_chunks(), names, kind)
+
+
+def _named_once(image: pa.StructArray, names: Sequence[str], kind: pa.DataType) -> pa.Array:
+    """A column of an image: a row has it under one of its names, or not at all."""
+    there = [name for name in names if image.type.get_field_index(name) >= 0]
+    if not there:
+        return pa.nulls(len(image), kind)
+    return pc.coalesce(*(pc.struct_field(image, name).cast(kind) for name in there))
 
 
 def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) -> None:

@@ -328,9 +328,9 @@ REFUSED_DDL = [
         "alter table emp exchange partition p with table x", dictionary(COLUMNS), "without redo", id="exchange-partition",
     ),
     pytest.param(
-        "alter table emp rename column id to other",
+        "alter table emp rename column id to another",
         dictionary([(*COLUMNS[0][:2], "OTHER", *COLUMNS[0][3:])], key="OTHER"),
-        "columns of the key were renamed: ID", id="rename-a-key",
+        "the key changed from (ANOTHER) to (OTHER)", id="a-key-of-which-the-text-says-another-name",
     ),
     pytest.param(
         "drop table emp", {"ALL_TAB_COLS": [], "FROM ALL_TABLES": []}, "no such table", id="drop-table"

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from cdc_core.errors import ConfigError, SchemaMismatchError
+from cdc_core.lake.history import read_log
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column
@@ -182,21 +183,23 @@ def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
 def rename_two(
     source: Source, row: Callable[..., Row], ids: dict[int, str]
 ) -> tuple[list[SchemaChange], Window]:
-    """A window in which a text and a CLOB, which changes do not carry, are renamed."""
+    """A window in which the key, a text, and a CLOB, which changes do not carry, are renamed."""
     tx = source.begin()
     tx.update(ids[2], {"AMOUNT": Decimal("2.00")})
     tx.update(ids[3], {"ID": 30})
     old = tx.insert(row(10))
     tx.commit()
-    names = {"NAME": "TITLE", "NOTE": "BODY"}
+    names = {"NAME": "TITLE", "ID": "NUM", "NOTE": "BODY"}
     schema, changes = source.schema, []
     for pair in names.items():
         columns = tuple(
             dataclasses.replace(column, name=pair[1]) if column.name == pair[0] else column
             for column in schema.columns
         )
+        key = tuple(pair[1] if name == pair[0] else name for name in schema.key)
+        renamed, scn = (*schema.renamed, pair), Scn(source.tick())
         schema = dataclasses.replace(
-            schema, columns=columns, renamed=(*schema.renamed, pair), scn_from=Scn(source.tick())
+            schema, columns=columns, key=key, renamed=renamed, scn_from=scn
         )
         change = SchemaChange(schema.scn_from, source.next_ordinal(), "alter table …", schema)
         changes.append(change)
@@ -207,8 +210,9 @@ def rename_two(
     tx = source.begin()
     tx.update(ids[4], {"TITLE": "its new name"})
     tx.update(old, {"AMOUNT": Decimal("3.00")})
-    tx.update(ids[2], {"ID": 20})
-    tx.insert({"ID": 11, "TITLE": "new", "AMOUNT": None, "BODY": "text"})
+    tx.update(ids[2], {"NUM": 20})
+    tx.delete(ids[1])
+    tx.insert({"NUM": 11, "TITLE": "new", "AMOUNT": None, "BODY": "text"})
     tx.commit()
     return changes, source.cut(*changes)
 
@@ -237,6 +241,10 @@ def test_a_renamed_column_keeps_its_values_in_the_mirror(
     lake.prepare_schema(changes[-1])
     window.apply(lake, earlier=[first, *(change.schema for change in changes)])
     assert mirror(source.schema) == source.state(window.scn_high)
+    assert window.replay(lake).skipped
+    log = read_log(str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path))
+    assert log is not None
+    assert log.properties["redolake.key"] == '["NUM"]'
     plain = DeltaTable(str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path))
     assert plain.protocol().min_reader_version == 3
     with pytest.raises(DeltaError):
@@ -298,7 +306,7 @@ def test_a_rename_that_is_cut_short_goes_on_and_the_past_stays_as_it_was(
     rows = changelog(schema)
     assert {one["after"]["NAME"] for one in rows if one["after"]} >= {"in its own window", None}
     assert {one["after"]["TITLE"] for one in rows if one["after"]} >= {"its new name", "and on"}
-    assert set(lake.purge_column(schema.table, "TITLE", ("ID",)))
+    assert set(lake.purge_column(schema.table, "TITLE", ("NUM",)))
     images = [one[image] for one in changelog(schema) for image in ("before", "after")]
     assert {i[name] for i in images if i is not None for name in ("NAME", "TITLE")} == {None}
 

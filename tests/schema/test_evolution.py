@@ -15,6 +15,7 @@ from cdc_core.schema.evolution import (
     RenameColumn,
     held_by,
     judge,
+    key_after,
     knowing_rename,
 )
 from cdc_core.schema.table import Column, TableSchema
@@ -117,7 +118,7 @@ def test_a_renamed_column_keeps_its_place_and_its_old_name_stays_taken() -> None
         pytest.param((ID, TITLE), "COMMENT ON TABLE EMP IS 'RENAME COLUMN NAME TO TITLE'", id="a-text"),
         pytest.param((TITLE, ID), RENAME, id="another-place"),
         pytest.param((ID, replace(TITLE, data_type="DATE")), RENAME, id="another-type"),
-        pytest.param((replace(ID, name="N"), NAME), RENAME.replace("NAME TO TITLE", "ID TO N"), id="the-key"),
+        pytest.param((replace(ID, name="N"), NAME), RENAME.replace("NAME TO TITLE", "ID TO M"), id="the-key"),
     ],
 )  # fmt: skip
 def test_a_rename_that_dictionary_and_text_do_not_agree_on_is_refused(
@@ -127,6 +128,18 @@ def test_a_rename_that_dictionary_and_text_do_not_agree_on_is_refused(
     new = knowing_rename(OLD, changed(columns=columns, key=key), ddl)
     evolution = judge(OLD, new)
     assert (evolution.refusal is not None, evolution.trouble) == (True, "unsupported_ddl")
+
+
+def test_a_column_of_the_key_that_is_renamed_is_the_key_still() -> None:
+    """A key of other columns is another key, whatever they are called."""
+    ddl = RENAME.replace("NAME TO TITLE", "ID TO N")
+    renamed = changed(columns=(replace(ID, name="N"), NAME), key=("N",))
+    evolution = judge(OLD, knowing_rename(OLD, renamed, ddl))
+    assert evolution.steps == (RenameColumn("ID", "N"),)
+    assert held_by([OLD, evolution.followed(OLD, renamed)]).key == ("N",)  # type: ignore[union-attr]
+    assert key_after(("ID", "NAME"), ddl) == ("N", "NAME")
+    other = knowing_rename(OLD, replace(renamed, key=("NAME",)), ddl)
+    assert judge(OLD, other).refusal == "the key changed from (N) to (NAME)"
 
 
 def test_a_masked_column_under_another_name_has_no_mask() -> None:

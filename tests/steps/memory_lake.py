@@ -430,7 +430,7 @@ class MemoryLake:
             if is_counted:
                 counted_rows.pile(found.rows, manifest.schema, found.history[-1], has_gaps=False)
                 continue
-            key = _key(manifest.schema, row)
+            key = _key(held, row)
             keys.add(key)
             if max(found.touched.get(key, -1), found.truncated_scn) <= manifest.scn:
                 found.rows[key] = (row, manifest.scn, CHUNK_ORDINAL)

@@ -122,12 +122,14 @@ def _broken(record: ChunkRecord) -> SnapshotBrokenError:
 
 
 def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> None:
+    """A chunk from before a column of the key got its name has the older one."""
     versions = ctx.store.schema_versions(ctx.source, table)
-    if versions and versions[-1].schema.key != key:
+    newest = versions[-1].schema if versions else None
+    if newest is not None and newest.key != tuple(map(newest.present_name, key)):
         raise SchemaMismatchError(
             "the table's key has changed since it was first captured",
             hint=f"`redolake table resnapshot {table.argument} --fresh` puts it into new Delta tables.",
             table=table,
-            key_before=", ".join(versions[-1].schema.key),
+            key_before=", ".join(newest.key),
             key_now=", ".join(key),
         )
