@@ -142,7 +142,7 @@ def recapture(
     with opened(config, oracle=not dry_run) as pipeline:
         found = pipeline.plan_recapture(needed_only=not everything, first=window)
         for record in found.lost:
-            needed = "needed" if record in found.again else "every table has it: harmless"
+            needed = "needed" if record in found.needed else "every table has it: harmless"
             out().print(f"{record.key} is lost; {needed}", soft_wrap=True)
         if not found.again:
             out().print("No window needs to be read again.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from cdc_core.errors import (
     ConfigError,
@@ -22,6 +24,8 @@ from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
+from pipelines.cli import app
+from pipelines.commands import data
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -93,6 +97,30 @@ def test_windows_that_every_table_has_are_harmless(source: Source) -> None:
     assert len(list(source.pipeline.recapture(needed_only=False))) >= len(windows)
     check(source)
     source.pipeline.replay_window(windows[0])
+
+
+@pytest.mark.parametrize("options", [(), ("--all",)], ids=["what-is-needed", "all"])
+def test_a_dry_run_says_which_lost_windows_are_needed(
+    source: Source, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """Also where all are to be read again."""
+    list(source.pipeline.run_snapshot())
+    windows = [change(source, number) for number in (10, 11)]
+    apply_all(source)
+    windows += [change(source, number) for number in (12, 13)]
+    for window in (windows[0], windows[3]):
+        shutil.rmtree(folder(source, window))
+    monkeypatch.setattr(data, "opened", lambda *_, **__: nullcontext(source.pipeline))
+    keys = {one.window: one.key for one in source.pipeline.records.windows()}
+    said = CliRunner().invoke(app, ["recapture", "--dry-run", *options]).stdout.splitlines()
+    assert said[:2] == [
+        f"{keys[windows[0]]} is lost; every table has it: harmless",
+        f"{keys[windows[3]]} is lost; needed",
+    ]
+    first, count = (windows[0], "4 windows") if options else (windows[3], "1 window")
+    assert said[2:] == [f"{count} would be read again, from {keys[first]} on."]
+    list(source.pipeline.recapture(needed_only=not options))
+    check(source)
 
 
 @pytest.mark.parametrize("lost", [[0], [1], [2], [0, 2], [0, 1, 2]])

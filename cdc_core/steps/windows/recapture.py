@@ -33,9 +33,11 @@ from cdc_core.steps.windows.shared import captured_window, verify_files
 
 @dataclass(frozen=True, slots=True)
 class Recapture:
-    """Windows whose landing is ``lost``, and ``again``: those that are read again, from the first lost one that is needed on."""
+    """Windows whose landing is ``lost``; of these, the ones that a table or an open transaction ``needed``s; and ``again``: those that are
+    read again, from the first one on that is asked for."""
 
     lost: tuple[WindowRecord, ...]
+    needed: tuple[WindowRecord, ...]
     again: tuple[WindowRecord, ...]
 
 
@@ -47,14 +49,14 @@ def plan_recapture(ctx: Context, *, needed_only: bool = True) -> Recapture:
         needed_only: Leave those out that no table needs any more.
     """
     records = ctx.store.windows(ctx.source, states=("captured", "applied"))
-    lost = {record.ordinal for record in records if not _is_whole(ctx, record)}
-    needed = _first_needed(ctx, records, lost) if needed_only else 0
-    first = min((ordinal for ordinal in lost if ordinal >= needed), default=None)
-    if first is not None:
-        first = _with_ledger_before(records, lost, first)
+    lost = [record for record in records if not _is_whole(ctx, record)]
+    needed = _needed(ctx, records, lost)
+    wanted = needed if needed_only else lost
+    start = wanted[0].ordinal if wanted else SCN_MAX
+    if not needed_only:
+        start = _with_ledger_before(records, lost, start)
     return Recapture(
-        tuple(record for record in records if record.ordinal in lost),
-        tuple(record for record in records if first is not None and record.ordinal >= first),
+        tuple(lost), tuple(needed), tuple(one for one in records if one.ordinal >= start)
     )
 
 
@@ -73,9 +75,13 @@ def plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
             window=first.window.key,
         )
     records = ctx.store.windows(ctx.source, states=("captured", "applied"))
-    lost = tuple(record for record in records if not _is_whole(ctx, record))
-    start = _with_ledger_before(records, {one.ordinal for one in lost}, first.ordinal)
-    return Recapture(lost, tuple(record for record in records if record.ordinal >= start))
+    lost = [record for record in records if not _is_whole(ctx, record)]
+    start = _with_ledger_before(records, lost, first.ordinal)
+    return Recapture(
+        tuple(lost),
+        tuple(_needed(ctx, records, lost)),
+        tuple(record for record in records if record.ordinal >= start),
+    )
 
 
 def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
@@ -164,6 +170,17 @@ def _has_landed_anew(ctx: Context, record: WindowRecord) -> bool:
     return True
 
 
+def _needed(
+    ctx: Context, records: Sequence[WindowRecord], lost: Sequence[WindowRecord]
+) -> list[WindowRecord]:
+    """The lost windows without which something stops, in order: from the first one on that a table or a transaction needs, or a lost
+    one before it that has the ledger with which that one is read."""
+    low = _first_needed(ctx, records, {record.ordinal for record in lost})
+    first = min((record.ordinal for record in lost if record.ordinal >= low), default=SCN_MAX)
+    start = _with_ledger_before(records, lost, first)
+    return [record for record in lost if record.ordinal >= start]
+
+
 def _first_needed(ctx: Context, records: Sequence[WindowRecord], lost: set[int]) -> int:
     """The ordinal from which on windows are needed: the first that is not finished or that a table wants, or in which a transaction
     has rows that may commit in such a window."""
@@ -193,12 +210,15 @@ def _wants(table: TableRecord, record: WindowRecord) -> bool:
     return table.needs_above < end
 
 
-def _with_ledger_before(records: Sequence[WindowRecord], lost: set[int], first: int) -> int:
-    """The lost window, or an earlier one: that before it must be there, since it has the ledger with which it is read."""
+def _with_ledger_before(
+    records: Sequence[WindowRecord], lost: Sequence[WindowRecord], first: int
+) -> int:
+    """The window, or an earlier one: that before it must be there, since it has the ledger with which it is read."""
+    ordinals = {record.ordinal for record in lost}
     for record in reversed(records):
         if record.ordinal >= first:
             continue
-        if record.ordinal not in lost:
+        if record.ordinal not in ordinals:
             break
         first = record.ordinal
     return first
