@@ -25,6 +25,7 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.ddl_reading import (
+    EmptiedPartitions,
     emptied_partitions,
     empties_table,
     moves_rows,
@@ -113,8 +114,8 @@ def follow_ddl(
         if row.table in follows_truncate and row.scn is not None and empties_table(row.text):
             changes.append(SchemaChange(row.scn, row.ordinal, row.text, old, empties=True))
             continue
-        if row.table in follows_truncate and (names := emptied_partitions(row.text)):
-            emptied = _partitions_emptied(session, row, old, configs, names)
+        if row.table in follows_truncate and (chosen := emptied_partitions(row.text)):
+            emptied = _partitions_emptied(session, row, old, configs, chosen)
             if isinstance(emptied, StreamEnd):
                 ends[row.table] = emptied
             else:
@@ -216,7 +217,7 @@ def _partitions_emptied(
     row: DdlRow,
     old: TableSchema,
     configs: Sequence[TableConfig],
-    names: Sequence[str],
+    chosen: EmptiedPartitions,
 ) -> SchemaChange | StreamEnd:
     """A DROP or TRUNCATE of partitions with the rows that go, or the end of the stream where nothing says which they are."""
     if row.scn is None:
@@ -224,7 +225,7 @@ def _partitions_emptied(
     config = next(config for config in configs if config.table == row.table)
     try:
         rows = rows_of_partitions(
-            session, config, old, names, row_scn=Scn(row.row_scn), scn=Scn(row.scn)
+            session, config, old, chosen, row_scn=Scn(row.row_scn), scn=Scn(row.scn)
         )
     except SchemaMismatchError as error:
         reason = f"rows went with a partition, and nothing says which: {error.what_happened}"

@@ -56,8 +56,8 @@ class PolicyConfig(ConfigModel):
 
     on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] = "stop"
     """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged. ``follow`` empties the mirror where the
-    table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Of a partition by RANGE or LIST of
-    one captured column that was dropped or truncated, it deletes the rows by the partition's bounds. Where these do not say which rows went, and
+    table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Of a partition, or subpartition, by RANGE
+    or LIST of one captured column that was dropped or truncated, it deletes the rows by the partition's bounds. Where these do not say which rows went, and
     where a partition was exchanged, ``follow`` stops the table, and ``follow_or_resnapshot`` rereads it with a new snapshot."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"

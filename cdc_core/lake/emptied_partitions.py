@@ -15,6 +15,7 @@ the mirror did not have: it is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -145,7 +146,9 @@ def refuse_older(work: TableWork, scn: int, what: str) -> None:
 
 
 def rows_sql(rows: PartitionRows, schema: TableSchema) -> str:
-    """The condition of a partition's rows in Spark SQL: never NULL."""
+    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL."""
+    if rows.sub is not None:
+        return f"({rows_sql(replace(rows, sub=None), schema)}) AND ({rows_sql(rows.sub, schema)})"
     column = schema.column(schema.present_name(rows.column))
     kind, name = arrow_type(column), quote_name(column.name)
 

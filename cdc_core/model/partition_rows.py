@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -11,7 +11,7 @@ from typing import Any
 class PartitionRows:
     """The rows of a partition: those whose ``column`` is at or above ``low`` and below ``high`` (None: without bound), or is one of
     ``listed``, or none of ``unlisted``; and those where it is NULL, if it ``has_null``. Values are texts: of a number, of a text itself, of a
-    moment in ISO form.
+    moment in ISO form. Those of a subpartition are the rows of its partition that are the subpartition's, too (``sub``).
     """
 
     partition: str
@@ -21,13 +21,16 @@ class PartitionRows:
     listed: tuple[str, ...] | None = None
     unlisted: tuple[str, ...] | None = None
     has_null: bool = False
+    sub: PartitionRows | None = None
 
     def as_json(self) -> dict[str, Any]:
         """A JSON form; :meth:`from_json` is its inverse."""
-        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+        found = asdict(replace(self, sub=None)) | {"sub": self.sub and self.sub.as_json()}
+        return {name: value for name, value in found.items() if value not in (None, False)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PartitionRows:
         """Read what :meth:`as_json` wrote."""
         lists = {name: tuple(data[name]) for name in ("listed", "unlisted") if name in data}
-        return cls(**{**data, **lists})
+        sub = {"sub": cls.from_json(data["sub"])} if "sub" in data else {}
+        return cls(**{**data, **lists, **sub})

@@ -109,6 +109,18 @@ class Ddl:
     clauses: tuple[ColumnClause, ...] | None = None
 
 
+PartitionChoice = str | tuple[tuple[Token, ...], ...]
+"""The name of a partition, or the values of ``FOR (…)``, which it takes: the tokens of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmptiedPartitions:
+    """Partitions, or subpartitions, that a statement drops or truncates."""
+
+    chosen: tuple[PartitionChoice, ...]
+    is_sub: bool = False
+
+
 @lru_cache(maxsize=_CACHED)
 def read_ddl(text: str) -> Ddl:
     """Read a statement as Oracle got it; one that is about no table has none."""
@@ -157,34 +169,46 @@ def empties_table(ddl: str) -> bool:
     return read_ddl(ddl).statement == "TRUNCATE TABLE"
 
 
-def emptied_partitions(ddl: str) -> tuple[str, ...]:
-    """The partitions whose rows the statement removes, which it names: ``ALTER TABLE … TRUNCATE`` or ``DROP PARTITION``, one or several.
+def emptied_partitions(ddl: str) -> EmptiedPartitions | None:
+    """The partitions, or subpartitions, whose rows the statement removes: ``ALTER TABLE … TRUNCATE`` or ``DROP PARTITION``, one or several.
 
-    None for statements that do anything else, name subpartitions, or name a partition by a value (``FOR (…)``).
+    None for statements that do anything else, or anything else as well.
     """
     tokens = list(tokens_of(ddl))
     if len(tokens) < 3 or not (tokens[0].is_("ALTER") and tokens[1].is_("TABLE")):
-        return ()
+        return None
     _, at = _path(tokens, 2)
     verb, kind = (one.text if one.kind == "word" else "" for one in tokens[at : at + 2])
-    if verb not in ("TRUNCATE", "DROP") or kind not in ("PARTITION", "PARTITIONS"):
-        return ()
-    names: list[str] = []
+    if verb not in ("TRUNCATE", "DROP") or kind not in _PARTITION:
+        return None
+    chosen: list[PartitionChoice] = []
     at += 2
     while at < len(tokens) and tokens[at].is_name:
-        names.append(tokens[at].text)
-        at += 1
+        choice, at = _choice(tokens, at)
+        chosen.append(choice)
         if at >= len(tokens) or not tokens[at].is_(","):
             break
         at += 1
     rest = [one for one in tokens[at:] if one.depth == 0 and not one.is_(";", "(", ")")]
     is_whole = all(one.kind == "number" or one.text in _BEHIND_NAMES for one in rest)
-    return tuple(names) if is_whole and not _is_by_value(tokens, at) else ()
+    if not chosen or not is_whole or tokens[-1].depth or tokens[-1].kind == "open":
+        return None
+    return EmptiedPartitions(tuple(chosen), is_sub=kind.startswith("SUB"))
 
 
-def _is_by_value(tokens: Sequence[Token], at: int) -> bool:
-    """Is what was taken for the name of a partition the word FOR, with a value behind it?"""
-    return tokens[at - 1].is_("FOR") and at < len(tokens) and tokens[at].is_("(")
+def _choice(tokens: Sequence[Token], at: int) -> tuple[PartitionChoice, int]:
+    """The partition that is chosen at a place, and the place behind it."""
+    if not (tokens[at].is_("FOR") and tokens[at + 1 : at + 2] and tokens[at + 1].is_("(")):
+        return tokens[at].text, at + 1
+    values: list[list[Token]] = [[]]
+    at += 2
+    while at < len(tokens) and tokens[at].depth > 0:
+        if tokens[at].depth == 1 and tokens[at].is_(","):
+            values.append([])
+        else:
+            values[-1].append(tokens[at])
+        at += 1
+    return tuple(map(tuple, values)), at + 1
 
 
 def moves_rows(ddl: str) -> bool:

@@ -1,7 +1,8 @@
 """Which rows belong to a partition, by the bounds in the dictionary?
 
 Said where a table is partitioned by RANGE or LIST of one column whose values the lake holds as they are. The bounds come from the dictionary
-(``ALL_TAB_PARTITIONS.HIGH_VALUE``), in which Oracle prints constants in few forms; anything else is refused, never guessed.
+(``ALL_TAB_PARTITIONS.HIGH_VALUE``), in which Oracle prints constants in few forms; anything else is refused, never guessed. So are values by which a statement names a partition
+(``FOR (…)``).
 
 A range ends below its own bound, and begins at the bound of the partition before it. That holds with an interval too: what lies between two
 partitions has no rows, since a row would have made a partition there. NULL lies above every value of a range (below MAXVALUE alone), and is a
@@ -13,7 +14,8 @@ Source: Oracle Database VLDB and Partitioning Guide 19c, "Range Partitioning", "
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -28,6 +30,8 @@ from cdc_core.schema.table import Column
 from cdc_core.schema.types import arrow_type
 
 _DATE_FORM = ("SYYYY-MM-DD HH24:MI:SS", "NLS_CALENDAR=GREGORIAN")
+_DIGITS = {"YYYY": 4, "MM": 2, "DD": 2, "HH24": 2, "MI": 2, "SS": 2}
+_FORM = re.compile("(YYYY|MM|DD|HH24|MI|SS)")
 _SPECIAL = ("MAXVALUE", "DEFAULT", "NULL")
 _HINT = "A new snapshot brings the table back as it is now."
 _NATIVE = ("NUMBER", "VARCHAR2", "DATE")
@@ -66,8 +70,7 @@ def rows_of_partition(
     """
     if name not in before:
         raise _unknown(f"the dictionary shows no partition {name} right before it")
-    if method not in ("RANGE", "LIST"):
-        raise _unknown(f"the table is partitioned by {method}")
+    _check_method(method)
     _check_column(column)
     own = _bounds(before[name], column)
     beside = [_bounds(text, column) for one, text in before.items() if one != name]
@@ -77,12 +80,106 @@ def rows_of_partition(
     return _list(name, column, own, [one for bounds in beside for one in bounds])
 
 
+def partition_of_value(
+    value: Sequence[Token], method: str, column: Column, before: Mapping[str, str | None]
+) -> str:
+    """The name of the partition that takes a value, as ``FOR (…)`` has it. Pure.
+
+    Raises:
+        SchemaMismatchError: It cannot be said.
+    """
+    _check_method(method)
+    _check_column(column)
+    wanted, kind = _value(value, column), arrow_type(column)
+    made = {name: _bounds(text, column) for name, text in before.items()}
+    if method == "RANGE":
+        _refuse_texts(column)
+        limits = [(_limit(bounds), name) for name, bounds in made.items()]
+        ends = [
+            (bound_value(one.text, kind), name)
+            for one, name in limits
+            if isinstance(one, _Constant)
+        ]
+        above: list[Any] = [] if wanted is None else [one for one in ends if one[0] > wanted]
+        found: list[str] = [name for _, name in sorted(above)]
+        found += [name for one, name in limits if one == "MAXVALUE"]
+    else:
+        found = [name for name, bounds in made.items() if wanted in map(_worth(kind), bounds)]
+        found += [name for name, bounds in made.items() if bounds == ["DEFAULT"]]
+    if not found:
+        raise _unknown("the dictionary shows no partition for the value")
+    return found[0]
+
+
+def _value(tokens: Sequence[Token], column: Column) -> Any:
+    """What a value of ``FOR (…)`` is worth; None is NULL."""
+    bound, used = _moment(tokens) or _bound(tokens)
+    if used != len(tokens) or bound in ("DEFAULT", "MAXVALUE"):
+        raise _unknown("a value by which it names a partition has an unknown form")
+    if isinstance(bound, str):
+        return None
+    _check_bound(bound, column)
+    found = bound_value(bound.text, arrow_type(column))
+    if column.data_type == "DATE" and isinstance(found, datetime) and found.microsecond:
+        raise _unknown("a value by which it names a partition has an unknown form")
+    return found
+
+
+def _worth(kind: pa.DataType) -> Callable[[_Bound], Any]:
+    """What a bound of a list is worth; None is NULL, and the word DEFAULT no value."""
+
+    def worth(bound: _Bound) -> Any:
+        if isinstance(bound, _Constant):
+            return bound_value(bound.text, kind)
+        return None if bound == "NULL" else _Constant("word", bound)
+
+    return worth
+
+
+def _check_method(method: str) -> None:
+    if method not in ("RANGE", "LIST"):
+        raise _unknown(f"the table is partitioned by {method}")
+
+
+def _moment(tokens: Sequence[Token]) -> tuple[_Bound, int] | None:
+    """``TO_DATE`` of digits by a format of digits, which depends on no session."""
+    kinds = [(one.kind, one.text) for one in tokens]
+    match kinds:
+        case [
+            ("word", "TO_DATE"),
+            ("sign", "("),
+            ("string", text),
+            ("sign", ","),
+            ("string", form),
+            ("sign", ")"),
+        ]:
+            parts = _FORM.split(form.upper())
+            names = [one for one in parts if one in _DIGITS]
+            pattern = "".join(
+                f"(?P<{one}>[0-9]{{{_DIGITS[one]}}})" if one in _DIGITS else re.escape(one)
+                for one in parts
+            )
+            is_plain = len(set(names)) == len(names)
+            found = re.fullmatch(pattern, text.strip()) if is_plain else None
+            others = "".join(one for one in parts if one not in _DIGITS)
+            if found is None or any(map(str.isalnum, others)):
+                raise _unknown("a value by which it names a partition has an unknown form")
+            part = dict.fromkeys(_DIGITS, "00") | found.groupdict()
+            day = "{YYYY}-{MM}-{DD} {HH24}:{MI}:{SS}".format(**part)
+            return _Constant("word", day), len(tokens)
+    return None
+
+
+def _refuse_texts(column: Column) -> None:
+    if column.data_type == "VARCHAR2":
+        raise _unknown("the table is partitioned by ranges of texts")
+
+
 def _range(
     name: str, column: Column, own: list[_Bound], beside: Sequence[list[_Bound]]
 ) -> PartitionRows:
     """Below its bound, and from the next lower one on. Texts are left out: Oracle orders them by the bytes of the database's character set."""
-    if column.data_type == "VARCHAR2":
-        raise _unknown("the table is partitioned by ranges of texts")
+    _refuse_texts(column)
     kind = arrow_type(column)
     limits = [_limit(one) for one in beside]
     values = {bound_value(one.text, kind): one.text for one in limits if isinstance(one, _Constant)}

@@ -10,6 +10,7 @@ from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.scn import Scn
+from cdc_core.schema.ddl_reading import EmptiedPartitions, emptied_partitions
 from cdc_core.schema.table import Column, TableSchema
 from tests.oracle.fake_session import Answer, FakeSession
 
@@ -23,19 +24,31 @@ SCHEMA = TableSchema(
     scn_from=Scn(1),
 )
 
+EU = EmptiedPartitions(("EU",))
+NOTHING: Answer = []
 
-def rows_of(collation: Answer) -> tuple[PartitionRows, ...]:
-    """The rows of a partition by LIST of a text."""
+
+def rows_of(
+    collation: Answer = NOTHING, emptied: EmptiedPartitions = EU
+) -> tuple[PartitionRows, ...]:
+    """The rows of a partition by LIST of a text, or of a subpartition by RANGE of a number; each partition has subpartitions of its own."""
     session = FakeSession(
         {
-            "ALL_PART_TABLES": [("LIST",)],
+            "ALL_PART_TABLES": [("LIST", "RANGE")],
+            "ALL_SUBPART_KEY_COLUMNS": [("ID",)],
+            "ALL_TAB_SUBPARTITIONS": [
+                ("EU", "EU_1", "10"),
+                ("EU", "EU_2", "MAXVALUE"),
+                ("US", "US_1", "50"),
+                ("US", "US_2", "MAXVALUE"),
+            ],
             "ALL_PART_KEY_COLUMNS": [("REGION",)],
             "ALL_TAB_PARTITIONS": [("EU", "'DE'"), ("US", "'US'")],
             "ALL_TAB_COLS": collation,
         }
     )
     config = TableConfig(name="SHOP.ORDERS")
-    return rows_of_partitions(session, config, SCHEMA, ["EU"], row_scn=Scn(5), scn=Scn(6))
+    return rows_of_partitions(session, config, SCHEMA, emptied, row_scn=Scn(5), scn=Scn(6))
 
 
 def test_texts_that_oracle_takes_for_equal_are_not_looked_for() -> None:
@@ -47,3 +60,20 @@ def test_texts_that_oracle_takes_for_equal_are_not_looked_for() -> None:
     assert rows_of(SchemaMismatchError("no such column", hint="x", ora="ORA-00904")) == found
     with pytest.raises(SchemaMismatchError, match="another"):
         rows_of(SchemaMismatchError("another", hint="x", ora="ORA-00942"))
+
+
+def test_a_subpartition_has_bounds_among_those_of_its_partition() -> None:
+    """By its name, or by values that it takes: as many as there are key columns."""
+    named = EmptiedPartitions(("EU_2",), is_sub=True)
+    sub = PartitionRows(partition="EU_2", column="ID", low="10", has_null=True)
+    found = (PartitionRows(partition="EU", column="REGION", listed=("DE",), sub=sub),)
+    assert rows_of(emptied=named) == found
+    assert PartitionRows.from_json(found[0].as_json()) == found[0]
+    by_values = emptied_partitions("ALTER TABLE ORDERS DROP SUBPARTITION FOR ('DE', 30)")
+    assert by_values is not None
+    assert rows_of(emptied=by_values) == found
+    for refused in ("EU_3", "FOR ('DE')", "FOR ('FR', 1)"):
+        chosen = emptied_partitions(f"ALTER TABLE ORDERS DROP SUBPARTITION {refused}")
+        assert chosen is not None
+        with pytest.raises(SchemaMismatchError):
+            rows_of(emptied=chosen)

@@ -20,14 +20,15 @@ T = table_id("T")
 
 @pytest.mark.spark
 def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None) -> None:
-    """Ranges of days and the default of a list, with rows before and behind in one window; old windows again, a mirror that is lost, and a chunk
+    """Ranges of days, the default of a list and a subpartition of it, with rows before and behind in one window; old windows again, a mirror that is lost, and a chunk
     from before."""
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), D DATE) PARTITION BY RANGE (D)"
             " (PARTITION D1 VALUES LESS THAN (DATE '2026-03-02'), PARTITION D2 VALUES LESS THAN (DATE '2026-03-03'),"
             " PARTITION D3 VALUES LESS THAN (MAXVALUE))",
-            "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20)) PARTITION BY LIST (A)"
+            "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20)) PARTITION BY LIST (A) SUBPARTITION BY RANGE (ID)"
+            " SUBPARTITION TEMPLATE (SUBPARTITION LOW VALUES LESS THAN (9), SUBPARTITION HIGH VALUES LESS THAN (MAXVALUE))"
             " (PARTITION P1 VALUES ('it''s', NULL), PARTITION P2 VALUES (DEFAULT))",
             *(f"INSERT INTO T VALUES ({key}, 'a', DATE '2026-03-0{key}')" for key in range(1, 5)),
             "INSERT INTO T VALUES (5, 'a', NULL)",
@@ -51,9 +52,11 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
                 "ALTER TABLE L TRUNCATE PARTITION P2",
                 "ALTER TABLE L TRUNCATE PARTITION P2",
                 "INSERT INTO L VALUES (9, 'y')",
+                "INSERT INTO L VALUES (8, 'y')",
+                "ALTER TABLE L TRUNCATE SUBPARTITION FOR ('y', 8)",
             )
             windows = [one for one in pipeline.run_windows() if one.kind == "window-applied"]
-            assert sum(one.rows_deleted for one in windows[-1].tables) == 6
+            assert sum(one.rows_deleted for one in windows[-1].tables) == 7
             mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
             assert [row[0] for row in rows_of(mirror)] == [1, 2]
             check(oracle, pipeline, tmp_path, "T", ["ID", "A", "D"])

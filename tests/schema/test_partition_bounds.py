@@ -8,7 +8,12 @@ import pytest
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.schema.ddl_reading import emptied_partitions
-from cdc_core.schema.partition_bounds import bound_value, rows_of_partition
+from cdc_core.schema.ddl_tokens import tokens_of
+from cdc_core.schema.partition_bounds import (
+    bound_value,
+    partition_of_value,
+    rows_of_partition,
+)
 from cdc_core.schema.table import Column
 
 DAY = "TO_DATE(' 2026-03-0{} 00:00:00', 'SYYYY-MM-DD HH24:MI:SS', 'NLS_CALENDAR=GREGORIAN')"
@@ -92,9 +97,12 @@ def test_moments_finer_than_the_lake_are_no_bounds() -> None:
         pytest.param('alter table "s"."T" truncate partition "p 1"', ("p 1",), id="quoted"),
         pytest.param("ALTER TABLE T DROP PARTITIONS A, B UPDATE GLOBAL INDEXES PARALLEL 4", ("A", "B"), id="several"),
         pytest.param("ALTER TABLE T TRUNCATE PARTITION A DROP ALL STORAGE UPDATE INDEXES (I (PARTITION A)) CASCADE", ("A",), id="with-clauses"),
-        pytest.param("ALTER TABLE T DROP PARTITION FOR (10)", (), id="by-a-value"),
-        pytest.param("ALTER TABLE T DROP PARTITION FOR (DATE '2026-01-01') UPDATE INDEXES", (), id="by-a-date"),
-        pytest.param("ALTER TABLE T TRUNCATE SUBPARTITION A", (), id="a-subpartition"),
+        pytest.param("ALTER TABLE T DROP PARTITION FOR (-10), B", ("-10", "B"), id="by-a-value"),
+        pytest.param("ALTER TABLE T DROP PARTITION FOR (TO_DATE('2026','YYYY')) UPDATE INDEXES", ("TO_DATE(2026,YYYY)",), id="by-a-date"),
+        pytest.param("ALTER TABLE T TRUNCATE SUBPARTITION A", ("sub", "A"), id="a-subpartition"),
+        pytest.param("ALTER TABLE T DROP SUBPARTITIONS FOR (F(1, 2), 'a')", ("sub", "F(1,2)", "a"), id="subpartitions-by-values"),
+        pytest.param("ALTER TABLE T DROP PARTITION FOR, B", ("FOR", "B"), id="a-partition-of-that-name"),
+        pytest.param("ALTER TABLE T DROP PARTITION FOR (10", (), id="without-an-end"),
         pytest.param("ALTER TABLE T EXCHANGE PARTITION A WITH TABLE X", (), id="exchange"),
         pytest.param("ALTER TABLE T DROP PARTITION A, DROP PARTITION B", (), id="two-clauses"),
         pytest.param("ALTER TABLE T DROP COLUMN PARTITION", (), id="a-column"),
@@ -105,4 +113,52 @@ def test_moments_finer_than_the_lake_are_no_bounds() -> None:
 def test_the_partitions_that_a_statement_empties_are_those_that_it_names(
     ddl: str, names: tuple[str, ...]
 ) -> None:
-    assert emptied_partitions(ddl) == names
+    found = emptied_partitions(ddl)
+    chosen = [] if found is None else ["sub"] * found.is_sub
+    for one in () if found is None else found.chosen:
+        values = [one] if isinstance(one, str) else ["".join(t.text for t in each) for each in one]
+        chosen += values
+    assert tuple(chosen) == names
+
+
+NUMBERS = {"A": "-5", "C": "20", "B": "10"}
+DAYS = {"A": DAY.format(1), "B": DAY.format(5), "C": "MAXVALUE"}
+TEXTS = {"A": "'x', NULL", "B": "'y'", "C": "DEFAULT"}
+
+
+@pytest.mark.parametrize(
+    ("value", "method", "kind", "before", "found"),
+    [
+        pytest.param("-6", "RANGE", "NUMBER", NUMBERS, "A", id="the-lowest"),
+        pytest.param("-5", "RANGE", "NUMBER", NUMBERS, "B", id="a-bound-is-in-the-next"),
+        pytest.param("20", "RANGE", "NUMBER", NUMBERS, None, id="above-all"),
+        pytest.param("10.5", "RANGE", "NUMBER", NUMBERS, None, id="more-digits-than-the-column"),
+        pytest.param("5 + 5", "RANGE", "NUMBER", NUMBERS, None, id="an-expression"),
+        pytest.param("'5'", "RANGE", "NUMBER", NUMBERS, None, id="a-text-for-a-number"),
+        pytest.param("DATE '2026-03-04'", "RANGE", "DATE", DAYS, "B", id="a-date"),
+        pytest.param("NULL", "RANGE", "DATE", DAYS, "C", id="null-is-above-all"),
+        pytest.param("to_date('20260301', 'yyyymmdd')", "RANGE", "DATE", DAYS, "B", id="a-format"),
+        pytest.param("TO_DATE('28.02.2026 23:59:59', 'DD.MM.YYYY HH24:MI:SS')", "RANGE", "DATE", DAYS, "A", id="a-format-with-a-time"),
+        pytest.param("TO_DATE('01-MAR-2026', 'DD-MON-YYYY')", "RANGE", "DATE", DAYS, None, id="a-month-by-its-name"),
+        pytest.param("TO_DATE('03-26', 'MM-DD')", "RANGE", "DATE", DAYS, None, id="a-date-of-the-present-year"),
+        pytest.param("TO_DATE('2026-03-01 BC', 'YYYY-MM-DD BC')", "RANGE", "DATE", DAYS, None, id="a-date-before-christ"),
+        pytest.param("TO_DATE('2026-03-01')", "RANGE", "DATE", DAYS, None, id="a-format-of-the-session"),
+        pytest.param("TIMESTAMP '2026-03-01 00:00:00.5'", "RANGE", "DATE", DAYS, None, id="a-fraction-of-a-date"),
+        pytest.param("DATE '2026-13-01'", "RANGE", "DATE", DAYS, None, id="no-date"),
+        pytest.param("'y'", "LIST", "VARCHAR2", TEXTS, "B", id="listed"),
+        pytest.param("null", "LIST", "VARCHAR2", TEXTS, "A", id="null-is-listed"),
+        pytest.param("'Y'", "LIST", "VARCHAR2", TEXTS, "C", id="not-listed"),
+        pytest.param("DEFAULT", "LIST", "VARCHAR2", TEXTS, None, id="the-word-default"),
+        pytest.param("'y'", "RANGE", "VARCHAR2", {"A": "'z'"}, None, id="ranges-of-texts"),
+        pytest.param("1", "HASH", "NUMBER", {"A": "1"}, None, id="hash"),
+    ],
+)  # fmt: skip
+def test_a_value_names_the_partition_that_takes_it(
+    value: str, method: str, kind: str, before: dict[str, str], found: str | None
+) -> None:
+    tokens = list(tokens_of(value))
+    if found is not None:
+        assert partition_of_value(tokens, method, column(kind), before) == found
+        return
+    with pytest.raises(SchemaMismatchError):
+        partition_of_value(tokens, method, column(kind), before)

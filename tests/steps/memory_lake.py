@@ -558,7 +558,9 @@ class MemoryLake:
 
 
 def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> bool:
-    """Does a row belong to a partition?"""
+    """Does a row belong to a partition, and to its subpartition?"""
+    if rows.sub is not None and not _is_in(rows.sub, values, schema):
+        return False
     column = schema.column(schema.present_name(rows.column))
     value, kind = values[column.name], arrow_type(column)
     if value is None:

@@ -24,6 +24,14 @@ RANGES = (
     "PARTITION BY RANGE (K) (PARTITION P1 VALUES LESS THAN (-5), PARTITION P2 VALUES LESS THAN (10), PARTITION P3 VALUES LESS THAN (20),"
     " PARTITION P4 VALUES LESS THAN (MAXVALUE))"
 )
+DAYS_OF_REGIONS = (
+    "PARTITION BY RANGE (D) SUBPARTITION BY LIST (R) SUBPARTITION TEMPLATE (SUBPARTITION EU VALUES ('DE', 'it''s', NULL),"
+    " SUBPARTITION REST VALUES (DEFAULT)) (PARTITION D1 VALUES LESS THAN (DATE '2026-03-02'), PARTITION D2 VALUES LESS THAN (MAXVALUE))"
+)
+REGIONS_OF_NUMBERS = (
+    "PARTITION BY LIST (R) SUBPARTITION BY RANGE (K) SUBPARTITION TEMPLATE (SUBPARTITION LOW VALUES LESS THAN (-5),"
+    " SUBPARTITION HIGH VALUES LESS THAN (MAXVALUE)) (PARTITION EU VALUES ('DE', 'it''s', NULL), PARTITION REST VALUES (DEFAULT))"
+)
 LISTS = "PARTITION BY LIST (R) (PARTITION EU VALUES ('DE', 'it''s', NULL), PARTITION US VALUES ('US'), PARTITION REST VALUES (DEFAULT))"
 DAYS = (
     "PARTITION BY RANGE (D) INTERVAL (NUMTODSINTERVAL(1, 'DAY')) (PARTITION D1 VALUES LESS THAN (DATE '2026-03-02'),"
@@ -96,6 +104,15 @@ def replayed(source: Source, windows: list[ScnWindow]) -> None:
         pytest.param(LISTS, "DROP PARTITION EU", [1, 2, 3], id="drop-a-list"),
         pytest.param(LISTS, "TRUNCATE PARTITION REST", [5, 6, 7], id="truncate-the-default"),
         pytest.param(DAYS, "TRUNCATE PARTITION D2", [2, 3], id="truncate-a-day"),
+        pytest.param(RANGES, "TRUNCATE PARTITION FOR (19) UPDATE INDEXES", [4, 5], id="truncate-for-a-value"),
+        pytest.param(RANGES, "DROP PARTITIONS FOR (-6), P3", [1, 4, 5], id="drop-for-a-value-and-by-name", marks=pytest.mark.slow),
+        pytest.param(LISTS, "DROP PARTITION FOR ('it''s')", [1, 2, 3], id="drop-for-a-text", marks=pytest.mark.slow),
+        pytest.param(DAYS, "DROP PARTITION FOR (TO_DATE('20260307', 'YYYYMMDD'))", [6, 7], id="drop-an-interval-for-a-day", marks=pytest.mark.slow),
+        pytest.param(DAYS_OF_REGIONS, "DROP SUBPARTITION D2_EU", [2, 3], id="drop-a-subpartition"),
+        pytest.param(DAYS_OF_REGIONS, "TRUNCATE SUBPARTITIONS D1_EU, D2_REST", [1, 4, 5, 6, 7], id="truncate-two-subpartitions", marks=pytest.mark.slow),
+        pytest.param(DAYS_OF_REGIONS, "TRUNCATE SUBPARTITION FOR (DATE '2026-03-02', NULL)", [2, 3], id="truncate-a-subpartition-for-values"),
+        pytest.param(REGIONS_OF_NUMBERS, "TRUNCATE SUBPARTITION EU_LOW DROP STORAGE", [1], id="truncate-a-subpartition-by-range", marks=pytest.mark.slow),
+        pytest.param(REGIONS_OF_NUMBERS, "TRUNCATE PARTITION EU", [1, 2, 3], id="truncate-a-partition-with-subpartitions", marks=pytest.mark.slow),
         pytest.param(MOMENTS, "TRUNCATE PARTITION T1", [1, 3, 5], id="truncate-moments"),
     ],
 )  # fmt: skip
@@ -195,6 +212,11 @@ def test_a_lost_store_knows_that_a_partition_is_still_to_be_emptied(
     ("partitioned", "ddl", "more", "reason"),
     [
         pytest.param("PARTITION BY HASH (K) (PARTITION H1, PARTITION H2)", "TRUNCATE PARTITION H1", {}, "partitioned by HASH", id="hash"),
+        pytest.param(
+            "PARTITION BY LIST (R) SUBPARTITION BY HASH (K) SUBPARTITIONS 1 (PARTITION EU VALUES ('DE', 'US'))",
+            "TRUNCATE SUBPARTITION FOR ('DE', 1)", {}, "partitioned by HASH", id="subpartitions-by-hash", marks=pytest.mark.slow,
+        ),
+        pytest.param(RANGES, "DROP PARTITION FOR (-5 - 1)", {}, "unknown form", id="for-an-expression"),
         pytest.param(
             "PARTITION BY RANGE (K, ID) (PARTITION A VALUES LESS THAN (1, 1), PARTITION B VALUES LESS THAN (MAXVALUE, MAXVALUE))",
             "DROP PARTITION A", {}, "not partitioned by one column", id="two-columns",

@@ -31,10 +31,11 @@ from oracle_embedded.engine.storage.partitions import (
     range_place,
 )
 
+_Choice = str | nodes.PartitionFor
 NO_PARTITION = OracleError(2149, "Specified partition does not exist")
 MOVING = frozenset(
     {"split partition", "merge partitions", "exchange partition", "move partition", "coalesce partition"}
-    | {"drop partitions", "truncate partitions", "move", "shrink"}
+    | {"drop partitions", "truncate partitions", "drop subpartitions", "truncate subpartitions", "move", "shrink"}
 )  # fmt: skip
 """Actions after which the table's past is gone."""
 
@@ -165,13 +166,15 @@ def _add(run: DdlRun, table: TableDef, made: Partitioning, spec: nodes.Partition
     return _moved(run, table, changed, [made.partitions[buddy]])
 
 
-def _drop(run: DdlRun, table: TableDef, made: Partitioning, names: tuple[str, ...]) -> TableDef:
+def _drop(
+    run: DdlRun, table: TableDef, made: Partitioning, chosen: tuple[_Choice, ...]
+) -> TableDef:
     if made.kind == "HASH":
         raise OracleError(
             14255,
             "table is not partitioned by Range, List, Composite Range or Composite List method",
         )
-    gone = [_named(made, name) for name in names]
+    gone = [_chosen(run, table, made, one) for one in chosen]
     kept = tuple(one for one in made.partitions if one not in gone)
     if not kept:
         raise OracleError(14083, "cannot drop the only partition of a partitioned table")
@@ -180,13 +183,90 @@ def _drop(run: DdlRun, table: TableDef, made: Partitioning, names: tuple[str, ..
     return _stored(run, table, replace(made, partitions=kept))
 
 
-def _truncate(run: DdlRun, table: TableDef, made: Partitioning, names: tuple[str, ...]) -> TableDef:
-    gone = [_named(made, name) for name in names]
+def _truncate(
+    run: DdlRun, table: TableDef, made: Partitioning, chosen: tuple[_Choice, ...]
+) -> TableDef:
+    gone = [_chosen(run, table, made, one) for one in chosen]
     _lock(run, table, _numbers(gone))
     _delete_rows(run, table, gone)
     for leaf in _leaves(gone):
         run.session.database.store.new_segment(leaf.object_id)
     return _stored(run, table, _with_new_data_objects(run, made, gone))
+
+
+def _drop_subs(
+    run: DdlRun, table: TableDef, made: Partitioning, chosen: tuple[_Choice, ...]
+) -> TableDef:
+    if made.sub_kind == "HASH":
+        raise unsupported("DROP SUBPARTITION by hash")
+    gone = [_chosen_sub(run, table, made, one) for one in chosen]
+    kept = [tuple(sub for sub in one.subpartitions if sub not in gone) for one in made.partitions]
+    if not all(kept):
+        raise OracleError(14629, "cannot drop the only subpartition of a partition")
+    _lock(run, table, _numbers(gone))
+    _delete_rows(run, table, gone)
+    partitions = zip(made.partitions, kept, strict=True)
+    changed = tuple(replace(one, subpartitions=subs) for one, subs in partitions)
+    return _stored(run, table, replace(made, partitions=changed))
+
+
+def _truncate_subs(
+    run: DdlRun, table: TableDef, made: Partitioning, chosen: tuple[_Choice, ...]
+) -> TableDef:
+    gone = [_chosen_sub(run, table, made, one) for one in chosen]
+    _lock(run, table, _numbers(gone))
+    _delete_rows(run, table, gone)
+    for one in gone:
+        run.session.database.store.new_segment(one.object_id)
+
+    def fresh(sub: Partition) -> Partition:
+        return replace(sub, data_object_id=_new_id(run)) if sub in gone else sub
+
+    changed = tuple(
+        replace(one, subpartitions=tuple(map(fresh, one.subpartitions))) for one in made.partitions
+    )
+    return _stored(run, table, replace(made, partitions=changed))
+
+
+def _chosen(run: DdlRun, table: TableDef, made: Partitioning, choice: _Choice) -> Partition:
+    """The partition that is named, or takes the values."""
+    if isinstance(choice, str):
+        return _named(made, choice)
+    plain = replace(
+        made, partitions=tuple(replace(one, subpartitions=()) for one in made.partitions)
+    )
+    found = plain.find(_key_image(run, table, made.columns, choice.values))
+    if found is None:
+        raise NO_PARTITION
+    return _named(made, found.name)
+
+
+def _chosen_sub(run: DdlRun, table: TableDef, made: Partitioning, choice: _Choice) -> Partition:
+    """The subpartition that is named, or takes the values: those of its partition's key, and of its own."""
+    if not made.sub_columns:
+        raise OracleError(14253, "table is not partitioned by Composite Range method")
+    if isinstance(choice, str):
+        subs = (sub for one in made.partitions for sub in one.subpartitions)
+        found = next((sub for sub in subs if sub.name == choice), None)
+    else:
+        columns = (*made.columns, *made.sub_columns)
+        found = made.find(_key_image(run, table, columns, choice.values))
+    if found is None:
+        raise OracleError(14251, "Specified subpartition does not exist")
+    return found
+
+
+def _key_image(
+    run: DdlRun, table: TableDef, columns: Sequence[int], values: Sequence[str]
+) -> dict[int, bytes | None]:
+    if len(values) != len(columns):
+        raise unsupported("FOR with values of another number than key columns")
+    stored = [
+        stored_value(run.session, table, table.by_id[column], text)
+        for column, text in zip(columns, values, strict=True)
+    ]
+    made = (None if one is None else bytes.fromhex(one) for one in stored)
+    return dict(zip(columns, made, strict=True))
 
 
 def _split(run: DdlRun, table: TableDef, made: Partitioning, spec: nodes.SplitSpec) -> TableDef:
@@ -338,6 +418,8 @@ _ACTIONS: dict[str, Callable[[DdlRun, TableDef, Partitioning, Any], TableDef]] =
     "add partition": _add,
     "drop partitions": _drop,
     "truncate partitions": _truncate,
+    "drop subpartitions": _drop_subs,
+    "truncate subpartitions": _truncate_subs,
     "split partition": _split,
     "merge partitions": _merge,
     "exchange partition": _exchange,

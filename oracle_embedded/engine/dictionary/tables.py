@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from oracle_embedded.api import OracleError
@@ -409,15 +409,18 @@ def _moment(stored: bytes) -> str:
 
 @VIEWS.family(
     "TAB_SUBPARTITIONS",
-    "TABLE_OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 SUBPARTITION_NAME:v128 SUBPARTITION_POSITION:n TABLESPACE_NAME:v30",
+    "TABLE_OWNER:v128 TABLE_NAME:v128 PARTITION_NAME:v128 SUBPARTITION_NAME:v128 HIGH_VALUE:v4000 HIGH_VALUE_LENGTH:n SUBPARTITION_POSITION:n"
+    " TABLESPACE_NAME:v30",
     owner="TABLE_OWNER",
 )
 def _tab_subpartitions(view: View) -> Iterator[Row]:
     for table, made in _partitioned(view):
         for one in made.partitions:
+            own = Partitioning(made.sub_kind, made.sub_columns, one.subpartitions)
             for position, sub in enumerate(one.subpartitions, 1):
                 yield {
                     "TABLE_OWNER": table.owner, "TABLE_NAME": table.name, "PARTITION_NAME": one.name, "SUBPARTITION_NAME": sub.name,
+                    "HIGH_VALUE": (high := _high_value(table, own, sub)), "HIGH_VALUE_LENGTH": len(high),
                     "SUBPARTITION_POSITION": position, "TABLESPACE_NAME": _TABLESPACE,
                 }  # fmt: skip
 
@@ -444,11 +447,25 @@ def _part_tables(view: View) -> Iterator[Row]:
 )
 def _part_key_columns(view: View) -> Iterator[Row]:
     for table, made in _partitioned(view):
-        for position, column in enumerate(made.columns, 1):
-            yield {
-                "OWNER": table.owner, "NAME": table.name, "OBJECT_TYPE": "TABLE", "COLUMN_NAME": table.by_id[column].name,
-                "COLUMN_POSITION": position,
-            }  # fmt: skip
+        yield from _key_columns(table, made.columns)
+
+
+@VIEWS.family(
+    "SUBPART_KEY_COLUMNS",
+    "OWNER:v128 NAME:v128 OBJECT_TYPE:v5 COLUMN_NAME:v4000 COLUMN_POSITION:n",
+    object_name="NAME",
+)
+def _subpart_key_columns(view: View) -> Iterator[Row]:
+    for table, made in _partitioned(view):
+        yield from _key_columns(table, made.sub_columns)
+
+
+def _key_columns(table: TableDef, columns: Sequence[int]) -> Iterator[Row]:
+    for position, column in enumerate(columns, 1):
+        yield {
+            "OWNER": table.owner, "NAME": table.name, "OBJECT_TYPE": "TABLE", "COLUMN_NAME": table.by_id[column].name,
+            "COLUMN_POSITION": position,
+        }  # fmt: skip
 
 
 @VIEWS.family(

@@ -79,6 +79,13 @@ class PartitioningSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionFor:
+    """``FOR (…)``: the partition, or subpartition, that takes these values, as text; of a subpartition the partition's come first."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SplitSpec:
     """SPLIT PARTITION … AT or VALUES, and the names of what it becomes."""
 

@@ -5,6 +5,8 @@ Values of bounds stay text: what they are worth is known when the columns are.
 
 from __future__ import annotations
 
+from itertools import product
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ddl_nodes as nodes
@@ -116,14 +118,14 @@ def _read_action(stream: TokenStream) -> tuple[str, object] | None:
     if stream.is_word("ADD", "PARTITION"):
         stream.next()
         return "add partition", read_partition(stream)
-    for word in ("DROP", "TRUNCATE"):
-        if stream.take_word(word, "PARTITION") or stream.take_word(word, "PARTITIONS"):
-            names = [stream.identifier()]
+    for word, kind in product(("DROP", "TRUNCATE"), ("PARTITION", "SUBPARTITION")):
+        if stream.take_word(word, kind) or stream.take_word(word, f"{kind}S"):
+            chosen = [_read_choice(stream)]
             while stream.take_op(","):
-                names.append(stream.identifier())
+                chosen.append(_read_choice(stream))
             if not stream.take_word("DROP", "STORAGE"):
                 stream.take_word("REUSE", "STORAGE")
-            return f"{word.lower()} partitions", tuple(names)
+            return f"{word.lower()} {kind.lower()}s", tuple(chosen)
     if stream.take_word("SPLIT", "PARTITION"):
         return "split partition", _read_split(stream)
     if stream.take_word("MERGE", "PARTITIONS"):
@@ -151,6 +153,13 @@ def _read_action(stream: TokenStream) -> tuple[str, object] | None:
         if stream.take_word(word, "ROW", "MOVEMENT"):
             return "row movement", word == "ENABLE"
     return None
+
+
+def _read_choice(stream: TokenStream) -> str | nodes.PartitionFor:
+    """Read the name of a partition, or FOR with the values that it takes."""
+    if stream.take_word("FOR"):
+        return nodes.PartitionFor(_tuple(stream))
+    return stream.identifier()
 
 
 def _read_split(stream: TokenStream) -> nodes.SplitSpec:

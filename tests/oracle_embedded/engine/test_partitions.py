@@ -84,6 +84,8 @@ def test_hash_partitions_share_the_rows(sql: Client) -> None:
         pytest.param("add partition p4 values less than (40)", {"P1": [1, 5], "P2": [15], "P3": [25], "P4": []}, id="add"),
         pytest.param("drop partition p2", {"P1": [1, 5], "P3": [25]}, id="drop"),
         pytest.param("truncate partition p1 update indexes", {"P1": [], "P2": [15], "P3": [25]}, id="truncate"),
+        pytest.param("drop partition for (19)", {"P1": [1, 5], "P3": [25]}, id="drop-for-a-value"),
+        pytest.param("truncate partitions for (0), p3", {"P1": [], "P2": [15], "P3": []}, id="truncate-for-a-value"),
         pytest.param(
             "split partition p1 at (3) into (partition a, partition b)",
             {"A": [1], "B": [5], "P2": [15], "P3": [25]},
@@ -154,6 +156,8 @@ def test_hash_partitions_are_added_and_coalesced(sql: Client) -> None:
         ("insert into t values (40, 'x')", 14400),
         ("update t set id = 15 where id = 1", 14402),
         ("alter table t drop partition nope", 2149),
+        ("alter table t drop partition for (30)", 2149),
+        ("alter table t truncate subpartition a", 14253),
         ("alter table t add partition p9 values less than (5)", 14074),
         ("alter table t add partition p1 values less than (50)", 14013),
         ("alter table t split partition p1 at (10) into (partition a, partition b)", 14080),
@@ -303,6 +307,41 @@ def test_subpartitions_of_a_template_have_names_and_segments_of_their_own(sql: C
     assert sql("select id from t partition (p1)") == [("2",)]
     with pytest.raises(OracleError, match="ORA-14402"):
         sql("update t set v = 'x' where id = 2")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "left", "subs"),
+    [
+        pytest.param("drop subpartition p1_a", [2, 12, 13], 3, id="drop"),
+        pytest.param("truncate subpartitions p1_a, p2_b update indexes", [2, 12], 4, id="truncate-two"),
+        pytest.param("truncate subpartition for (1, 'w')", [1, 12, 13], 4, id="for-values"),
+    ],
+)  # fmt: skip
+def test_rows_of_a_subpartition_go_with_it(
+    sql: Client, ddl: str, left: list[int], subs: int
+) -> None:
+    sql(RANGE_LIST)
+    insert(sql, (1, "x"), (2, "z"), (12, "y"), (13, None))
+    assert sql("select subpartition_name, high_value from user_tab_subpartitions order by 1")[
+        :2
+    ] == [("P1_A", "'x', 'y'"), ("P1_B", "default")]
+    assert sql("select name, column_name from user_subpart_key_columns") == [("T", "V")]
+    sql(f"alter table t {ddl}")
+    assert [int(row[0]) for row in sql("select id from t order by id")] == left
+    assert sql("select count(*) from user_tab_subpartitions") == [(str(subs),)]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "code"),
+    [("truncate subpartition nope", 14251), ("drop subpartitions p1_a, p1_b", 14629)],
+)
+def test_subpartitions_that_are_not_there_or_are_the_last_do_not_go(
+    sql: Client, ddl: str, code: int
+) -> None:
+    sql(RANGE_LIST)
+    with pytest.raises(OracleError) as raised:
+        sql(f"alter table t {ddl}")
+    assert raised.value.code == code
 
 
 def test_a_row_that_no_subpartition_takes_is_refused(sql: Client) -> None:
