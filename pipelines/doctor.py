@@ -187,12 +187,14 @@ def _sources(config: SourceConfig) -> Iterator[Check]:
     for number, (pdb, part) in enumerate(parts.items()):
         if number == 0:
             yield from _stores(part)
-        yield from (replace(check, name=f"{pdb}: {check.name}") for check in _oracle(part))
+        of_part = (*delta_tables(part), *_oracle(part))
+        yield from (replace(check, name=f"{pdb}: {check.name}") for check in of_part)
 
 
 def source(config: SourceConfig) -> Iterator[Check]:
     """Check what one source needs: landing, lake, metadata store, database."""
     yield from _stores(config)
+    yield from delta_tables(config)
     yield from _oracle(config)
 
 
@@ -225,6 +227,21 @@ def _store(config: SourceConfig) -> Check:
     tables = recorded_tables(config)
     kind = config.state.url.partition(":")[0]
     return Check("Metadata store", True, f"{kind}, {tables} tables recorded for {config.name}")
+
+
+def delta_tables(config: SourceConfig) -> Iterator[Check]:
+    """Check that Delta tables have what was applied to them; nothing where no table is captured yet."""
+    from cdc_core.steps.examining import delta_findings
+
+    try:
+        findings, tables = delta_findings(config)
+    except CdcError as error:
+        yield _failed("Delta tables", error, "Check lake.path, landing and state.url.")
+        return
+    for finding in findings:
+        yield Check(f"Delta tables of {finding.table}", False, finding.problem, finding.remedy)
+    if tables and not findings:
+        yield Check("Delta tables", True, f"{tables} tables have every window that was applied")
 
 
 def _oracle(config: SourceConfig) -> Iterator[Check]:

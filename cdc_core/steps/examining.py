@@ -12,10 +12,13 @@ from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import EventsConfig, OracleConfig, SourceConfig
 from cdc_core.errors import (
     ConfigError,
+    LakeError,
+    LandingDamagedError,
     PreflightError,
     SchemaMismatchError,
     UnsupportedTypeError,
 )
+from cdc_core.lake.lake import Lake
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
 from cdc_core.model.patterns import TablePattern
@@ -27,7 +30,9 @@ from cdc_core.schema.catalog import find_tables
 from cdc_core.schema.dictionary import Queries, read_table_schema
 from cdc_core.source import OpenSource
 from cdc_core.state.store import Store
+from cdc_core.steps.context import Context
 from cdc_core.steps.matching import look_up, with_matches
+from cdc_core.steps.windows.lost import find_lost
 
 
 def tables_matching(oracle: OracleConfig, patterns: Sequence[str]) -> list[FoundTable]:
@@ -112,6 +117,38 @@ def _skipping(config: SourceConfig) -> list[Finding]:
         for one in config.tables
         if config.events_of(one.table) != EventsConfig()
     ]
+
+
+def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
+    """Which tables' Delta tables lack windows that were applied by the metadata store; and how many tables were looked at. Neither Oracle
+    nor Spark is asked.
+
+    Raises:
+        CdcError: Metadata store, landing or lake cannot be reached.
+    """
+    ctx = Context(
+        config, report=None, on_statement=None, open_lake=Lake.open, open_source=LogMinerSource
+    )
+    findings: list[Finding] = []
+    with closing(ctx):
+        states = [one for one in ctx.store.tables(ctx.source) if one.mirror_scn is not None]
+        for state in states:
+            try:
+                lost = find_lost(ctx, state)
+            except (LakeError, LandingDamagedError) as error:
+                findings.append(Finding(error.what_happened, error.hint, state.table))
+                continue
+            if lost:
+                findings.append(
+                    Finding(
+                        f"the mirror lacks windows that were applied, {lost[0].record.key} to {lost[-1].record.key}: "
+                        "its Delta tables are older than the metadata store says",
+                        "`redolake run` takes them again before the next window that changes the table; to have them now, run "
+                        f"`redolake table rebuild --from-landing {state.table.argument}`.",
+                        state.table,
+                    )
+                )
+    return findings, len(states)
 
 
 def as_last_found(config: SourceConfig) -> SourceConfig:

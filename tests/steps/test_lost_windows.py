@@ -13,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.config import LakeConfig
 from cdc_core.lake.lake import Lake
+from pipelines import doctor
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
@@ -79,6 +80,13 @@ def restored(source: Source, backup: dict[str, Path], *layers: str) -> None:
     source.close()
 
 
+def examined(source: Source) -> list[tuple[bool, str, str]]:
+    """What doctor says of the Delta tables."""
+    config = source.pipeline.config
+    source.close()
+    return [(one.ok, one.found, one.remedy) for one in doctor.delta_tables(config)]
+
+
 WORK = ("INSERT INTO ONE VALUES (10, 'x')", "UPDATE ONE SET NOTE = 'y' WHERE ID = 1", "DELETE FROM ONE WHERE ID = 2")  # fmt: skip
 AT_LAST = [(0, "first"), (1, "y"), (10, "x"), (11, "z")]
 
@@ -103,8 +111,15 @@ def test_windows_that_restored_tables_lack_are_taken_again(
     backup = copied(source)
     for statement in WORK:
         change(source, statement)
+    assert [one[0] for one in examined(source)] == [True]
     restored(source, backup, *layers)
+    [(is_fine, found, remedy)] = examined(source)
+    keys = [one.key for one in source.pipeline.records.windows()]
+    assert not is_fine
+    assert f"{keys[-3]} to {keys[-1]}" in found
+    assert f"table rebuild --from-landing {OWNER}.ONE" in remedy
     change(source, "INSERT INTO ONE VALUES (11, 'z')")
+    assert [one[0] for one in examined(source)] == [True]
     assert rows(source, "mirror", '"ID", "NOTE"') == AT_LAST
     logged = rows(source, "changelog", "_cdc_commit_scn, _cdc_ordinal, _cdc_op")
     taken = [one for one in logged if one[2] != "r"]
@@ -134,6 +149,8 @@ def test_a_table_that_lost_more_than_landing_gives_back_stops(
     for layer in layers:
         remove_commits(folders(source)[layer], lost)
     before = rows(source, "mirror", '"ID", "NOTE"')
+    [(is_fine, found, remedy)] = examined(source)
+    assert (is_fine, what in found, "--from-landing" in remedy) == (False, True, True)
     change(source, "INSERT INTO ONE VALUES (11, 'z')")
     record = source.record("ONE")
     assert record.state == "failed"

@@ -38,8 +38,18 @@ class LostPart:
 
 
 def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
-    """What the table takes again before it goes on, in order; nothing as a rule, and where a Delta table is missing, which the next step
-    says.
+    """What the table takes again before it goes on, in order. Result and errors are those of :func:`find_lost`."""
+    if found := find_lost(ctx, state):
+        _LOG.warning(
+            "the mirror is behind the metadata store and takes windows again table=%s mirror=%d store=%d windows=%d",
+            state.table, found[0].part.scn_low, state.mirror_scn, len(found),
+        )  # fmt: skip
+    return found
+
+
+def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
+    """What the table has taken by the metadata store, and not by its Delta logs, in order; nothing as a rule, and where a Delta table is
+    missing, which the next step says.
 
     Raises:
         LakeError: Landing does not hold what is lost, or the change log is older than the mirror.
@@ -65,12 +75,7 @@ def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
         raise _cannot(state, "the mirror is older than its snapshot", mirror=has)
     if retired > has:
         raise _cannot(state, "the mirror is older than windows that were retired", mirror=has)
-    found = list(_parts(ctx, state, has, position))
-    _LOG.warning(
-        "the mirror is behind the metadata store and takes windows again table=%s mirror=%d store=%d windows=%d",
-        table, has, position, len(found),
-    )  # fmt: skip
-    return found
+    return list(_parts(ctx, state, has, position))
 
 
 def _retired(ctx: Context, state: TableRecord, has: int) -> int:
