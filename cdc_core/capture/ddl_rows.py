@@ -32,7 +32,7 @@ from cdc_core.schema.ddl_reading import (
     removes_rows,
     removes_table,
 )
-from cdc_core.schema.ddl_text import agrees, version_after
+from cdc_core.schema.ddl_text import differing, version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
 from cdc_core.schema.evolution import Evolution, judge, key_after, knowing_rename
 from cdc_core.schema.given import GivenTable, version_given
@@ -55,6 +55,13 @@ class DdlRow:
 
 
 @dataclass(frozen=True, slots=True)
+class _Misread:
+    """The dictionary shows that the version before a DDL, which texts say, is not what the table was."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Followed:
     """What became of the tables' definitions: new versions in the order of the redo, the tables whose stream a DDL ends, and what became
     of the definitions that signals brought."""
@@ -73,6 +80,7 @@ def follow_ddl(
     follows_truncate: Set[TableId] = frozenset(),
     given: Sequence[GivenTable] = (),
     follows_wider: Set[TableId] | None = None,
+    scn_low: int = 0,
 ) -> Followed:
     """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream of.
 
@@ -88,6 +96,7 @@ def follow_ddl(
         given: What tables are by signals, each as of an SCN inside the window. It takes effect there, behind the DDL that was met up to
             there. Where Oracle does not show what the last of that DDL made of the table, the definition says it, from that DDL on.
         follows_wider: Tables whose Delta tables may be written anew for a column that needs a wider type; None for all.
+        scn_low: The window's lower end, where a table leaves whose definition is found to be wrong from an earlier window on.
     """
     changes: list[SchemaChange] = []
     ends: dict[TableId, StreamEnd] = {}
@@ -124,6 +133,11 @@ def follow_ddl(
         later = [other for other in rows[at + 1 :] if other.table == row.table]
         stands_in = _standing_in(row, later, waiting)
         new, text = _followed(session, row, old, configs, altered_after, stands_in, later)
+        if isinstance(new, _Misread):
+            scn = Scn(max(scn_low, old.scn_from - 1))
+            ends[row.table] = replace(_end(row, "unsupported_ddl", new.reason), scn=scn)
+            changes = [one for one in changes if one.schema.table != row.table or one.scn <= scn]
+            continue
         if isinstance(new, TableSchema) and not may_widen(row.table):
             new = _unless_wider(row, old, new)
         if isinstance(new, StreamEnd):
@@ -145,8 +159,8 @@ def _followed(
     altered_after: AlteredAfter,
     stands_in: GivenTable | None,
     later: Sequence[DdlRow],
-) -> tuple[TableSchema | StreamEnd | None, str]:
-    """The version that the DDL made, or the end of the stream; None if what is captured stayed as it was. With it the DDL's text, which
+) -> tuple[TableSchema | StreamEnd | _Misread | None, str]:
+    """The version that the DDL made, or the end of the stream, or why the version before it is not right; None if what is captured stayed as it was. With it the DDL's text, which
     names the signal where its definition stands in for the dictionary."""
     text = row.text
     if removes_rows(row.text):
@@ -163,6 +177,8 @@ def _followed(
             session, config, scn=at, altered_after=asked, after=_under_key_of(old, [row])
         )
         arrow_schema(new)
+        if old.is_by_text and (differs := _contradicted_by(new, [row], old, config)):
+            return _Misread(_misread(old, differs)), text
     except SchemaMismatchError as error:
         known = _by_its_text(session, row, later, old, config)
         if known is not None and _is_contradicted(
@@ -170,6 +186,7 @@ def _followed(
         ):
             other = "what its text and those behind it say is not what Oracle shows behind them"
             return _end(row, "unsupported_ddl", other), text
+        known = known and replace(known, is_by_text=True)
         if known is None and stands_in is not None:
             known = _version_given(old, stands_in, config)
             text = f"{row.text} /* {_origin(stands_in)} */"
@@ -184,7 +201,7 @@ def _followed(
         if last is None:
             trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
             return _end(row, trouble, error.message), text
-        new = last
+        new = replace(last, is_by_text=True)
     if _brings_lobs(old, new):
         lobs = "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far"
         return _end(row, "unsupported_ddl", lobs), text
@@ -398,10 +415,31 @@ def _is_contradicted(
         )
     except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
         return False
-    version: TableSchema | None = old
+    return bool(_contradicted_by(shown, rows, old, config))
+
+
+def _contradicted_by(
+    shown: TableSchema, rows: Sequence[DdlRow], old: TableSchema, config: TableConfig
+) -> tuple[str, ...]:
+    """The columns of which Oracle shows something else, behind some DDL, than ``old`` and the texts say."""
+    shown, version, unread = shown.without(old.excluded), old, []
     for row in rows:
-        version = None if version is None else version_after(version, row.text, shown, config)
-    return version is not None and not agrees(version, shown)
+        after = version_after(version, row.text, shown, config)
+        if after is None:
+            unread.append(row.text)
+        else:
+            version = after
+    try:
+        return differing(_captured(version, config), shown, "\n".join(unread))
+    except UnsupportedTypeError:
+        return ()
+
+
+def _misread(old: TableSchema, differs: Sequence[str]) -> str:
+    return (
+        f"Oracle shows other columns than the texts of DDL say, by which rows were decoded from SCN {old.scn_from} on, when Oracle "
+        f"did not show the dictionary: {', '.join(differs)}"
+    )
 
 
 def _always(_table: TableId, _scn: Scn) -> bool:

@@ -260,6 +260,7 @@ class _Window:
             self._follows_truncate,
             self._given,
             self._follows_wider,
+            self._record.window.scn_low,
         )
         changes = followed.changes
         self._ends += [*followed.ends, *self._incomplete(), *self._excluded.ends]

@@ -21,6 +21,7 @@ from cdc_core.schema.create_table import (
     RenamedColumn,
 )
 from cdc_core.schema.ddl_reading import read_ddl
+from cdc_core.schema.ddl_tokens import tokens_of
 from cdc_core.schema.dictionary import mask_refusal, masks_of
 from cdc_core.schema.forms import in_forms
 from cdc_core.schema.table import IN_ROW_BYTES_MAX, Column, TableSchema
@@ -72,14 +73,33 @@ def _may_become(version: TableSchema, present: TableSchema) -> bool:
     )
 
 
-def agrees(version: TableSchema, shown: TableSchema) -> bool:
-    """Has a version that texts say the columns that the dictionary shows? Lengths may differ, of which texts do not say all."""
-    found, expected = (
-        [(one.name, one.data_type, one.precision, one.scale) for one in schema.columns]
+def differing(version: TableSchema, shown: TableSchema, unread: str = "") -> tuple[str, ...]:
+    """The columns of which the dictionary shows something else than texts say, by name; none where both agree. Bytes of a text may differ, of which
+    texts do not say all.
+
+    Args:
+        version: What texts say.
+        shown: What the dictionary shows.
+        unread: The text of a DDL in between that does not say all that it did: what it names may have become anything.
+    """
+    named = {token.text for token in tokens_of(unread.rstrip("\0"))} if unread else set()
+    said, now = (
+        {one.name: _described(one) for one in schema.columns if one.name not in named}
         for schema in (version, shown)
     )
-    are_known = bool(version.stored and shown.stored)
-    return found == expected and not (are_known and len(version.stored) != len(shown.stored))
+    names = [name for name in (*said, *now) if said.get(name) != now.get(name)]
+    if not names and list(said) != list(now):
+        names = [one for one, other in zip(said, now, strict=True) if one != other]
+    are_known = bool(version.stored and shown.stored and not unread)
+    if not names and are_known and len(version.stored) != len(shown.stored):
+        names = sorted({*version.stored} ^ {*shown.stored}) or list(shown.stored)
+    return tuple(dict.fromkeys(names))
+
+
+def _described(one: Column) -> tuple[object, ...]:
+    size = one.length if one.data_type == "RAW" else one.char_length
+    is_sized = one.data_type in _BYTES_EACH
+    return one.data_type, one.precision, one.scale, size if is_sized else None
 
 
 def _after(

@@ -103,7 +103,7 @@ class TableSchema:
     ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
     definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
     (``columns_mask``), by name. ``has_lobs``: it has columns that Oracle stores as LOBs, captured or not, so that LogMiner shows rows
-    without their ROWIDs.
+    without their ROWIDs. ``is_by_text``: the texts of DDL say what the table is, and Oracle's dictionary has not shown it so since.
     """
 
     table: TableId
@@ -122,6 +122,7 @@ class TableSchema:
     key_is_deferred: bool = False
     key_is_configured: bool = field(default=False, compare=False)
     has_lobs: bool = field(default=False, compare=False)
+    is_by_text: bool = field(default=False, compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -268,4 +269,5 @@ class TableSchema:
             key_is_deferred=data.get("key_is_deferred", False),
             key_is_configured=data.get("key_is_configured", False),
             has_lobs=data.get("has_lobs", False),
+            is_by_text=data.get("is_by_text", False),
         )

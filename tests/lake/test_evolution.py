@@ -232,13 +232,22 @@ def test_a_renamed_column_keeps_its_values_in_the_mirror(
     source: Source,
     row: Callable[..., Row],
     mirror: Callable[..., list[Row]],
+    delta_version: Callable[[TableSchema], int],
     tmp_path: Path,
 ) -> None:
-    """Both names in the window's redo; readers that do not know column mapping refuse the mirror."""
+    """Both names in the window's redo, and each in the versions of its SCNs; readers that do not know column mapping refuse the mirror."""
     lake, first = open_lake(), source.schema
     ids = filled(source, row, lake)
     changes, window = rename_two(source, row, ids)
-    lake.prepare_schema(changes[-1])
+    for change in (changes[0], changes[-1]):  # a name alone, then one of the key among others
+        lake.prepare_schema(change)
+        altered, scn = delta_version(source.schema), change.schema.scn_from
+        assert lake.mirror_version_at(first.table, scn) == altered, "no window need come behind it"
+    scn = changes[0].schema.scn_from
+    named = {
+        name for one in mirror(first, lake.mirror_version_at(first.table, scn - 1)) for name in one
+    }
+    assert {"ID", "NAME"} <= named, "before it, nothing has its new name"
     window.apply(lake, earlier=[first, *(change.schema for change in changes)])
     assert mirror(source.schema) == source.state(window.scn_high)
     assert window.replay(lake).skipped

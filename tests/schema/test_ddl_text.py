@@ -9,7 +9,7 @@ import pytest
 from cdc_core.config import TableConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.ddl_text import agrees, version_after
+from cdc_core.schema.ddl_text import differing, version_after
 from cdc_core.schema.table import Column, TableSchema
 
 
@@ -215,15 +215,28 @@ def test_a_table_of_another_object_or_key_is_another_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "same"),
+    ("shown", "differs"),
     [
-        pytest.param(OLD, True, id="the-same"),
-        pytest.param(replace(OLD, columns=(OLD.columns[0], replace(OLD.columns[1], length=9))), True, id="another-length"),
-        pytest.param(replace(OLD, columns=OLD.columns[:1]), False, id="fewer-columns"),
-        pytest.param(replace(OLD, columns=(replace(OLD.columns[0], precision=5), OLD.columns[1])), False, id="another-type"),
-        pytest.param(replace(OLD, stored=("ID", "SYS_NC00002$", "V")), False, id="a-hidden-column"),
-        pytest.param(replace(OLD, stored=()), True, id="not-known-what-rows-hold"),
+        pytest.param(OLD, (), id="the-same"),
+        pytest.param(replace(OLD, columns=(OLD.columns[0], replace(OLD.columns[1], length=9))), (), id="other-bytes"),
+        pytest.param(replace(OLD, columns=(OLD.columns[0], replace(OLD.columns[1], char_length=9))), ("V",), id="another-length"),
+        pytest.param(replace(OLD, columns=OLD.columns[:1]), ("V",), id="fewer-columns"),
+        pytest.param(PRESENT, ("A", "B", "C"), id="more-columns"),
+        pytest.param(replace(OLD, columns=OLD.columns[::-1]), ("ID", "V"), id="another-order"),
+        pytest.param(replace(OLD, columns=(replace(OLD.columns[0], precision=5), OLD.columns[1])), ("ID",), id="another-type"),
+        pytest.param(replace(OLD, stored=("ID", "SYS_NC00002$", "V")), ("SYS_NC00002$",), id="a-hidden-column"),
+        pytest.param(replace(OLD, stored=()), (), id="not-known-what-rows-hold"),
     ],
 )  # fmt: skip
-def test_the_dictionary_checks_what_texts_say(shown: TableSchema, same: bool) -> None:
-    assert agrees(OLD, shown) == same
+def test_the_dictionary_checks_what_texts_say(shown: TableSchema, differs: tuple[str, ...]) -> None:
+    assert differing(OLD, shown) == differs
+
+
+def test_what_an_unread_text_names_may_have_become_anything() -> None:
+    """All other columns are held against the dictionary still."""
+    ddl = "ALTER TABLE EMP ADD (A NUMBER(5) UNIQUE, b VARCHAR2(9) UNIQUE, C DATE)"
+    assert after(ddl) is None
+    assert differing(OLD, PRESENT, ddl) == ()
+    assert differing(OLD, PRESENT, ddl.replace("C DATE", "D DATE")) == ("C",)
+    narrow = replace(OLD, columns=(replace(OLD.columns[0], precision=5), OLD.columns[1]))
+    assert differing(narrow, PRESENT, ddl) == ("ID",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,56 @@ def test_texts_that_the_dictionary_contradicts_are_not_believed(
         assert status.state == "failed"
         assert "is not what Oracle shows" in (status.reason or "")
         source.check_current("TWO")
+
+
+@pytest.mark.parametrize(
+    ("last", "differs"),
+    [
+        pytest.param("ALTER TABLE ONE ADD B NUMBER(5)", True, id="its-text-is-read"),
+        pytest.param("ALTER TABLE ONE ADD B NUMBER(5) UNIQUE", True, id="its-text-is-not-read"),
+        pytest.param("ALTER TABLE ONE MODIFY (V UNIQUE, A NOT NULL)", False, id="its-text-may-have-made-it"),
+        pytest.param("ALTER TABLE ONE ADD B NUMBER(5)", False, id="the-texts-are-right"),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_chain_over_windows_is_held_against_the_dictionary(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, last: str, differs: bool
+) -> None:
+    """The first window has nothing but a text, which is misread; the last DDL, which the dictionary shows, is in another window: no row of
+    that one is decoded by the text."""
+    is_right = last.endswith("ADD B NUMBER(5)") and not differs
+
+    def misread(old: TableSchema, ddl: str, *given: Any) -> TableSchema | None:
+        found = version_after(old, ddl, *given)
+        if found is None or is_right or "ADD A" not in ddl:
+            return found
+        *others, column = found.columns
+        return replace(found, columns=(*others, replace(column, precision=7)))
+
+    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
+        source.run()
+        oracle.run("ALTER TABLE ONE ADD A NUMBER(5)", "INSERT INTO ONE VALUES (1, 'first', 1)")
+        source.pipeline.plan_windows()
+        oracle.run("INSERT INTO ONE VALUES (2, 'second', 2)", last, "INSERT INTO TWO VALUES (1)")
+        oracle.clock.ahead += 4 * 24 * 3600
+        no_undo(oracle)
+        monkeypatch.setattr("cdc_core.capture.ddl_rows.version_after", misread)
+        source.windows()
+        oracle.server.faults.disarm_all()
+        record = source.record("ONE")
+        source.check_current("TWO")
+        if not differs:
+            assert record.state == "ready", record.reason
+            source.check_current("ONE")
+            return
+        assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
+        assert "Oracle shows other columns than the texts of DDL say" in (record.reason or "")
+        assert "did not show the dictionary: A (" in (record.reason or "")
+        assert source.lake.image(table_id("ONE")) == [(1, "first", 1)]
+        source.pipeline.resnapshot_tables([table_id("ONE")])
+        source.run()
+        source.check_current("ONE")
+        [*_, newest] = source.pipeline._ctx.store.schema_versions("src", table_id("ONE"))
+        assert not newest.schema.is_by_text
 
 
 @pytest.mark.parametrize(
