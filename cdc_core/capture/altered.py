@@ -9,6 +9,8 @@ place of a table's (EXCHANGE PARTITION … WITH TABLE, TRUNCATE CLUSTER), and on
 by their ROWIDs, which begin with that number, no DDL explains another one, and the partitions' numbers are looked at as well: DDL of
 a parent's partitions does to those of a table that is partitioned by reference what it does to its own.
 
+Rows that came or went so are the trouble that TRUNCATE is; other ROWIDs, and other definitions, that of a DDL which is not followed.
+
 A table's own MOVE, or its TRUNCATE, explains
 another number, and hides an exchange beside it: if partitions of any table were altered in that time too, the table leaves.
 
@@ -33,7 +35,7 @@ from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError, SnapshotTooOldError, UnsupportedTypeError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.model.streams import StreamEnd
+from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.dictionary import read_table_schemas, tables_condition
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.history import SchemaHistory
@@ -125,6 +127,7 @@ def read_altered(
     doubtful = {table for table in explained if data_objects.get(table)}
     if doubtful and _may_be_exchanged(session, window):
         reasons |= dict.fromkeys(doubtful, _HIDDEN)
+    exchanged = reasons.keys() - by_row_id
     altered = [one for one in configs if one.table in settled and settled[one.table].is_altered]
     loose = _loose_keys(session, [one.table for one in altered]) if altered else set()
     for config in altered:
@@ -133,7 +136,11 @@ def read_altered(
             reason = "its primary key is not validated any more, so older rows may have it twice"
         if reason is not None:
             reasons[config.table] = reason
-    ends = [_end(table, window.scn_low, reason) for table, reason in sorted(reasons.items())]
+            exchanged -= {config.table}
+    ends = [
+        _end(table, window.scn_low, reason, "truncate" if table in exchanged else "unsupported_ddl")
+        for table, reason in sorted(reasons.items())
+    ]
     unseen = [one for one in known.values() if one.table not in settled and one.object_id]
     return Altered([*ends, *gone_ends(session, unseen, window)], kept)
 
@@ -239,11 +246,11 @@ def _difference(session: Queries, config: TableConfig, known: TableSchema) -> st
     return "its columns have changed" if evolution.steps or holds_others else None
 
 
-def _end(table: TableId, scn: Scn, reason: str) -> StreamEnd:
+def _end(table: TableId, scn: Scn, reason: str, trouble: Trouble) -> StreamEnd:
     return StreamEnd(
         table,
         scn,
         f"the table was altered without a DDL row in the redo: {reason}",
         f"`redolake table resnapshot {table.argument}` adds the table back as it is now.",
-        "unsupported_ddl",
+        trouble,
     )

@@ -119,6 +119,7 @@ def test_a_table_whose_rows_were_exchanged_for_those_of_a_partition_is_noticed(
     one = source.record("ONE")
     assert (one.state, one.stopped_scn) == ("failed", position)
     assert "others in theirs" in (one.reason or "")
+    assert one.trouble == "truncate"
     source.check_current("TWO")
     source.pipeline.resnapshot_tables([table_id("ONE")])
     source.run()
@@ -126,6 +127,42 @@ def test_a_table_whose_rows_were_exchanged_for_those_of_a_partition_is_noticed(
         later(oracle, source)
         source.check_current("ONE", "TWO")
     assert source.lake.image(table_id("ONE")) == [(7, "of the partition")]
+
+
+def test_both_tables_of_an_exchange_are_read_again_by_their_policy(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """The partitioned one stops at the DDL, the other one when the dictionary shows it; the rows of each are the other's from then on."""
+    columns = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))"
+    oracle.run(
+        f"CREATE TABLE P {columns} PARTITION BY RANGE (ID) (PARTITION LOW VALUES LESS THAN (10), PARTITION REST VALUES LESS THAN (MAXVALUE))",
+        f"CREATE TABLE S {columns}",
+        *(f"INSERT INTO P VALUES ({key}, 'of the partition')" for key in (3, 4, 30)),
+        *(f"INSERT INTO S VALUES ({key}, 'of the table')" for key in (4, 5)),
+    )
+    policies = {"on_truncate": "follow_or_resnapshot"}
+    with source_of(oracle, tmp_path, "P", "S", "TWO", policies=policies) as source:
+        source.run()
+        later(oracle, source)
+        oracle.run(
+            "UPDATE P SET V = 'before' WHERE ID = 30",
+            "ALTER TABLE P EXCHANGE PARTITION LOW WITH TABLE S",
+            "UPDATE P SET V = 'behind' WHERE ID = 5",
+            "DELETE FROM S WHERE ID = 4",
+            "INSERT INTO S VALUES (6, 'behind')",
+        )
+        for _ in range(2):
+            later(oracle, source)
+            source.run()
+        for name in ("P", "S"):
+            [answer] = source.status(name).read_again
+            assert (source.record(name).state, answer.policy) == ("ready", "on_truncate")
+        source.check_current("P", "S", "TWO")
+        assert {row[0] for row in source.lake.image(table_id("P"))} == {30, 4, 5}
+        assert {row[0] for row in source.lake.image(table_id("S"))} == {3, 6}
+        oracle.run("UPDATE P SET V = 'and on'", "UPDATE S SET V = 'and on'")
+        later(oracle, source)
+        source.check_current("P", "S", "TWO")
 
 
 MOVED = "ALTER TABLE ONE MOVE"
