@@ -572,7 +572,7 @@ class Life:
     def _stop_without_a_lock(self, worker: Worker) -> None:
         """SIGSTOP, at a moment at which its renewing of a lease does not hold the store's lock of writers, which it would keep."""
         while True:
-            worker.signal(signal.SIGSTOP)
+            worker.stop()
             if self._is_writable():
                 return
             worker.signal(signal.SIGCONT)

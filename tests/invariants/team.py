@@ -104,6 +104,21 @@ class Worker:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
+    def stop(self) -> None:
+        """SIGSTOP, and wait until every thread of the process has stopped: the signal alone is there before they have, so one of them
+        may still take a lock."""
+        self.signal(signal.SIGSTOP)
+        while not self._is_stopped():
+            time.sleep(0.001)
+
+    def _is_stopped(self) -> bool:
+        """Source: proc(5), ``/proc/PID/task/TID/stat``: the state follows the name, which ends with the last bracket."""
+        for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                if (thread / "stat").read_text().rpartition(")")[2].split()[0] not in "TXZ":
+                    return False
+        return True
+
     def kill(self) -> int | None:
         """SIGKILL of the process alone; returns its exit code."""
         self._process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,3 +57,27 @@ def test_a_worker_that_has_just_begun_can_be_ended(config: Path) -> None:
     worker.signal(signal.SIGSTOP)
     with deadline(30):
         worker.close()
+
+
+def test_a_worker_is_stopped_when_all_of_its_threads_are(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine delivers the signal late; what the worker does until then is done."""
+    assert worker.ask("children").failed is None
+    deliver, delivered = worker.signal, []
+
+    def deliver_late(number: int) -> None:
+        delivered.append(number)
+        deliver(number)
+
+    def send(number: int) -> None:
+        threading.Timer(0.3, deliver_late, [number]).start()
+
+    with deadline(60), monkeypatch.context() as patch:
+        patch.setattr(worker, "signal", send)
+        worker.stop()
+        assert delivered == [signal.SIGSTOP]
+    worker.send("children")
+    assert not worker.answers_within(0.2)
+    worker.signal(signal.SIGCONT)
+    assert worker.answer().failed is None

@@ -62,7 +62,7 @@ def test_a_process_that_was_stopped_past_its_lease_changes_nothing(
             cursor.execute("INSERT INTO T SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 50")
             connection.commit()
             assert stopped.ask("capture", meet=point).met == point
-            stopped.signal(signal.SIGSTOP)
+            stopped.stop()
             assert other.ask("capture").done >= 1
             stopped.signal(signal.SIGCONT)
             answer = stopped.go_on()
