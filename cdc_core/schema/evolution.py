@@ -18,6 +18,8 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.schema.widening import is_wider, wider
 
+_PADDED = frozenset({"CHAR", "NCHAR"})
+
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
@@ -191,9 +193,21 @@ def _refusal(old: TableSchema, new: TableSchema) -> str | None:
     retyped = [column.name for column in kept if wider(column, new.column(column.name)) is None]
     if retyped:
         return f"columns changed their type: {', '.join(retyped)}"
+    padded = [column.name for column in kept if _is_padded(column, new.column(column.name))]
+    if padded:
+        return f"a CHAR's length changed, and Oracle gives the values of existing rows other blanks without a change of the row: {', '.join(padded)}"
     if list(names[: len(kept)]) != [column.name for column in kept]:
         return "columns changed their order"
     return None
+
+
+def _is_padded(old: Column, new: Column) -> bool:
+    """Does Oracle give the values that are there another length?"""
+    return new.data_type in _PADDED and (old.data_type, old.length, old.char_length) != (
+        new.data_type,
+        new.length,
+        new.char_length,
+    )
 
 
 def _definition(column: Column) -> tuple[object, ...]:

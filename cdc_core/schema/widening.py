@@ -11,11 +11,13 @@ from dataclasses import replace
 from cdc_core.schema.table import Column
 from cdc_core.schema.types import (
     DECIMAL_DIGITS_MAX,
+    MASKED_TYPES,
     NUMBER_TYPES,
     arrow_type,
     is_moment,
     is_number_text,
     is_timestamp_text,
+    printed_as,
 )
 
 _FLOATS = ("BINARY_FLOAT", "BINARY_DOUBLE")
@@ -25,13 +27,13 @@ def wider(old: Column, new: Column) -> Column | None:
     """The new definition with a type that holds exactly the values of both; None where no type does.
 
     A NUMBER has as many digits before and behind the point as either had, and is a NUMBER without precision (canonical text) where these
-    are more than a decimal's 38. A moment of nine digits is text. Of other types, only equal ones hold each other's values, and what the
-    configuration holds in a form of its own (``held_as``) keeps that.
+    are more than a decimal's 38. A moment of nine digits is text. Of other types, only those of one kind hold each other's values, and what the
+    configuration holds in a form of its own (``held_as``) keeps that: a DATE and a TIMESTAMP WITH LOCAL TIME ZONE are no kind, whatever form both have.
 
     Raises:
         UnsupportedTypeError: The type of one of them is not captured.
     """
-    same = new if arrow_type(old) == arrow_type(new) else None
+    same = new if arrow_type(old) == arrow_type(new) and _kind(old) == _kind(new) else None
     if old.held_as or new.held_as:
         return same
     if {old.data_type, new.data_type} <= NUMBER_TYPES:
@@ -43,6 +45,17 @@ def wider(old: Column, new: Column) -> Column | None:
     if old.data_type in _FLOATS and new.data_type in _FLOATS:
         return replace(new, data_type="BINARY_DOUBLE")
     return None
+
+
+def _kind(column: Column) -> object:
+    """What the column's values are; texts of two kinds have one type in Delta, and say other things."""
+    if column.data_type in NUMBER_TYPES:
+        return "number"
+    if is_moment(column):
+        return "moment"
+    if column.data_type in MASKED_TYPES:
+        return "text"
+    return printed_as(column) or column.data_type
 
 
 def _number(old: Column, new: Column) -> Column:

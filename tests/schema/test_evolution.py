@@ -142,6 +142,29 @@ def test_a_column_of_the_key_that_is_renamed_is_the_key_still() -> None:
     assert judge(OLD, other).refusal == "the key changed from (N) to (NAME)"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "is_followed"),
+    [
+        pytest.param(("CHAR", 4, 4), ("CHAR", 8, 8), False, id="longer"),
+        pytest.param(("CHAR", 4, 4), ("CHAR", 16, 4), False, id="characters-in-place-of-bytes"),
+        pytest.param(("VARCHAR2", 4, 4), ("CHAR", 4, 4), False, id="gets-blanks"),
+        pytest.param(("CHAR", 4, 4), ("VARCHAR2", 4, 4), True, id="keeps-its-blanks"),
+        pytest.param(("NCHAR", 8, 4), ("NCHAR", 16, 8), False, id="national"),
+    ],
+)
+def test_a_char_of_another_length_has_other_values(
+    old: tuple[str, int, int], new: tuple[str, int, int], *, is_followed: bool
+) -> None:
+    """Database Administrator's Guide, "Modifying an Existing Column Definition": the value in each row is padded to the new length."""
+    before, after = (
+        replace(OLD, columns=(ID, Column("NAME", *one, None, None, nullable=True)))
+        for one in (old, new)
+    )
+    refusal = judge(before, after).refusal
+    assert (refusal is None) == is_followed
+    assert is_followed or "other blanks" in (refusal or "")
+
+
 def test_a_masked_column_under_another_name_has_no_mask() -> None:
     """A pattern's configuration may name the old name still, and no value may land."""
     old = replace(OLD, masked=(("NAME", "hash"),))

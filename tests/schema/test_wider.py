@@ -19,6 +19,10 @@ def number(precision: int | None, scale: int | None = 0, held_as: str = "") -> C
     return Column("C", "NUMBER", 22, 0, precision, scale, True, held_as=held_as)
 
 
+def text(kind: str) -> Column:
+    return Column("C", kind, 20, 20, None, None, True)
+
+
 def moment(kind: str) -> Column:
     return Column("C", kind, 11, 0, None, None, True)
 
@@ -65,6 +69,15 @@ def test_one_type_holds_the_values_of_both(old: Column, new: Column, kind: pa.Da
         pytest.param(moment("TIMESTAMP(6)"), moment("TIMESTAMP(6) WITH TIME ZONE"), id="a-zone-comes"),
         pytest.param(number(1, 0, "boolean"), number(3), id="a-boolean-becomes-a-number"),
         pytest.param(number(None, None, "double"), number(5), id="a-form-goes"),
+        pytest.param(ANY, text("VARCHAR2"), id="texts-of-numbers-and-others"),
+        pytest.param(text("VARCHAR2"), moment("ROWID"), id="texts-and-addresses"),
+        pytest.param(moment("TIMESTAMP(9)"), text("NVARCHAR2"), id="texts-of-moments-and-others"),
+        pytest.param(moment("TIMESTAMP(9)"), moment("TIMESTAMP(9) WITH LOCAL TIME ZONE"), id="a-local-zone-comes"),
+        pytest.param(
+            replace(moment("DATE"), held_as="iso8601"),
+            replace(moment("TIMESTAMP(6) WITH LOCAL TIME ZONE"), held_as="iso8601"), id="a-local-zone-in-one-form",
+        ),
+        pytest.param(moment("INTERVAL DAY(2) TO SECOND(6)"), moment("INTERVAL YEAR(2) TO MONTH"), id="days-and-months"),
     ],
 )  # fmt: skip
 def test_no_type_holds_what_has_nothing_in_common(old: Column, new: Column) -> None:
