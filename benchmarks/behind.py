@@ -36,7 +36,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
     """One window behind each length of history, against the shortest."""
     with tempfile.TemporaryDirectory() as folder:
         tables = {
-            windows: _Table(Path(folder) / str(windows), windows) for windows in (FEW, *MANY[form])
+            windows: History(Path(folder) / str(windows), windows) for windows in (FEW, *MANY[form])
         }
         works = {str(windows): table.window for windows, table in tables.items()}
         alternating(works, repeats=WARM_UP)
@@ -44,7 +44,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
         writing = {str(windows): table.write_checkpoints for windows, table in tables.items()}
         checkpoints = alternating(writing, repeats=WARM_UP)
         correct = {windows: table.is_right() for windows, table in tables.items()}
-    costs = {name: _with_share(cost, checkpoints[name]) for name, cost in costs.items()}
+    costs = {name: with_share(cost, checkpoints[name]) for name, cost in costs.items()}
     few = costs[str(FEW)]
     for windows in MANY[form]:
         ours = costs[str(windows)]
@@ -66,20 +66,19 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
             )
 
 
-def _with_share(window: Cost, checkpoints: Cost) -> Cost:
+def with_share(window: Cost, checkpoints: Cost) -> Cost:
     """A window, and what it would pay of the checkpoints."""
     cpu = {name: used + checkpoints.cpu[name] / COMMITS for name, used in window.cpu.items()}
     return replace(window, seconds=window.seconds + checkpoints.seconds / COMMITS, cpu=cpu)
 
 
-class _Table:
-    """A table with a history of so many windows."""
+class History:
+    """A table with a history of so many windows, in ``lake`` of a folder."""
 
     def __init__(self, folder: Path, windows: int) -> None:
         folder.mkdir(parents=True)
-        config = LakeConfig(path=f"{folder}/lake")
-        self.lake = Lake.open(config, "shop")
         self.source = Source(folder / "landing", orders_schema())
+        self.is_at(f"{folder}/lake")
         tx = self.source.begin()
         self.rid = [tx.insert(order(at, f"name {at}", note=None)) for at in range(ROWS)][ROWS // 2]
         tx.commit()
@@ -87,15 +86,20 @@ class _Table:
         self.source.low, self.source.pending, self.source.ended = self.source.scn, [], []
         self.changes = ROWS
         self.window()
-        table = self.source.schema.table
-        self.log, self.mirror = (
-            Path(path(config.path, "shop", table)) for path in (changelog_path, mirror_path)
-        )
         scn = self.source.scn
         for at, every in ((self.log, 100), (self.mirror, 10)):  # delta-rs and Spark, by default
-            _repeat_last_commit(at, windows - 1, scn, every)
+            _repeat_last_commit(Path(at), windows - 1, scn, every)
         self.source.scn = self.source.low = scn + windows
         self.made = windows - 1
+
+    def is_at(self, path: str) -> None:
+        """The lake is at this path now."""
+        self.lake = Lake.open(LakeConfig(path=path), "shop")
+        table = self.source.schema.table
+        self.log, self.mirror = (
+            changelog_path(path, "shop", table),
+            mirror_path(path, "shop", table),
+        )
 
     def window(self) -> None:
         """One change of one row."""
@@ -109,7 +113,7 @@ class _Table:
     def write_checkpoints(self) -> None:
         """As the windows do now and then."""
         for at in (self.log, self.mirror):
-            DeltaTable(str(at)).create_checkpoint()
+            DeltaTable(at).create_checkpoint()
 
     def is_right(self) -> bool:
         """The mirror as the source is, and all changes that were applied in the change log, the repeated ones with them."""
@@ -120,8 +124,8 @@ class _Table:
         return found.num_rows == ROWS and names == wanted and counted == self.changes + self.made
 
 
-def _read(path: Path, sql: str) -> pa.Table:
-    return pa.table(QueryBuilder().register("t", DeltaTable(str(path))).execute(sql).read_all())
+def _read(path: str, sql: str) -> pa.Table:
+    return pa.table(QueryBuilder().register("t", DeltaTable(path)).execute(sql).read_all())
 
 
 def _repeat_last_commit(table: Path, times: int, scn: int, every: int) -> None:

@@ -36,6 +36,7 @@ BENCHMARKS: Mapping[str, int] = {
     "snapshot": 300,
     "growth": 360,
     "behind": 240,
+    "behind_s3": 240,
     "executors": 240,
     "large_transaction": 180,
     "by_hand": 180,

@@ -48,6 +48,11 @@ class S3Process:
         """What was asked so far, in order: method, key and status; a listing is a ``LIST`` of what it asked for."""
         return self._log.read_text().splitlines()
 
+    def count(self) -> int:
+        """How often it was asked so far."""
+        with self._log.open("rb") as log:
+            return sum(1 for _ in log)
+
     def load(self, folder: Path, bucket: str, prefix: str) -> None:
         """Put all files of a folder into a bucket, which is made if it is not there, without a request for each."""
         self._ask("load", folder=str(folder), bucket=bucket, prefix=prefix)
