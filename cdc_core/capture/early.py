@@ -7,6 +7,11 @@ and how they are defined) says what its rows mean. Which rows there are depends 
   redo below it (:mod:`cdc_core.capture.reading_position`), and logs that have ended are only read. No range is read early before that.
 * *The question*: which tables, under which names and numbers, from which SCN on (:class:`Question`).
 
+What is read right before the windows' turn, once for several sources (:mod:`cdc_core.capture.shared_pass`), may be redo that still changes: it is
+the pass that the turn would have made. So it depends on what that one does, which the question then holds too (:class:`Unfinished`): the
+positions after the window before, and the logs that were written before the pass. Redo that enters a log behind the pass is late for
+the next window; a log that is switched in between makes the question another one, and the window is read again.
+
 So an early pass answers a window's question if the window asks the very same one when its turn comes. If it asks another one
 (a table left, joined, or was altered or renamed; redo came late and lies below the window), the early rows are thrown away and
 the window is read in its turn. The rows wait in a file without a name, as they may land: values that are left out or masked are not
@@ -26,8 +31,8 @@ import pyarrow as pa
 
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.excluding import ExcludedValues
-from cdc_core.capture.log_naming import logs_read
-from cdc_core.capture.logs import RedoLog, read_log_starts
+from cdc_core.capture.log_naming import logs_read, where_logminer_runs
+from cdc_core.capture.logs import LogStart, RedoLog, read_log_starts
 from cdc_core.capture.mining import MINED_SCHEMA, mined_batches, mining
 from cdc_core.capture.proving import (
     ProvedLogs,
@@ -45,6 +50,7 @@ from cdc_core.config import LogMinerConfig
 from cdc_core.decode.masking import Masks
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.oracle.session import OracleSession
@@ -55,6 +61,15 @@ _WAITING_SCHEMA = MINED_SCHEMA.append(pa.field("ordinal", pa.int64())).append(
     pa.field("table", pa.int32())
 )
 _COMPRESSION = "lz4"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What a pass over redo that may still change depends on: the positions ``before`` it, and per thread FIRST_CHANGE# of the log that was
+    written when it began."""
+
+    before: tuple[ThreadPosition, ...] | None
+    first_scns: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +86,7 @@ class Question:
         masks: What lands in place of values.
         rows: Rows per batch.
         how: Which logs LogMiner reads, and by which dictionary it names rows.
+        unfinished: Where the redo of the window may still change; None where it does not.
     """
 
     window: ScnWindow
@@ -83,6 +99,15 @@ class Question:
     masks: Mapping[TableId, Masks]
     rows: int
     how: LogMinerConfig
+    unfinished: Unfinished | None
+
+
+def unfinished_of(work: WindowWork, starts: Mapping[int, LogStart]) -> Unfinished | None:
+    """What a pass over the window depends on besides, by the logs that are written: nothing once every thread has begun one above it."""
+    if all(one.first_change > work.record.window.scn_high for one in starts.values()):
+        return None
+    before = None if work.positions is None else tuple(work.positions)
+    return Unfinished(before, {thread: one.first_change for thread, one in starts.items()})
 
 
 def question_of(
@@ -94,6 +119,7 @@ def question_of(
     masks: Mapping[TableId, Masks],
     rows: int,
     how: LogMinerConfig,
+    unfinished: Unfinished | None = None,
 ) -> Question:
     """What a window asks."""
     low = work.record.mining_low
@@ -108,6 +134,7 @@ def question_of(
         masks=masks,
         rows=rows,
         how=how,
+        unfinished=unfinished,
     )
 
 
@@ -191,7 +218,8 @@ class EarlyPass:
 
     Args:
         session: In the container of the tables.
-        work: The planned window, without anything of the one before it.
+        work: The planned window; without anything of the one before it unless that is captured.
+        is_next: The window's turn follows the pass, so its redo may still change.
     """
 
     def __init__(
@@ -203,16 +231,24 @@ class EarlyPass:
         masks: Mapping[TableId, Masks],
         rows: int,
         how: LogMinerConfig,
+        is_next: bool = False,
     ) -> None:
         self.session, self._work = session, work
         self.incarnation = work.source.resetlogs_change
-        self.reading = Reading(work.record.mining_low, (), {})
+        self.reading, unfinished = Reading(work.record.mining_low, (), {}), None
+        if is_next:
+            with where_logminer_runs(session, how.logs):
+                unfinished = unfinished_of(work, read_log_starts(session))
+        if unfinished is not None:
+            low, scns = work.record.mining_low, unfinished.first_scns
+            self.reading = Reading(low, unfinished.before, scns)
         segments = KnownSegments(work.tables)
         shown = names_shown(session, work.tables, how)
         segments.look(session)
         self.asked = question_of(
-            work, self.reading, segments, shown, masks=masks, rows=rows, how=how
-        )
+            work, self.reading, segments, shown,
+            masks=masks, rows=rows, how=how, unfinished=unfinished,
+        )  # fmt: skip
         self._reader = RowReader(
             self.asked.ordinal,
             self.asked.tables,
@@ -224,13 +260,13 @@ class EarlyPass:
         self._waiting = WaitingRows(landing.scratch())
 
     def prove(self, miner: OracleSession) -> ProvedLogs | None:
-        """The logs of the window, where LogMiner runs; None as long as its redo may change.
+        """The logs of the window, where LogMiner runs; None as long as its redo may change, and its turn is not next.
 
         Raises:
             CdcError: It is not the database that was snapshotted, or logs are gone.
         """
         high = self.asked.window.scn_high
-        if not _is_unchanging(self.session, high):
+        if self.asked.unfinished is None and not _is_unchanging(self.session, high):
             return None
         check_database(self.session, self._work.source)
         self.incarnation = check_incarnation(self.session, self._work.source.resetlogs_change)

@@ -15,7 +15,7 @@ from cdc_core.capture.attempts import attempts
 from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
 from cdc_core.capture.ddl_rows import Followed, follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
-from cdc_core.capture.early import EarlyRows, Question, question_of
+from cdc_core.capture.early import EarlyRows, Question, question_of, unfinished_of
 from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows, uncounted
@@ -121,8 +121,9 @@ def capture_window(
             segments.look(session)
             living = read_living(session) if work.ledger else None
             asked = question_of(
-                work, reading, segments, shown, masks=masks or {}, rows=rows, how=how
-            )
+                work, reading, segments, shown,
+                masks=masks or {}, rows=rows, how=how, unfinished=unfinished_of(work, starts),
+            )  # fmt: skip
             # A second attempt reads for itself what the first one could not use.
             answer, early = early if early and early.question == asked else None, None
             window = _Window(

@@ -81,7 +81,7 @@ _CLOSING = """
 """The row that closes a statement with LOBs and has its row's real ROWID, where no UPDATE does (measured on 23ai and 26ai by others). It
 has no name."""
 _UNREAD = """
-   AND (SCN > :window_low OR OPERATION_CODE IN ({ends}){threads})"""
+   AND (SCN > :{low} OR OPERATION_CODE IN ({ends}){threads})"""
 _COMMITTED = """
    AND (COMMIT_SCN > :commit_low OR COMMIT_SCN IS NULL)"""
 _START = (
@@ -98,11 +98,13 @@ _RS_ID_WIDTH = 32
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Whose rows a pass asks for: those of the tables, under the names that LogMiner shows, and with ``unnamed`` all rows without a name."""
+    """Whose rows a pass asks for: those of the tables, under the names that LogMiner shows, and with ``unnamed`` all rows without a name;
+    which of them are new is what ``reading`` says."""
 
     tables: Sequence[TableSchema]
     shown: ShownNames
     unnamed: bool
+    reading: Reading
 
 
 @contextmanager
@@ -164,7 +166,7 @@ def mined_batches(
     Returns:
         Batches of :data:`MINED_SCHEMA`, in the view's order; with ``commit_low`` :data:`COMMIT_SCN` stands behind.
     """
-    conditions, named = _asked(Wanted(tables, shown or {}, unnamed))
+    conditions, named = _asked(Wanted(tables, shown or {}, unnamed, reading))
     binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high, **named}
     container = ""
     if session.is_cdb and session.container != ROOT:
@@ -194,7 +196,7 @@ def mined_of_all(
     rows: int,
 ) -> Generator[pa.RecordBatch]:
     """The rows of several pluggable databases in one pass, with ``scn_low < SCN <= scn_high``: of each those that :func:`mined_batches`
-    gives in a session that is in it, where no redo is looked at again.
+    gives in a session that is in it; what was read before is left out for each by its own position.
 
     Args:
         session: In the root.
@@ -207,9 +209,10 @@ def mined_of_all(
     parts = []
     for number, (container, asked) in enumerate(wanted.items()):
         conditions, named = _asked(asked, f"p{number}_")
-        own = _ROWS.format(unread="", committed="", **conditions)
+        unread, unread_binds = _unread(asked.reading, f"p{number}_")
+        own = _ROWS.format(unread=unread, committed="", **conditions)
         parts.append(f"(SRC_CON_NAME = :p{number}_container{own})")
-        binds |= {f"p{number}_container": container, **named}
+        binds |= {f"p{number}_container": container, **named, **unread_binds}
     select = _SELECT.format(more=", SRC_CON_NAME", container="")
     sql = f"{select}\n AND ({' OR '.join(parts)})"
     return session.fetch_batches(sql, binds, rows=rows, schema=MINED_SCHEMA.append(CONTAINER))
@@ -250,7 +253,7 @@ def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:
     return _START.format(file=_FILE, options=options), {"dictionary": how.dictionary_file}
 
 
-def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
+def _unread(reading: Reading, prefix: str = "") -> tuple[str, dict[str, object]]:
     """A condition that holds for every row that :meth:`Reading.take` calls new, and for few others; its binds. Of a hole it holds
     wherever that lies: rows that came late may be in it.
 
@@ -260,14 +263,15 @@ def _unread(reading: Reading) -> tuple[str, dict[str, object]]:
     if reading.mining_low == reading.scn_low or reading.again_above is not None:
         return "", {}
     threads = ""
-    binds: dict[str, object] = {"window_low": reading.scn_low}
+    binds: dict[str, object] = {f"{prefix}window_low": reading.scn_low}
     for number, position in enumerate(reading.before.values()):
-        threads += f" OR THREAD# = :t{number}"
-        binds[f"t{number}"] = position.thread
+        threads += f" OR THREAD# = :{prefix}t{number}"
+        binds[f"{prefix}t{number}"] = position.thread
         if position.address is not None:
-            threads += f" AND LPAD(LOWER(TRIM(RS_ID)), {_RS_ID_WIDTH}, '0') > :a{number}"
-            binds[f"a{number}"] = position.address.rs_id.rjust(_RS_ID_WIDTH, "0")
-    return _UNREAD.format(ends=_codes(*ENDS, Operation.MISSING_SCN), threads=threads), binds
+            threads += f" AND LPAD(LOWER(TRIM(RS_ID)), {_RS_ID_WIDTH}, '0') > :{prefix}a{number}"
+            binds[f"{prefix}a{number}"] = position.address.rs_id.rjust(_RS_ID_WIDTH, "0")
+    ends = _codes(*ENDS, Operation.MISSING_SCN)
+    return _UNREAD.format(low=f"{prefix}window_low", ends=ends, threads=threads), binds
 
 
 def _numbers(tables: Sequence[TableSchema]) -> set[int]:

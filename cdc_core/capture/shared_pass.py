@@ -89,7 +89,7 @@ class _Share:
     @property
     def wanted(self) -> Wanted:
         asked = self.own.asked
-        return Wanted(asked.tables, asked.shown, asked.unnamed)
+        return Wanted(asked.tables, asked.shown, asked.unnamed, self.own.reading)
 
     def asks_with(self, other: _Share) -> bool:
         """Does it ask for the same redo in the same way?"""

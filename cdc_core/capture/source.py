@@ -118,6 +118,7 @@ class LogMinerSource:
                 masks=masks_by_table(source._config),
                 rows=source._config.oracle.fetch_rows,
                 how=source._config.capture,
+                is_next=True,
             )
         except CdcError as error:
             _LOG.info("a window is read in its turn, not with others: %s", error)

@@ -39,7 +39,8 @@ def run_together(
     """Everything that there is to do now, source by source; then all of those that nothing stopped end at one SCN, as of which all of
     them can be read.
 
-    New ones are read as of one SCN. The first one cuts windows up to the present, the others up to where it did. One that is ahead,
+    New ones are read as of one SCN. Windows of those that have begun are cut up to the present first, and captured together; else the first
+    one cuts windows up to the present, the others up to where it did. One that is ahead,
     because a snapshot was read later or it was carried alone, takes the others along with a window each.
 
     Where windows end at the redo written last, what was read a moment ago waits for redo behind it, for
@@ -59,9 +60,9 @@ def run_together(
             ends.pop(name, None)
 
     begin_together(pipelines)
-    capture_shared(pipelines)
+    cut = _shared_end(pipelines, capture_shared(pipelines))
     for name, pipeline in pipelines.items():
-        carry(name, partial(pipeline.run_once, until=max(ends.values(), default=None)))
+        carry(name, partial(pipeline.run_once, until=max(ends.values(), default=cut)))
     for attempt in range(REDO_ATTEMPTS):
         read_at = {name: _read_at(pipelines[name]) for name in ends}
         latest = max(read_at, key=read_at.__getitem__, default=None)
@@ -139,6 +140,15 @@ def what_delays(pipelines: Mapping[str, Pipeline]) -> str:
         f"{late.table} in {newest} was read as of SCN {late.consistent_scn}, and {slow.table} in {behind} stands at SCN "
         f"{slow.mirror_scn}: {way_out}"
     )
+
+
+def _shared_end(
+    pipelines: Mapping[str, Pipeline], captured: Mapping[str, list[StepReport]]
+) -> Scn | None:
+    """Where the windows end that several sources captured together: what was written since waits for the next round, so that it is read together
+    too. None where there are none."""
+    ends = [newest_end(pipelines[name]) for name, reports in captured.items() if reports]
+    return max(filter(None, ends)) if len(ends) > 1 else None
 
 
 def _read_at(pipeline: Pipeline) -> Scn:

@@ -16,6 +16,7 @@ import pytest
 from tenacity import nap
 
 from cdc_core.capture import shared_pass
+from cdc_core.capture import source as source_module
 from cdc_core.capture.early import EarlyPass
 from cdc_core.config import OracleConfig, SourceConfig, sources_of
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
@@ -243,6 +244,51 @@ def test_what_cannot_be_shared_is_read_by_each(
             patch.setattr(failing[1], failing[0], _lost)
             assert not both.run().errors
         assert passes == [ONE, ONE, TWO]
+        both.check()
+
+
+@pytest.mark.parametrize("is_switched", [False, True], ids=["", "a-log-is-switched-meanwhile"])
+def test_redo_that_is_being_written_is_read_once_for_both(
+    tmp_path: Path, passes: list[str], monkeypatch: pytest.MonkeyPatch, *, is_switched: bool
+) -> None:
+    """Windows end at the redo written last. Redo of transactions that are open comes late, into any later window; where a log is switched
+    between the pass and the windows' turns, it may have come meanwhile, and each window is read again."""
+    read = shared_pass.read_shared
+    together: list[list[bool]] = []
+
+    def noted(asked: Any) -> Any:
+        found = read(asked)
+        together.append([one is not None for one in found])
+        if is_switched:
+            switch()
+        return found
+
+    monkeypatch.setattr(source_module, "read_shared", noted)
+    for both in opened(tmp_path, "online"):
+        switch = both.archive
+        with ExitStack() as stack:
+            owners = [stack.enter_context(oracle.owner()) for oracle in both.cdb.pdbs.values()]
+            both.run()
+            both.archive()  # in the log in which they began, they look back to their beginnings
+            both.run()
+            for step in range(4):
+                for owner in owners:
+                    cursor = owner.cursor()
+                    cursor.execute(f"INSERT INTO T VALUES ({10 + step}, 'open')")
+                    cursor.execute(f"UPDATE T SET V = 'open {step}' WHERE ID = 1")
+                    if step == 2:
+                        owner.commit()
+                for oracle in both.cdb.pdbs.values():
+                    oracle.run(f"UPDATE T SET V = 'done {step}' WHERE ID = 2")
+                passes.clear()
+                together.clear()
+                assert not both.run().errors
+                both.check()
+                assert together[0] == [True, True]
+                assert len(passes) == (3 * len(together) if is_switched else len(together))
+            for owner in owners:
+                owner.commit()
+        both.run()
         both.check()
 
 

@@ -27,4 +27,6 @@ def read_shared(
 
 
 def _work(ctx: Context, window: ScnWindow) -> WindowWork:
-    return window_work(ctx, ctx.window_record(window), None, ())
+    record = ctx.window_record(window)
+    before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
+    return window_work(ctx, record, before[0] if before else None, ())
