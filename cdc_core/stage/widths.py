@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,7 +112,9 @@ def width_of(values: pa.Array, column: Column) -> Width | None:
     ):
         return None
     bounds = pc.min_max(values).as_py()
-    whole = max(len(str(int(abs(one)))) if abs(one) >= 1 else 0 for one in bounds.values())
+    # abs() of a Decimal rounds to 28 digits: 9…9 of 29 becomes a 1 with 29 zeros.
+    sizes = [Decimal(one).copy_abs() for one in bounds.values()]
+    whole = max(len(str(int(one))) if one >= 1 else 0 for one in sizes)
     # It takes a look at every value, and elsewhere Oracle's own scale bounds it.
     return Width(whole, 0 if room_of(column, Width()) is None else _fraction(values))
 

@@ -27,7 +27,7 @@ DELETE = 'delete from "S"."T" where "ID" = \'{0}\' and "V" = \'text {0}\';'
 
 _RARE = (
     "exponent", "plus sign", "empty fraction", "fraction of zeros", "more zeros than its scale",
-    "thirty-eight", "over two parts", "many digits", "not a number", "infinite",
+    "over two parts", "many digits", "not a number", "infinite",
     "with a format", "TO_TIMESTAMP without fraction", "hint", "excluded column with a number",
 )  # fmt: skip
 """Words in the titles of golden pairs whose literals may go to the plain form."""

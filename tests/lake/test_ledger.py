@@ -132,6 +132,7 @@ def test_how_much_room_is_left(one: Column, width: Width, room: int | None) -> N
         pytest.param(column("C", "NUMBER", 9, 0), [None], None, id="nothing"),
         pytest.param(column("C", "BINARY_DOUBLE"), [1e300], None, id="one-width-alone"),
         pytest.param(column("C", "NUMBER", None, 3), [Decimal("0.125")], Width(0, 3), id="fraction-alone"),
+        pytest.param(column("C", "NUMBER", 38, 0), [Decimal("-" + "9" * 38)], Width(38), id="more-digits-than-python-rounds-to"),
     ],
 )  # fmt: skip
 def test_what_a_column_s_width_is(one: Column, values: list[Any], width: Width | None) -> None:

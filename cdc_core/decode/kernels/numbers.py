@@ -64,8 +64,9 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
     digits = 0  # all but leading zeros
     seen = 0
     fraction = -1  # digits after the point; -1 before it
-    first = 0  # the first 18 digits, and those after them
+    first = 0  # the first 18 digits, the 18 after them, and the rest
     second = 0
+    third = 0
     while at < limit:
         byte = load8(at)
         digit = byte - _ZERO
@@ -75,8 +76,12 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
                 digits += 1
             if digits <= _DIGITS_MAX:
                 first = first * 10 + digit
-            else:
+            elif digits <= 2 * _DIGITS_MAX:
                 second = second * 10 + digit
+            else:
+                third = (
+                    third * 10 + digit
+                )  # of a number with more digits than a decimal has, this is not used
             if fraction >= 0:
                 fraction += 1
         elif byte == _POINT and fraction < 0:
@@ -86,9 +91,7 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
         at += 1
     fraction = max(fraction, 0)
     missing = scale - fraction
-    if seen == 0 or missing < 0 or digits > 2 * _DIGITS_MAX:
-        return -1
-    if digits > 0 and digits + missing > precision:
+    if seen == 0 or missing < 0 or (digits > 0 and digits + missing > precision):
         return -1
     if digits + missing <= _DIGITS_MAX:
         number = first * POWERS_OF_TEN[missing] if digits > 0 else 0
@@ -98,7 +101,10 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
         return at
     high, low = 0, first
     if digits > _DIGITS_MAX:
-        high, low = multiply_add128(high, low, POWERS_OF_TEN[digits - _DIGITS_MAX], second)
+        step = min(digits - _DIGITS_MAX, _DIGITS_MAX)
+        high, low = multiply_add128(high, low, POWERS_OF_TEN[step], second)
+    if digits > 2 * _DIGITS_MAX:
+        high, low = multiply_add128(high, low, POWERS_OF_TEN[digits - 2 * _DIGITS_MAX], third)
     while missing > 0:
         step = min(missing, _DIGITS_MAX)
         high, low = multiply_add128(high, low, POWERS_OF_TEN[step], 0)

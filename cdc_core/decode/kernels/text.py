@@ -12,6 +12,7 @@ from cdc_core.decode.kernels.cache import inner
 from cdc_core.decode.kernels.memory import (
     copy16,
     load8,
+    load32,
     load64,
     quotes16,
     store8,
@@ -20,6 +21,8 @@ from cdc_core.decode.kernels.memory import (
 
 QUOTE = 39
 _BACKSLASH, _BLANK, _BAR = 92, 32, 124
+_SURROGATES = 0xD800
+"""Code units below stand for a character each."""
 _UNISTR = int.from_bytes(b"UNISTR('", "little")
 
 _HEX = np.full(256, -1, np.int64)
@@ -136,6 +139,15 @@ def _read_unit(at: int) -> int:
 
 
 @inner
+def _measured_unit(at: int) -> int:
+    """The code unit of four hex digits that are known to be some: the low half of a digit's byte, and 9 more for letters."""
+    word = load32(at)
+    halves = (word & 0x0F0F0F0F) + ((word >> 6) & 0x01010101) * 9
+    unit: int = ((halves & 15) << 12) | (halves & 0xF00) | ((halves >> 12) & 0xF0) | (halves >> 24)
+    return unit
+
+
+@inner
 def _read_character(at: int) -> tuple[int, int]:
     r"""``(end, code point)`` of ``\XXXX``, a surrogate pair of them, or ``\\``, behind the backslash; end is -1 if it is none."""
     if load8(at) == _BACKSLASH:
@@ -159,6 +171,11 @@ def _measure_unistr(at: int, limit: int) -> tuple[int, int]:
     while at < limit:
         byte = load8(at)
         if byte == _BACKSLASH:
+            unit = _read_unit(at + 1)
+            if 0 <= unit < _SURROGATES:
+                at += 5
+                length += 1 + (unit >= 0x80) + (unit >= 0x800)
+                continue
             at, point = _read_character(at + 1)
             if at < 0:
                 return -1, 0
@@ -176,6 +193,11 @@ def _write_unistr(at: int, target: int) -> tuple[int, int]:
     while True:
         byte = load8(at)
         if byte == _BACKSLASH:
+            unit = _SURROGATES if load8(at + 1) == _BACKSLASH else _measured_unit(at + 1)
+            if unit < _SURROGATES:
+                at += 5
+                target = _write_utf8(unit, target)
+                continue
             at, point = _read_character(at + 1)
             target = _write_utf8(point, target)
         elif byte == QUOTE and load8(at + 1) != QUOTE:
