@@ -180,6 +180,10 @@ def _drop(
         raise OracleError(14083, "cannot drop the only partition of a partitioned table")
     _lock(run, table, _numbers(gone))
     _delete_rows(run, table, gone)
+    if made.kind == "RANGE" and all(
+        one.low is not None for one in kept
+    ):  # 12.2 and later: the range section is never empty
+        kept = (replace(kept[0], low=None), *kept[1:])
     return _stored(run, table, replace(made, partitions=kept))
 
 

@@ -384,12 +384,12 @@ def _tab_partitions(view: View) -> Iterator[Row]:
 
 
 def _high_value(table: TableDef, made: Partitioning, partition: Partition) -> str:
-    """The bound as Oracle prints it: dates and timestamps in a form of its own, whatever the DDL said, and what an interval made by its value
+    """The bound as Oracle prints it: dates and timestamps in a form of its own, whatever the DDL said, and those of a table with an interval by their values
     (Database Reference 19c, ALL_TAB_PARTITIONS; VLDB and Partitioning Guide 19c has examples). Other constants are as they were typed.
     """
     families = {table.by_id[column].type.family for column in made.columns}
     is_moment = families <= {"date", "timestamp"}
-    if len(partition.bounds) != 1 or not (is_moment or partition.low is not None):
+    if len(partition.bounds) != 1 or not (is_moment or made.interval is not None):
         return partition.high_value
     form = _moment if is_moment else text_from_number
     return ", ".join(

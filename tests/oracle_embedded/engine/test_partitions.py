@@ -344,6 +344,18 @@ def test_subpartitions_that_are_not_there_or_are_the_last_do_not_go(
     assert raised.value.code == code
 
 
+def test_an_interval_has_a_range_partition_for_ever(sql: Client) -> None:
+    """The first partition that an interval made takes the place of the last one of the range section that is dropped; bounds are values."""
+    sql(INTERVAL)
+    insert(sql, (5, "x"), (15, "x"), (35, "x"))
+    sql("alter table t drop partition p1")
+    insert(sql, (25, "x"))
+    shown = "select high_value, interval from user_tab_partitions order by partition_position"
+    assert sql(shown) == [("20", "NO"), ("30", "YES"), ("40", "YES")]
+    sql(f"alter table t split partition {names(sql)[-1]} at (33) into (partition a, partition b)")
+    assert [high for high, _ in sql(shown)] == ["20", "30", "33", "40"]
+
+
 def test_a_row_that_no_subpartition_takes_is_refused(sql: Client) -> None:
     sql(RANGE_LIST.replace(", subpartition b values (default)", ""))
     with pytest.raises(OracleError, match="ORA-14400"):
