@@ -89,6 +89,11 @@ STAYS: dict[str, tuple[str, ...]] = {
         "drop-unused",
         "drop-and-add",
     ),
+    f"{_STEPS}taken_names.py::test_a_new_column_takes_the_name_of_another_one": (
+        "dropped",
+        "renamed-long-ago",
+        "dropped-twice-in-windows",
+    ),
     f"{_STEPS}column_changes.py::test_a_column_with_another_name_keeps_its_values": (
         "rename",
         "and-others",

@@ -34,7 +34,13 @@ from cdc_core.schema.ddl_reading import (
 )
 from cdc_core.schema.ddl_text import differing, version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
-from cdc_core.schema.evolution import Evolution, judge, key_after, knowing_rename
+from cdc_core.schema.evolution import (
+    Evolution,
+    judge,
+    key_after,
+    knowing_rename,
+    knowing_taken_names,
+)
 from cdc_core.schema.given import GivenTable, version_given
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
@@ -207,7 +213,7 @@ def _followed(
         return _end(row, "unsupported_ddl", lobs), text
     # A column that was left out so far joins with a snapshot only: nothing else knows its values.
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
-    new = knowing_rename(old, new, row.text)
+    new = knowing_taken_names(old, knowing_rename(old, new, row.text))
     evolution = judge(old, new)
     if evolution.refusal is not None:
         return _end(row, evolution.trouble, evolution.refusal), text

@@ -17,6 +17,7 @@ from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.absent_names import holders, unlisted
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, OwnRows
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 from cdc_core.stage.layout import ORDINAL
@@ -107,13 +108,9 @@ def rows_sql(changelog: str, schema: TableSchema) -> str:
     log = read_log(changelog) if schema.renamed else None
     if log is None:
         return delta(changelog)
-    names = " ".join(
-        f"WHEN {string_literal(old)} THEN {string_literal(schema.present_name(new))}"
-        for old, new in schema.renamed
-    )
     lists = ", ".join(
-        f"TRANSFORM({column}, a -> CASE a {names} ELSE a END) AS {column}"
-        for column in ("_cdc_absent", "_cdc_before_absent")
+        f"{_absent_sql(column, image, schema)} AS {column}"
+        for column, image in (("_cdc_absent", ""), ("_cdc_before_absent", "before"))
     )
     images = ", ".join(
         _image_sql(image, schema, log.fields[image]) for image in ("before", "after")
@@ -124,10 +121,30 @@ def rows_sql(changelog: str, schema: TableSchema) -> str:
     )
 
 
+def _absent_sql(column: str, image: str, schema: TableSchema) -> str:
+    """A list of absent columns, as :func:`cdc_core.stage.absent_names.absent_now` has it. ``image``: the one that must be there to lack
+    columns; any if empty."""
+    cases = []
+    for name, found in holders(schema).items():
+        if [column for _, column in found] == [name]:
+            continue
+        first, *later = found
+        value = string_literal(first[1])
+        for place, held in later:
+            value = f"IF(_cdc_columns >= {place}, {string_literal(held)}, {value})"
+        cases.append(f"WHEN {string_literal(name)} THEN {value}")
+    value = f"TRANSFORM({column}, a -> CASE a {' '.join(cases)} ELSE a END)" if cases else column
+    is_there = f" AND {image} IS NOT NULL" if image else ""
+    for place, held in unlisted(schema):
+        lacks = f"_cdc_snapshot IS NULL AND _cdc_columns < {place}{is_there}"
+        value = f"IF({lacks}, ARRAY_APPEND({value}, {string_literal(held)}), {value})"
+    return value
+
+
 def _image_sql(image: str, schema: TableSchema, there: Collection[str]) -> str:
     fields = []
     for column in schema.column_names:
-        names = [name for name in (column, *schema.earlier_names(column)) if name in there]
+        names = [name for name in schema.logged_names(column) if name in there]
         values = ", ".join(f"{image}.{quote_name(name)}" for name in names)
         fields.append(f"{string_literal(column)}, COALESCE({values})")
     return f"IF({image} IS NULL, NULL, NAMED_STRUCT({', '.join(fields)})) AS {image}"

@@ -269,7 +269,7 @@ class MirrorComparison:
     def _wide(self) -> dict[str, str]:
         """SQL of the columns that Oracle's rows, or this version of the mirror, may have with a narrower type."""
         log = read_log(self.work.changelog)
-        since = {self.schema.present_name(name) for name in widened_columns(log)}
+        since = set(widened_columns(log))
         return {
             one.name: exact_sql(quote_name(one.name), one)
             for one, own in zip(self.schema.columns, self.own.columns, strict=True)

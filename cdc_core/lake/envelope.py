@@ -20,6 +20,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
+from cdc_core.stage.absent_names import holders, unlisted
 
 UTC = "UTC"
 
@@ -219,7 +220,7 @@ def _moved_sql(one: LoggedTable, sql: _Dialect) -> str:
 def _value(one: LoggedTable, image: str, column: str, sql: _Dialect) -> str:
     """A column of an image, under whatever name the row has it."""
     there = one.log.fields[image]
-    names = [name for name in (column, *one.schema.earlier_names(column)) if name in there]
+    names = [name for name in one.schema.logged_names(column) if name in there]
     values = ", ".join(f"c.{image}.{sql.name(name)}" for name in names)
     return f"COALESCE({values})" if len(names) > 1 else values
 
@@ -266,10 +267,29 @@ def _shown_value(one: LoggedTable, image: str, column: str, origin: Origin, sql:
         if image == "after"
         else ["c._cdc_before_absent", "CASE WHEN c._cdc_op = 'd' THEN c._cdc_absent END"]
     )
-    names = (column, *one.schema.earlier_names(column))
-    absent = " OR ".join(sql.holds(found, name) for found in lists for name in names)
+    rows = _rows_that_list(one.schema, column)
+    absent = " OR ".join(
+        f"({sql.holds(found, name)} AND {where})" if where else sql.holds(found, name)
+        for found in lists
+        for name, where in rows.items()
+    )
+    place = {name: at for at, name in unlisted(one.schema)}.get(column)
+    if place is not None:
+        absent += f" OR (c._cdc_snapshot IS NULL AND c._cdc_columns < {place})"
     placeholder = sql.bytes if pa.types.is_binary(kind) else sql.text
     return f"CASE WHEN {absent} THEN {placeholder(origin.unavailable)} ELSE {value} END"
+
+
+def _rows_that_list(schema: TableSchema, column: str) -> dict[str, str]:
+    """The names under which rows list a column as absent, each with the condition under which it is this one."""
+    found = {}
+    for name, columns in holders(schema).items():
+        at = next((at for at, (_, one) in enumerate(columns) if one == column), None)
+        if at is not None:
+            low = [f"c._cdc_columns >= {columns[at][0]}"] if at else []
+            high = [f"c._cdc_columns < {columns[at + 1][0]}"] if at + 1 < len(columns) else []
+            found[name] = " AND ".join([*low, *high])
+    return found
 
 
 def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:

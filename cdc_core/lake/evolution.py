@@ -12,7 +12,7 @@ before any later change is merged.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
@@ -43,6 +43,8 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.stage.layout import CHANGE_FIELDS
 
+_IMAGES = ("before", "after")
+
 TIMESTAMPS = "'delta.feature.timestampNtz'"
 """The table feature of columns without a time zone. Delta adds it by itself when a table is made, and not for a later column."""
 
@@ -58,13 +60,13 @@ def added_columns(log: DeltaLog | None) -> dict[str, str]:
     """Columns that were added after the table was created, with the SQL of their defaults."""
     known = known_schema(log)
     added = _added_as(log)
-    return {known.present_name(column): default for column, default in added.items()} if known else added  # fmt: skip
+    return {_added_name(known, one): default for one, default in added.items()} if known else added
 
 
 def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
     """The version with the columns that the mirror has: without the dropped ones that it has lost, and with the number of equal rows where they
     are counted."""
-    return schema.lacking(gone_columns(read_log(work.changelog))).with_copies()
+    return schema.mirrored(gone_columns(read_log(work.changelog))).with_copies()
 
 
 def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:
@@ -81,14 +83,33 @@ def _going(work: TableWork, schema: TableSchema, gone: Sequence[str]) -> tuple[s
 
 
 def _added_as(log: DeltaLog | None) -> dict[str, str]:
-    """Added columns under the names that they had when they were added."""
+    """Added columns as :func:`_added_key` calls them."""
     added: dict[str, str] = json.loads(log.properties.get(ADDED_PROPERTY, "{}")) if log else {}
     return added
 
 
+def _added_key(schema: TableSchema, column: str) -> str:
+    """What an added column is called for good: by the name that it gets, and by the SCN too where another column had that before."""
+    taken = [one for one in schema.displaced if one.name == column]
+    return f"{column}@{taken[-1].scn}" if taken else column
+
+
+def _added_name(schema: TableSchema, key: str) -> str:
+    """What an added column is called now."""
+    for one in schema.displaced:
+        if key == f"{one.name}@{one.scn}":
+            return schema.present_name(one.name, behind=one.renames)
+    return schema.present_name(key)
+
+
 def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
-    """The columns that were given wider types, or are being given them, under the names that they had then."""
-    return tuple(json.loads(log.properties.get(WIDENED_PROPERTY, "[]"))) if log else ()
+    """The columns that were given wider types, or are being given them, under their present names."""
+    known = known_schema(log)
+    found = tuple(json.loads(log.properties.get(WIDENED_PROPERTY, "[]"))) if log else ()
+    # Once a name was taken anew, the property is written with the names of its time.
+    if known is None or known.displaced:
+        return found
+    return tuple(known.present_name(name) for name in found)
 
 
 def is_settled(work: TableWork, schema: TableSchema) -> bool:
@@ -103,16 +124,16 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
         return False
     if not are_wide(known, widened_columns(log), mirror, log):
         return False
-    if any(old in mirror.columns for old, _ in known.renamed) or _names_old_key(mirror, known):
-        return False
     gone = gone_columns(log)
+    if _renames(known, mirror, gone)[0] or _names_old_key(mirror, known):
+        return False
     if _going(work, known, gone) != gone or any(column in mirror.columns for column in gone):
         return False
     return all(
-        known.present_name(column) in mirror.columns
+        _added_name(known, column) in mirror.columns
         and (not has_value(default) or _column_app(work, column) in mirror.transactions)
         for column, default in _added_as(log).items()
-        if known.present_name(column) not in gone
+        if _added_name(known, column) not in gone
     )
 
 
@@ -134,20 +155,45 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     if log is None or known is None:
         return schema
     _add_own_columns(work, log)
+    followed = _followed(known, schema)
+    if not (known.displaced or (followed is not None and followed[1].displaced)):
+        return _settle(work, known, followed)
+    # Before a column has the name of another one, the tables must have followed what this name stood for; before columns go, all others must
+    # have their names.
+    _settle(work, known, None, may_drop=False)
+    newest = known if followed is None else _settle(work, known, followed, may_drop=False)
+    return _settle(work, newest, None)
+
+
+def _settle(
+    work: TableWork,
+    known: TableSchema,
+    followed: tuple[Evolution, TableSchema] | None,
+    *,
+    may_drop: bool = True,
+) -> TableSchema:
+    """Bring both tables to what follows on ``known``, and let columns go if the policy says so and they may."""
+    log = read_log(work.changelog)
+    assert log is not None
     newest, added, properties = known, _added_as(log), dict[str, str]()
-    widened = widened_columns(log)
-    if (followed := _followed(known, schema)) is not None:
+    widened, before = widened_columns(log), gone_columns(log)
+    gone = before
+    if followed is not None:
         evolution, newest = followed
         check_names(newest)
         fresh = [column.name for column in evolution.added]
+        widened, gone = (
+            tuple(newest.present_name(one, known) for one in names) for names in (widened, gone)
+        )
         widened = tuple(dict.fromkeys((*widened, *evolution.widened)))
         added = {
             one: _in_types_of(newest, evolution.widened, sql, one) for one, sql in added.items()
         }
-        added |= default_values(newest, fresh)
+        defaults = default_values(newest, fresh)
+        added |= {_added_key(newest, one): sql for one, sql in defaults.items()}
         properties = {SCHEMA_PROPERTY: json.dumps(newest.as_json()), ADDED_PROPERTY: json.dumps(added), WIDENED_PROPERTY: json.dumps(widened)}  # fmt: skip
-    before = gone_columns(log)
-    if (gone := _going(work, newest, before)) != before:
+    gone = _going(work, newest, gone) if may_drop else gone
+    if gone != before:
         properties[GONE_PROPERTY] = json.dumps(gone)
     if properties:
         _alter(work, work.changelog, f"SET TBLPROPERTIES {properties_sql(properties)}")
@@ -158,7 +204,7 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
 
 def _in_types_of(schema: TableSchema, widened: Sequence[str], sql: str, column: str) -> str:
     """The default of an added column in the type that the column has now."""
-    name = schema.present_name(column)
+    name = _added_name(schema, column)
     if name not in widened:
         return sql
     own = schema.column(name)
@@ -202,14 +248,14 @@ def _reach(
     gone: Sequence[str],
     widened: Sequence[str],
 ) -> None:
-    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the names that columns were added under,
-    ``widened`` those of columns that get wider types; ``gone`` is what the mirror is to lose, whose files keep it until they are written anew."""
+    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the columns that were added (:func:`_added_key`),
+    ``widened`` those that get wider types; ``gone`` is what the mirror is to lose, whose files keep it until they are written anew."""
     mirror = work.require_mirror()
     kinds = dict(columns_of(schema))
-    renames, names = _renames(schema, mirror)
-    added = {one: sql for one, sql in added.items() if schema.present_name(one) not in gone}
+    renames, names = _renames(schema, mirror, gone)
+    added = {one: sql for one, sql in added.items() if _added_name(schema, one) not in gone}
     going = [column for column in gone if column in names]
-    present = [schema.present_name(column) for column in added]
+    present = [_added_name(schema, column) for column in added]
     missing = [column for column in present if column not in names]
     if missing or renames:
         _reach_changelog(work, schema)
@@ -236,17 +282,26 @@ def _reach(
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
         session = work.session_for()
         with work.commit(session, "filling a new column's default", metadata, (app, 1)):
-            name = quote_name(schema.present_name(column))
+            name = quote_name(_added_name(schema, column))
             session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {default}")
 
 
-def _renames(schema: TableSchema, mirror: DeltaLog) -> tuple[list[tuple[str, str]], set[str]]:
-    """What is to be renamed in the mirror still, in order, and the names that its columns have then."""
-    names, renames = set(mirror.columns), []
-    for old, new in schema.renamed:
-        if old in names:
-            renames.append((old, new))
-            names = names - {old} | {new}
+def _renames(
+    schema: TableSchema, mirror: DeltaLog, gone: Collection[str]
+) -> tuple[list[tuple[str, str]], set[str]]:
+    """What is to be renamed in the mirror still, in order, and the names that its columns have then.
+
+    Names are unique at each time, and a column is added under one only when the one that had it before has got another: so a column whose
+    name the mirror lacks is there under an earlier one, is to come, or has gone.
+    """
+    names, renames, held = set(mirror.columns), [], schema.column_names
+    for column in sorted(held, key=lambda name: name in gone):
+        if column in names:
+            continue
+        old = next((name for name in schema.earlier_names(column) if name in names), None)
+        if old is not None and not (column in gone and old in held):
+            renames.append((old, column))
+            names = names - {old} | {column}
     return renames, names
 
 
@@ -256,19 +311,41 @@ def _names_old_key(mirror: DeltaLog, schema: TableSchema) -> bool:
 
 
 def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
-    """The change log's structs get their fields before the mirror gets its columns."""
+    """The change log's structs get their fields before the mirror gets its columns. A field whose name a new column takes gets another one."""
     kinds, log = dict(columns_of(schema)), read_log(work.changelog)
-    there = log.fields["after"] if log else ()
-    fields = [
-        f"{image}.{quote_name(column)} {spark_type(kinds[column])}"
-        for column in kinds
-        if column not in there
-        for image in ("before", "after")
-    ]
-    if log is not None and need_mapping(column for column in kinds if column not in there):
+    if log is None:
+        return
+    wanted = dict(kinds)
+    kept = {one.kept for one in schema.displaced}
+    for column, kind in kinds.items():
+        wanted |= {name: kind for name in schema.logged_names(column) if name in kept}
+    there, displaced = _displaced_fields(schema, log)
+    missing = [column for column in wanted if column not in there]
+    if displaced or need_mapping(missing):
         _map(work, work.changelog, log)
+    for field, name in displaced:
+        _alter(work, work.changelog, f"RENAME COLUMN {field} TO {quote_name(name)}")
+    fields = [
+        f"{image}.{quote_name(column)} {spark_type(wanted[column])}"
+        for column in missing
+        for image in _IMAGES
+    ]
     if fields:
         _alter(work, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
+
+
+def _displaced_fields(schema: TableSchema, log: DeltaLog) -> tuple[set[str], list[tuple[str, str]]]:
+    """The names of the images' fields once those of other columns have given theirs up, and what is to be renamed for that still. An image after
+    the other, each in a commit."""
+    renames: list[tuple[str, str]] = []
+    left = set[str]()
+    for image in _IMAGES:
+        left = set(log.fields[image])
+        for one in schema.displaced:
+            if one.kept not in left and one.name in left:
+                renames.append((f"{image}.{quote_name(one.name)}", one.kept))
+                left = left - {one.name} | {one.kept}
+    return left, renames
 
 
 def _map(work: TableWork, path: str, log: DeltaLog) -> None:

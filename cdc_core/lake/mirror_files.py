@@ -29,6 +29,7 @@ from cdc_core.lake.log_files import Action
 from cdc_core.lake.storage import storing
 from cdc_core.lake.work import TableWork
 from cdc_core.stage.changes import Bounds
+from cdc_core.stage.file_names import FILE_NAME
 
 KEYS_READ_MAX = 20_000_000
 """So many keys of a mirror are read to find out whether some of them are there; it takes a second or two."""
@@ -200,13 +201,16 @@ def _read(path: str) -> MirrorVersion:
 
     delta = DeltaTable(path)
     protocol, metadata, fields = delta.protocol(), delta.metadata(), delta.schema().fields
-    columns = _columns([one.name for one in fields if str(one.type.type) in _WHOLE])
+    whole = [one for one in fields if str(one.type.type) in _WHOLE]
+    columns = _columns([one.name for one in whole])
     files = pa.table(delta.get_add_actions(flatten=True))
+    # Statistics have the names of files: after a rename another column may have such a name.
+    named = _columns([one.metadata.get(FILE_NAME, one.name) for one in whole]).names
     there = [
-        files[one.name].cast(one.type)
-        if one.name in files.column_names
+        files[name].cast(one.type)
+        if name in files.column_names
         else pa.nulls(files.num_rows, one.type)
-        for one in columns
+        for name, one in zip(named, columns, strict=True)
     ]
     return MirrorVersion(
         version=delta.version(),

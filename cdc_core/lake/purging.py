@@ -45,7 +45,7 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
         )
     if changelog is None:
         return [work.mirror]
-    names = (column, *(known.earlier_names(column) if known else ()))
+    names = known.logged_names(column) if known else (column,)
     fields = [(image, one) for image in ("before", "after") for one in names]
     for field in (f"{a}.{quote_name(b)}" for a, b in fields if b in changelog.fields[a]):
         with work.commit(session, "purging a column of the change log", metadata):

@@ -17,13 +17,15 @@ SCHEMA_PROPERTY = "redolake.schema"
 """Change log property: the newest version of the table that both Delta tables have, or are being given."""
 
 ADDED_PROPERTY = "redolake.added"
-"""Change log property: JSON object from each column that was added since to the SQL of its default."""
+"""Change log property: JSON object from each column that was added since to the SQL of its default. A column is called by the name that
+it got, with ``@`` and its SCN behind it where another column had that before."""
 
 GONE_PROPERTY = "redolake.gone"
 """Change log property: JSON list of the dropped columns that the mirror does not have any more, or is losing."""
 
 WIDENED_PROPERTY = "redolake.widened"
-"""Change log property: JSON list of the columns that were given wider types since, under the names that they had then."""
+"""Change log property: JSON list of the columns that were given wider types since, under the names of that time; once a column has taken
+the name of another one, under those of ``redolake.schema``."""
 
 KEY_PROPERTY = "redolake.key"
 """Mirror property: JSON list of the key's columns."""

@@ -41,9 +41,8 @@ def are_wide(
     schema: TableSchema, widened: Collection[str], mirror: DeltaLog, changelog: DeltaLog
 ) -> bool:
     """Have both tables the types of ``schema`` in columns that were given wider types, as far as they have them?"""
-    names = [schema.present_name(name) for name in widened]
     return not (
-        _narrow_in_mirror(schema, names, mirror) or _narrow_in_changes(schema, names, changelog)
+        _narrow_in_mirror(schema, widened, mirror) or _narrow_in_changes(schema, widened, changelog)
     )
 
 
@@ -51,23 +50,22 @@ def widen_tables(work: TableWork, schema: TableSchema, widened: Collection[str])
     """Write the change log anew, then the mirror, each only if it has another type than ``schema`` in one of the columns. Repeatable.
 
     Args:
-        widened: Columns that were given wider types since the tables were begun, under the names that they had then. What another column
-            has for a type, somebody else has chosen.
+        widened: Columns that were given wider types since the tables were begun. What another column has for a type, somebody else has
+            chosen.
 
     Raises:
         RowCountError: A table has more or fewer rows than before.
         CommitConflictError: Another writer committed meanwhile; try again.
         LakeError: Spark or Delta refused.
     """
-    present = [schema.present_name(name) for name in widened]
     changelog = read_log(work.changelog)
-    if changelog is not None and (narrow := _narrow_in_changes(schema, present, changelog)):
+    if changelog is not None and (narrow := _narrow_in_changes(schema, widened, changelog)):
         columns = {image: _image_sql(image, changelog.fields[image], narrow) for image in _IMAGES}
         names = sorted({column.name for column in narrow.values()})
         metadata = with_widths(_metadata(work, schema, names), work.changelog, schema, {})
         _rewrite(work, work.changelog, changelog, columns, {}, metadata)
     mirror = work.require_mirror()
-    if own := _narrow_in_mirror(schema, present, mirror):
+    if own := _narrow_in_mirror(schema, widened, mirror):
         columns = {name: exact_sql(quote_name(name), column) for name, column in own.items()}
         comments = {name: oracle_type(column) for name, column in own.items()}
         _rewrite(work, work.mirror, mirror, columns, comments, _metadata(work, schema, sorted(own)))
@@ -108,9 +106,12 @@ def _narrow_in_changes(
     kinds = dict(columns_of(schema))
     return {
         field: schema.column(name)
+        for name in names
+        if name in kinds
+        for field in schema.logged_names(name)
         for image in _IMAGES
-        for field, kind in changelog.fields.get(image, {}).items()
-        if (name := schema.present_name(field)) in names and kind != delta_type(kinds[name])
+        if (kind := changelog.fields.get(image, {}).get(field)) is not None
+        and kind != delta_type(kinds[name])
     }
 
 

@@ -7,14 +7,14 @@ the dictionary cannot say.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cdc_core.model.streams import Trouble
 from cdc_core.schema.all_columns import lost_identity
 from cdc_core.schema.ddl_reading import read_ddl
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import Column, Displaced, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.schema.widening import is_wider, wider
 
@@ -92,8 +92,9 @@ class Evolution:
         gone = [step.column.name for step in self.steps if isinstance(step, DropColumn)]
         return replace(
             new,
-            dropped=tuple(dict.fromkeys((*old.dropped, *new.dropped, *gone))),
+            dropped=tuple(dict.fromkeys((*old.under_names_of(new).dropped, *new.dropped, *gone))),
             renamed=tuple(dict.fromkeys((*old.renamed, *new.renamed))),
+            displaced=tuple(dict.fromkeys((*old.displaced, *new.displaced))),
             key_is_deferred=old.key_is_deferred or new.key_is_deferred,
         )
 
@@ -120,6 +121,11 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     if unmasked:
         return Evolution(
             refusal=f"masked columns were renamed: {', '.join(unmasked)}", trouble="unsupported_ddl"
+        )
+    if back := _taken_names(old, new, [step.new for step in renamed]):
+        return Evolution(
+            refusal=f"columns came under the names of dropped or renamed ones: {', '.join(back)}",
+            trouble="unsupported_ddl",
         )
     old = old.under_names_of(new)
     refusal = _refusal(old, new)
@@ -186,10 +192,6 @@ def _refusal(old: TableSchema, new: TableSchema) -> str | None:
         return f"columns became virtual or excluded: {', '.join(left_out)}"
     if gone and len(kept) < len(names):
         return f"columns went and others came, and nothing says which is which: {', '.join(gone)}"
-    taken = [*old.dropped, *(before for before, _ in old.renamed)]
-    back = [name for name in taken if name in names and name not in new.dropped]
-    if back:
-        return f"columns came under the names of dropped or renamed ones: {', '.join(back)}"
     retyped = [column.name for column in kept if wider(column, new.column(column.name)) is None]
     if retyped:
         return f"columns changed their type: {', '.join(retyped)}"
@@ -208,6 +210,15 @@ def _is_padded(old: Column, new: Column) -> bool:
         new.length,
         new.char_length,
     )
+
+
+def _taken_names(old: TableSchema, new: TableSchema, renamed_to: Collection[str]) -> list[str]:
+    """Names of dropped or renamed columns that other columns have got, without saying so (:func:`knowing_taken_names`)."""
+    known = {one.name for one in new.displaced if one not in old.displaced}
+    here = {name for name in new.column_names if name not in new.dropped}
+    others = {*old.dropped, *renamed_to} | (here - set(old.column_names))
+    taken = dict.fromkeys((*old.dropped, *(before for before, _ in old.renamed)))
+    return [name for name in taken if name in here & others and name not in known]
 
 
 def _definition(column: Column) -> tuple[object, ...]:
@@ -234,3 +245,36 @@ def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:
     if before in old.excluded:
         return new.without([now])
     return replace(new, renamed=((before, now),)) if before in old.column_names else new
+
+
+def knowing_taken_names(old: TableSchema, new: TableSchema) -> TableSchema:
+    """The version that a DDL made of ``old``, with what its new columns displace: Delta tables may have dropped or renamed ones under the
+    names of these. A dropped column gets a name under which it is kept; of a renamed one only the change log has the old name.
+
+    A column that was renamed to such a name displaces nothing, and stops the table.
+    """
+    renamed_to = {pair[1] for pair in new.renamed if pair not in old.renamed}
+    fresh = [one for one in new.column_names if one not in {*old.column_names, *renamed_to}]
+    earlier = {before for before, _ in old.renamed}
+    renamed = list(dict.fromkeys((*old.renamed, *new.renamed)))
+    displaced, dropped = list(old.displaced), list(old.dropped)
+    for name in fresh:
+        if name in dropped:
+            kept = _free_name(f"{name}__dropped_{new.scn_from}", new)
+            renamed.append((name, kept))
+            dropped[dropped.index(name)] = kept
+        elif name in earlier:
+            kept = _free_name(f"{name}__renamed_{new.scn_from}", new)
+        else:
+            continue
+        displaced.append(Displaced(name, kept, len(renamed), new.scn_from))
+    if len(displaced) == len(old.displaced):
+        return new
+    return replace(new, renamed=tuple(renamed), displaced=tuple(displaced), dropped=tuple(dropped))
+
+
+def _free_name(name: str, schema: TableSchema) -> str:
+    """The name, or one like it that no column of the table has."""
+    while name in schema.column_names:
+        name += "_"
+    return name

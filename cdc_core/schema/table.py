@@ -79,6 +79,20 @@ ROW_COPY_COLUMN = Column(
 
 
 @dataclass(frozen=True, slots=True)
+class Displaced:
+    """A column that came under a name that the Delta tables had for another one, dropped or renamed away before.
+
+    ``name`` is the new column's from ``scn`` on. Where the Delta tables have the other one under this name, they have it as ``kept`` from then
+    on. ``renames`` says how many of the table's renames came before the new column.
+    """
+
+    name: str
+    kept: str
+    renames: int
+    scn: Scn
+
+
+@dataclass(frozen=True, slots=True)
 class TableSchema:
     """One version of a table: valid from ``scn_from`` (the DDL's SCN, or the SCN at which it was first read).
 
@@ -96,9 +110,10 @@ class TableSchema:
     at all (a configured key that no unique index holds). ``key_is_configured``: the configuration names the key, not the table; no part of
     its definition.
 
-    ``dropped`` names the columns that were dropped since the table's Delta tables were begun. These keep them, so that no new column
-    can have such a name. ``renamed`` are the old and new names of columns that were renamed since, in that order; the old ones stay
-    taken too, since the change log has them. No part of Oracle's definition either.
+    ``dropped`` names the columns that were dropped since the table's Delta tables were begun, which keep them. ``renamed`` are the old and new
+    names of columns that were renamed since, in that order; the change log has the old ones too. ``displaced`` says where a column took one of
+    these names since: a dropped one is then renamed to the name under which it is kept. ``logged`` names the change log's columns in a version that lacks some of
+    them (:meth:`mirrored`). No part of Oracle's definition either.
 
     ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
     definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
@@ -119,6 +134,8 @@ class TableSchema:
     masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     dropped: tuple[str, ...] = field(default=(), compare=False)
     renamed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    displaced: tuple[Displaced, ...] = field(default=(), compare=False)
+    logged: tuple[str, ...] = field(default=(), compare=False)
     key_is_deferred: bool = False
     key_is_configured: bool = field(default=False, compare=False)
     has_lobs: bool = field(default=False, compare=False)
@@ -180,26 +197,46 @@ class TableSchema:
         columns = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=columns, excluded=(*self.excluded, *fresh))
 
-    def present_name(self, name: str) -> str:
-        """What a column is called in this version that had a name before."""
-        for old, new in self.renamed:
+    def present_name(self, name: str, since: TableSchema | None = None, behind: int = 0) -> str:
+        """What a column is called in this version that had a name in the version ``since``, or behind so many renames; by default that of the
+        first column of this name."""
+        if since is not None:
+            seen = [one.renames for one in self.displaced if one.scn <= since.scn_from]
+            behind = max(seen, default=0)
+        for old, new in self.renamed[behind:]:
             name = new if name == old else name
         return name
 
     def earlier_names(self, name: str) -> tuple[str, ...]:
         """The names that a column had before, newest first."""
-        names = [name]
-        for old, new in reversed(self.renamed):
-            if new == names[-1]:
-                names.append(old)
-        return tuple(names[1:])
+        return tuple(earlier for earlier, _ in self._names(name)[1:])
+
+    def logged_names(self, name: str) -> tuple[str, ...]:
+        """The fields of the change log's images that may hold a column, newest first: one for each of its names."""
+        kept = [
+            next((d.kept for d in self.displaced if d.name == one and d.renames > end), one)
+            for one, end in self._names(name)
+        ]
+        return tuple(dict.fromkeys(kept))
+
+    def _names(self, name: str) -> list[tuple[str, int]]:
+        """All names of a column, newest first, each with the number of the rename that ended it."""
+        found, end = [(name, len(self.renamed))], len(self.renamed)
+        while True:
+            taken = [d.renames for d in self.displaced if d.name == name and d.renames <= end]
+            renames = range(max(taken, default=0), end)
+            at = next((at for at in reversed(renames) if self.renamed[at][1] == name), None)
+            if at is None:
+                return found
+            name, end = self.renamed[at][0], at
+            found.append((name, end))
 
     def under_names_of(self, newer: TableSchema) -> TableSchema:
         """The version with its columns under the names that a newer version gave them."""
         names = {
             old: new
-            for old in self.column_names
-            if (new := newer.present_name(old)) != old and new not in self.column_names
+            for old in (*self.column_names, *self.dropped)
+            if (new := newer.present_name(old, self)) != old and new not in self.column_names
         }
         if not names:
             return self
@@ -212,6 +249,7 @@ class TableSchema:
             stored=tuple(names.get(name, name) for name in self.stored),
             dropped=tuple(names.get(name, name) for name in self.dropped),
             renamed=newer.renamed,
+            displaced=newer.displaced,
         )
 
     def in_oracle(self) -> TableSchema:
@@ -224,6 +262,17 @@ class TableSchema:
             return self
         columns = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=columns)
+
+    def mirrored(self, gone: Collection[str]) -> TableSchema:
+        """The change log's version as the mirror has it, which has lost some columns; places are still those in the change log."""
+        if not gone:
+            return self
+        return replace(self.lacking(gone), logged=self.logged_columns)
+
+    @property
+    def logged_columns(self) -> tuple[str, ...]:
+        """Names of the change log's columns, in order."""
+        return self.logged or self.column_names
 
     def keeping(self, earlier: TableSchema) -> TableSchema:
         """The version with the columns that ``earlier`` has and this one leaves out, each in its old place.
@@ -266,6 +315,8 @@ class TableSchema:
             masked=tuple((name, mask) for name, mask in data.get("masked", ())),
             dropped=tuple(data.get("dropped", ())),
             renamed=tuple((old, new) for old, new in data.get("renamed", ())),
+            displaced=tuple(Displaced(**one) for one in data.get("displaced", ())),
+            logged=tuple(data.get("logged", ())),
             key_is_deferred=data.get("key_is_deferred", False),
             key_is_configured=data.get("key_is_configured", False),
             has_lobs=data.get("has_lobs", False),

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.absent_names import absent_now
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
@@ -206,7 +207,8 @@ class LoggedChanges:
         """Rows of the same file that are not looked at are left out."""
         file, number = self._groups[group]
         own = [*_LIGHT, "_cdc_window", "_cdc_snapshot"]
-        called = [(key, *self._schema.earlier_names(key)) for key in self._schema.key]
+        own += ["_cdc_columns"] if self._schema.renamed else []
+        called = [self._schema.logged_names(key) for key in self._schema.key]
         keys = [
             (image, name) for image in ("before", "after") for names in called for name in names
         ]
@@ -252,7 +254,7 @@ class LoggedChanges:
     def _column(self, group: int, image: str, column: str, kind: pa.DataType) -> pa.Array:
         """The file may be older than the column, or than its name."""
         file, number = self._groups[group]
-        names = (column, *self._schema.earlier_names(column))
+        names = self._schema.logged_names(column)
         wanted = [self._names.of(image, name) for name in names]
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         if image not in rows.column_names:
@@ -280,9 +282,14 @@ def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) ->
 
 def _under_present_names(rows: pa.Table, schema: TableSchema) -> pa.Table:
     """Changes whose absent columns have the names that these have now."""
-    names = [[schema.present_name(name) for name in one] for one in rows["_cdc_absent"].to_pylist()]
+    names = absent_now(
+        rows["_cdc_absent"].to_pylist(),
+        rows["_cdc_columns"].to_pylist(),
+        pc.is_null(rows["_cdc_snapshot"]).to_pylist(),
+        schema,
+    )
     place = rows.schema.get_field_index("_cdc_absent")
-    return rows.set_column(place, "_cdc_absent", pa.array(names, rows["_cdc_absent"].type))
+    return rows.set_column(place, "_cdc_absent", names)
 
 
 def part_of(key: Sequence[pa.Array], parts: int) -> Rows:

@@ -23,6 +23,7 @@ from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismat
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.stage import addresses, lobs
+from cdc_core.stage.absent_names import unlisted
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNMATCHED
 from cdc_core.stage.row_digests import row_digests
@@ -167,10 +168,16 @@ class ChangeDecoder:
 
     def _versions(self) -> tuple[TableSchema, ...]:
         known = {version.scn_from: version for version in (self.schema, *self.earlier)}
-        excluded = [*self.excluded]
-        for name in self.excluded:
-            excluded += self.schema.earlier_names(name)
-        return tuple(known[scn].without(excluded).in_oracle() for scn in sorted(known))
+
+        def excluded(version: TableSchema) -> list[str]:
+            own = [
+                name
+                for name in version.column_names
+                if self.schema.present_name(name, version) in self.excluded
+            ]
+            return [*self.excluded, *own]
+
+        return tuple(known[scn].without(excluded(known[scn])).in_oracle() for scn in sorted(known))
 
     def _decoded(
         self, batch: pa.RecordBatch, version: TableSchema, target: pa.Schema
@@ -185,7 +192,7 @@ class ChangeDecoder:
         self._stop_where(wrong, batch, "the statement is not what its operation code says")
         named = version.under_names_of(self.schema)
         if named is not version:
-            decoded, version = _under_names_of(decoded, self.schema), named
+            decoded, version = _under_names_of(decoded, version, self.schema), named
         rows, row_ids = batch.num_rows, known_row_ids(batch["row_id"])
         before, after = (
             _in_columns_of(image, target.field(name).type, row_ids)
@@ -330,18 +337,21 @@ class ChangeDecoder:
         }
 
 
-def _under_names_of(decoded: Any, newest: TableSchema) -> Any:
-    """Decoded changes with their columns under the names that they have now."""
+def _under_names_of(decoded: Any, version: TableSchema, newest: TableSchema) -> Any:
+    """Changes that were decoded by a version, with their columns under the names that they have now."""
 
     def image(values: pa.StructArray) -> pa.StructArray:
-        fields = [field.with_name(newest.present_name(field.name)) for field in values.type]
+        fields = [
+            field.with_name(newest.present_name(field.name, version)) for field in values.type
+        ]
         return pa.StructArray.from_arrays(
             [values.field(at) for at in range(len(fields))], fields=fields, mask=values.is_null()
         )
 
     def names(lists: pa.ListArray) -> pa.ListArray:
         return pa.array(
-            [[newest.present_name(name) for name in one] for one in lists.to_pylist()], lists.type
+            [[newest.present_name(name, version) for name in one] for one in lists.to_pylist()],
+            lists.type,
         )
 
     return replace(
@@ -356,8 +366,10 @@ def _under_names_of(decoded: Any, newest: TableSchema) -> Any:
 def _with_later_columns(
     absent: pa.ListArray, version: TableSchema, newest: TableSchema
 ) -> pa.ListArray:
-    """The absent columns of rows of a version, and those that the table got later. One that was dropped before is NULL."""
+    """The absent columns of rows of a version, and those that the table got later, but for those that no row from before them lists. One that
+    was dropped before is NULL."""
     had = {*version.column_names, *version.dropped}
+    had |= {name for _, name in unlisted(newest)}
     later = [name for name in newest.column_names if name not in had]
     if not later:
         return absent

@@ -15,7 +15,8 @@ import pyarrow as pa
 from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
 
 _ID = "delta.columnMapping.id"
-_NAME = "delta.columnMapping.physicalName"
+FILE_NAME = "delta.columnMapping.physicalName"
+"""What a field's metadata call its name in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _take(
     for one in fields:
         path = (*above, one["name"])
         metadata = one.get("metadata") or {}
-        names[path], numbers[path] = metadata[_NAME], int(metadata[_ID])
+        names[path], numbers[path] = metadata[FILE_NAME], int(metadata[_ID])
         if isinstance(one["type"], Mapping) and one["type"]["type"] == "struct":
             _take(one["type"]["fields"], path, names, numbers)
 

@@ -31,7 +31,7 @@ class ChunkRows:
         self._own = own
         self._schema = schema
         landed = own.as_in_rows() if own.is_by_all_columns else own
-        self._names = {schema.present_name(name): name for name in landed.column_names}
+        self._names = {schema.present_name(name, own): name for name in landed.column_names}
 
     def have_double_keys(self) -> bool:
         """Do two rows have one key? Where equal rows are counted, they may.

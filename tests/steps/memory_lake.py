@@ -37,11 +37,12 @@ from cdc_core.schema.evolution import holding, judge
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
+from cdc_core.stage.absent_names import absent_now
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
-from cdc_core.stage.layout import OPTIONAL
+from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
 from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
@@ -419,7 +420,9 @@ class MemoryLake:
         rows = [
             row
             for path in paths
-            for row in _as_held(pq.read_table(path, columns=names), held).to_pylist()
+            for row in _as_held(
+                pq.read_table(path, columns=names), manifest.schema, held
+            ).to_pylist()
         ]
         keys = set()
         if is_counted:
@@ -588,14 +591,14 @@ def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
     followed = holding(evolution.followed(known, schema), known)
     if not evolution.is_new_version:
         return known
-    _rename(found, followed)
+    _rename(found, known, followed)
     _widen(found, followed, evolution.widened)
     return followed
 
 
-def _as_held(rows: pa.Table, schema: TableSchema) -> pa.Table:
+def _as_held(rows: pa.Table, own: TableSchema, schema: TableSchema) -> pa.Table:
     """A chunk's rows under the names, and in the types, that the tables have."""
-    named = rows.rename_columns([schema.present_name(name) for name in rows.column_names])
+    named = rows.rename_columns([schema.present_name(name, own) for name in rows.column_names])
     return pa.table(
         {
             name: widened(named[name].combine_chunks(), arrow_type(schema.column(name)))
@@ -604,18 +607,20 @@ def _as_held(rows: pa.Table, schema: TableSchema) -> pa.Table:
     )
 
 
-def _rename(found: MemoryTable, schema: TableSchema) -> None:
+def _rename(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None:
     """What the tables have, under the names that columns have now."""
 
     def named(values: dict[str, Any] | None) -> dict[str, Any] | None:
-        return values and {schema.present_name(name): value for name, value in values.items()}
+        return values and {
+            schema.present_name(name, known): value for name, value in values.items()
+        }
 
     found.rows = {
         key: (named(values) or {}, scn, ordinal)
         for key, (values, scn, ordinal) in found.rows.items()
     }
     for change in found.history:
-        absent = [schema.present_name(name) for name in change["_cdc_absent"]]
+        absent = [schema.present_name(name, known) for name in change["_cdc_absent"]]
         change |= {"before": named(change["before"]), "after": named(change["after"])}
         change["_cdc_absent"] = absent
 
@@ -751,7 +756,7 @@ def _decoded(
     if whole.num_rows == 0:
         return [], QUARANTINE_SCHEMA.empty_table()
     if quarantine_max is None:
-        return _in_order(decoder(whole).to_pylist()), QUARANTINE_SCHEMA.empty_table()
+        return _in_order(decoder(whole), decoder.schema), QUARANTINE_SCHEMA.empty_table()
     before = found.in_quarantine
     sieve = Sieve(
         decoder,
@@ -760,11 +765,18 @@ def _decoded(
         room=quarantine_max - before.num_rows,
     )
     batches = list(sieve.take(sieve.split(whole)))
-    changes = [change for batch in batches for change in batch.to_pylist()]
-    return _in_order(changes), sieve.rows
+    changes = pa.Table.from_batches(batches, change_schema(decoder.schema))
+    return _in_order(changes, decoder.schema), sieve.rows
 
 
-def _in_order(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_order(rows: pa.Table | pa.RecordBatch, schema: TableSchema) -> list[dict[str, Any]]:
+    """Changes as they are read back from a change log."""
+    widths = rows["_cdc_columns"].to_pylist()
+    for column, image in (("_cdc_absent", "_cdc_op"), ("_cdc_before_absent", "before")):
+        there = pc.is_valid(rows[image]).to_pylist()
+        found = absent_now(rows[column].to_pylist(), widths, there, schema)
+        rows = rows.set_column(rows.schema.get_field_index(column), column, found)
+    changes = rows.to_pylist()
     return sorted(changes, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
 
 
