@@ -318,13 +318,18 @@ def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Itera
     for owner, name, column in rows:
         long.setdefault(TableId(owner, name), []).append(column)
     for config in tables:
-        own = [name for name in long.get(config.table, []) if name not in config.columns_exclude]
-        if len(config.table.name.encode()) > LOGMINER_NAME_BYTES_MAX:
-            own.insert(0, config.table.name)
-        if own:
+        columns = [
+            name for name in long.get(config.table, []) if name not in config.columns_exclude
+        ]
+        own = [
+            name
+            for name in (config.table.owner, config.table.name)
+            if len(name.encode()) > LOGMINER_NAME_BYTES_MAX
+        ]
+        if own or columns:
             yield Finding(
-                f"{config.table}: LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: {', '.join(own)}",
-                "Rename them, or leave the columns out under columns_exclude",
+                f"{config.table}: LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: {', '.join(own + columns)}",
+                "Rename the table or the columns, or leave the columns out under columns_exclude; a schema cannot be renamed: move the table to another",
                 config.table,
             )
 

@@ -118,7 +118,7 @@ def _unusable(schema: TableSchema, unsupported: Sequence[str]) -> str:
     captured = [name for name in schema.column_names if name not in unsupported]
     long = [
         name
-        for name in (schema.table.name, *captured)
+        for name in (schema.table.owner, schema.table.name, *captured)
         if len(name.encode()) > LOGMINER_NAME_BYTES_MAX
     ]
     if long:

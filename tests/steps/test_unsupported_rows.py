@@ -8,7 +8,7 @@ import pytest
 
 from cdc_core.errors import PreflightError
 from oracle_embedded.redo import DEFAULT_WARTS
-from tests.oracle.embedded import running_oracle
+from tests.oracle.embedded import ADMIN, running_oracle
 from tests.steps.harness import source_of, table_id
 
 
@@ -29,6 +29,32 @@ def test_the_table_stops_with_its_first_change_and_the_others_go_on(tmp_path: Pa
             assert "UNSUPPORTED" in (stopped.reason or "")
             assert list(source.lake.tables[table_id("T")].rows) == [(1,)]
             source.check_current("U")
+
+
+def test_a_schema_with_a_long_name_is_refused_by_name_and_left_out_by_a_pattern(
+    tmp_path: Path,
+) -> None:
+    """The same name with 30 bytes is captured."""
+    short = "AN_OWNER_WITH_A_NAME_OF_30_BYT"
+    long = f"{short}E"
+    with running_oracle(warts=DEFAULT_WARTS) as oracle:
+        for owner in (short, long):
+            oracle.run(
+                f'CREATE USER {owner} IDENTIFIED BY "xY12345678"',
+                f"GRANT CREATE SESSION, CREATE TABLE, UNLIMITED TABLESPACE TO {owner}",
+                f"CREATE TABLE {owner}.T (ID NUMBER(9) PRIMARY KEY)",
+                user=ADMIN,
+            )
+        with source_of(oracle, tmp_path) as source:
+            source.close()
+            source.tables = [{"name": f"{long}.T"}]
+            with pytest.raises(PreflightError, match=f"longer than 30 bytes: {long}\\b"):
+                source.run()
+            source.close()
+            source.tables = [{"name": "AN_OWNER_*.T"}]
+            found = {one.table.owner: one.left_out for one in source.pipeline.find_tables()}
+            assert found[short] == ""
+            assert found[long].endswith(f"longer than 30 bytes: {long}")
 
 
 @pytest.mark.parametrize(
