@@ -375,7 +375,8 @@ def test_a_process_that_is_killed_while_four_sessions_read_leaves_nothing_behind
             )
         )
         assert process.poll() is None
-        assert oracle.server.connection_count <= SESSIONS
+        # The server may be slow to see that a connection was closed.
+        until(lambda: oracle.server.connection_count <= SESSIONS)
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
