@@ -10,6 +10,7 @@ import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import CONTROL, ENDS, IGNORED, Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
-from cdc_core.schema.segments import in_lists
+from cdc_core.schema.dictionary import in_lists, tables_condition
 from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)
@@ -221,13 +222,13 @@ def mined_of_all(
 def _asked(wanted: Wanted, prefix: str = "") -> tuple[dict[str, str], dict[str, object]]:
     """The parts of :data:`_ROWS` that say which rows are asked for, and their binds, whose names begin with ``prefix``."""
     tables, unnamed = wanted.tables, wanted.unnamed
-    binds: dict[str, object] = {}
-    terms = []
-    captured = [schema.table for schema in tables]
-    others = {name for name in wanted.shown.values() if name is not None} - set(captured)
-    for number, table in enumerate([*captured, *sorted(others)]):
-        terms.append(f" OR SEG_OWNER = :{prefix}o{number} AND TABLE_NAME = :{prefix}n{number}")
-        binds |= {f"{prefix}o{number}": table.owner, f"{prefix}n{number}": table.name}
+    binds: dict[str, Any] = {}
+    named = {schema.table for schema in tables}
+    named |= {name for name in wanted.shown.values() if name is not None}
+    terms = ""
+    if named:
+        condition, binds = tables_condition(named, "SEG_OWNER", "TABLE_NAME", prefix)
+        terms = f" OR {condition}"
     objects = "".join(f" OR DATA_OBJ# IN ({listed})" for listed in in_lists(_numbers(tables)))
     closed = in_lists(_numbers([schema for schema in tables if schema.has_placeholders]))
     closing = " OR ".join(f"DATA_OBJ# IN ({listed})" for listed in closed)
@@ -239,7 +240,7 @@ def _asked(wanted: Wanted, prefix: str = "") -> tuple[dict[str, str], dict[str, 
         if closing
         else "",
         "control": _codes(*CONTROL, Operation.MISSING_SCN),
-        "tables": "".join(terms),
+        "tables": terms,
         "objects": objects,
     }
     return conditions, binds
@@ -274,10 +275,10 @@ def _unread(reading: Reading, prefix: str = "") -> tuple[str, dict[str, object]]
     return _UNREAD.format(low=f"{prefix}window_low", ends=ends, threads=threads), binds
 
 
-def _numbers(tables: Sequence[TableSchema]) -> set[int]:
-    """The object numbers of the tables and of their segments."""
+def _numbers(tables: Sequence[TableSchema]) -> list[int]:
+    """The object numbers of the tables and of their segments, ascending."""
     numbers = {schema.object_id for schema in tables if schema.object_id}
-    return numbers | {number for schema in tables for number in schema.segments}
+    return sorted(numbers | {number for schema in tables for number in schema.segments})
 
 
 def _codes(*operations: Operation) -> str:

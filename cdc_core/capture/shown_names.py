@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.dictionary import in_lists, tables_condition
 from cdc_core.schema.table import TableSchema
 
 ShownNames = Mapping[TableId, TableId | None]
@@ -37,7 +37,7 @@ def read_shown_names(session: Queries, tables: Sequence[TableSchema]) -> ShownNa
         return {}
     condition, binds = tables_condition([one.table for one in tables], "OWNER", "OBJECT_NAME")
     ids = sorted({one.object_id for one in tables if one.object_id})
-    numbers = f" OR OBJECT_ID IN ({', '.join(map(str, ids))})" if ids else ""
+    numbers = "".join(f" OR OBJECT_ID IN ({listed})" for listed in in_lists(ids))
     rows = session.fetch_all(_OBJECTS.format(tables=condition, numbers=numbers), binds)
     return shown_names(tables, {TableId(owner, name): int(number) for owner, name, number in rows})
 

@@ -32,11 +32,11 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.ddl_reading import concerns_partitions
+from cdc_core.schema.dictionary import in_lists
 from cdc_core.schema.segments import (
     Queries,
     ask_objects,
     have_segments,
-    in_lists,
     knowing,
     read_segments,
 )

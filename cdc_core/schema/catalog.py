@@ -8,8 +8,7 @@ from cdc_core.config import MatchedTable
 from cdc_core.errors import CdcError, PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
-from cdc_core.schema.dictionary import Queries, read_table_schema, tables_condition
-from cdc_core.schema.segments import in_lists
+from cdc_core.schema.dictionary import Queries, in_lists, read_table_schema, tables_condition
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
 from cdc_core.schema.types import is_captured
 

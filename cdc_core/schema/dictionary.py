@@ -7,7 +7,7 @@ Oracle Flashback Query": past data of static dictionary views can be queried, of
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -34,6 +34,12 @@ from cdc_core.schema.table import (
     TableSchema,
 )
 from cdc_core.schema.types import MASKED_TYPES, is_captured
+
+LIST_MAX = 1000
+"""So many values may stand in one IN list (ORA-01795); since 23ai 65,535.
+
+Source: Oracle Database SQL Language Reference 19c, "Expression Lists"; Error Help, ORA-01795.
+"""
 
 
 class Queries(Protocol):
@@ -331,15 +337,33 @@ def _by_table(
 
 
 def tables_condition(
-    tables: Sequence[TableId], owner: str, name: str
+    tables: Iterable[TableId], owner: str, name: str, prefix: str = ""
 ) -> tuple[str, dict[str, Any]]:
-    """A predicate that holds for rows of ``tables``, and its binds."""
+    """A predicate that holds for rows of ``tables``, and its binds, whose names begin with ``prefix``.
+
+    One term per owner, with its tables in lists that are no longer than Oracle takes: the predicate of 1,000 tables is as deep as that
+    of one.
+    """
+    by_owner: dict[str, list[str]] = {}
+    for table in sorted(set(tables)):
+        by_owner.setdefault(table.owner, []).append(table.name)
     terms: list[str] = []
     binds: dict[str, Any] = {}
-    for number, table in enumerate(tables):
-        terms.append(f"{owner} = :o{number} AND {name} = :n{number}")
-        binds |= {f"o{number}": table.owner, f"n{number}": table.name}
+    named = 0
+    for number, (of, names) in enumerate(by_owner.items()):
+        own = {f"{prefix}n{named + at}": one for at, one in enumerate(names)}
+        named += len(own)
+        lists = (f"{name} IN ({listed})" for listed in in_lists(f":{one}" for one in own))
+        terms.append(f"{owner} = :{prefix}o{number} AND ({' OR '.join(lists)})")
+        binds |= {f"{prefix}o{number}": of, **own}
     return f"({' OR '.join(terms)})", binds
+
+
+def in_lists(values: Iterable[object]) -> Iterator[str]:
+    """The values in texts for IN lists, in their order, of which Oracle takes no longer ones."""
+    listed = list(values)
+    for at in range(0, len(listed), LIST_MAX):
+        yield ", ".join(map(str, listed[at : at + LIST_MAX]))
 
 
 def _indexes(rows: Sequence[tuple[Any, ...]]) -> list[list[str]]:

@@ -9,17 +9,14 @@ Source: measured on 23ai by others; Oracle Database Reference 19c, ALL_OBJECTS (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from cdc_core.errors import PreflightError
 from cdc_core.model.identifiers import TableId
-from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.dictionary import in_lists, tables_condition
 from cdc_core.schema.table import TableSchema
-
-LIST_MAX = 1000
-"""So many values may stand in one IN list (ORA-01795)."""
 
 # Who may only read a table need not see its partitions in ALL_OBJECTS.
 VIEWS = ("DBA_OBJECTS", "ALL_OBJECTS")
@@ -79,13 +76,6 @@ def knowing(schema: TableSchema, segments: Iterable[int]) -> TableSchema:
     """A definition that knows more segments of its table."""
     known = tuple(sorted({*schema.segments, *segments}))
     return schema if known == schema.segments else replace(schema, segments=known)
-
-
-def in_lists(numbers: Iterable[int]) -> Iterator[str]:
-    """The numbers in texts for IN lists, of which Oracle takes no longer ones."""
-    ordered = sorted(numbers)
-    for at in range(0, len(ordered), LIST_MAX):
-        yield ", ".join(map(str, ordered[at : at + LIST_MAX]))
 
 
 def ask_objects(

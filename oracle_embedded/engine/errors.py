@@ -66,6 +66,7 @@ _TEXTS = {
     1789: "query block has incorrect number of result columns",
     1790: "expression must have same datatype as corresponding expression",
     1791: "not a SELECTed expression",
+    1795: "maximum number of expressions in a list is {}",
     1799: "a column may not be outer-joined to a subquery",
     2289: "sequence does not exist",
     3001: "unimplemented feature",

@@ -163,7 +163,7 @@ def test_the_mining_range_and_the_filters_are_sent_as_binds(landing: LandingStor
     assert started == {"scn_low": 91, "scn_high": 200}
     [(sql, binds)] = [one for one in session.sent if "V$LOGMNR_CONTENTS" in one[0]]
     assert binds == {
-        "scn_low": 90, "scn_high": 200, "o0": "HR", "n0": "EMP", "o1": "HR", "n1": "Dept",
+        "scn_low": 90, "scn_high": 200, "o0": "HR", "n0": "Dept", "n1": "EMP",
     }  # fmt: skip
     assert "DATA_OBJ# IN (501, 502)" in sql
     assert "SRC_CON_NAME" not in sql

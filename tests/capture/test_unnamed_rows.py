@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,12 +13,14 @@ import pytest
 from cdc_core.capture.mining import mined_batches
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import RowReader
+from cdc_core.capture.shown_names import read_shown_names
 from cdc_core.capture.unnamed_rows import KnownSegments, Seen, note_rows
 from cdc_core.errors import OracleUnavailableError, PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.segments import LIST_MAX, in_lists, knowing, read_segments
+from cdc_core.schema.dictionary import LIST_MAX, in_lists
+from cdc_core.schema.segments import knowing, read_segments
 from cdc_core.schema.table import TableSchema
 from tests.capture.test_rows import DEPT, EMP, batch, row
 from tests.oracle.fake_session import FakeSession
@@ -192,6 +195,23 @@ def test_lists_are_as_long_as_oracle_takes_them() -> None:
     lists = list(in_lists(range(2500)))
     assert [len(one.split(", ")) for one in lists] == [LIST_MAX, LIST_MAX, 500]
     assert list(in_lists([])) == []
+
+
+def test_names_and_numbers_of_many_tables_are_asked_for_in_lists() -> None:
+    session: Any = FakeSession({"ALL_OBJECTS": []})
+    tables = [
+        replace(EMP, table=replace(EMP.table, name=f"T{n}"), object_id=n) for n in range(1, 1002)
+    ]
+    read_shown_names(session, tables)
+    list(mined_batches(session, tables, Reading(Scn(100), (), {}), Scn(200), rows=10))
+    (shown, _), (mined, _) = session.sent
+    for sql, name, number in (
+        (shown, "OBJECT_NAME", "OBJECT_ID"),
+        (mined, "TABLE_NAME", "DATA_OBJ#"),
+    ):
+        assert sql.count(f"{name} IN (") == sql.count(f"{number} IN (") == 2
+        lists = re.findall(r"IN \(([^()]*)\)", sql)
+        assert max(len(one.split(", ")) for one in lists) == LIST_MAX
 
 
 @pytest.mark.parametrize(("unnamed", "asked"), [(True, True), (False, False)])

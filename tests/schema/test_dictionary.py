@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.dictionary import schema_from_rows
+from cdc_core.schema.dictionary import LIST_MAX, schema_from_rows, tables_condition
 from cdc_core.schema.table import TableSchema
 
 
@@ -217,3 +219,24 @@ def test_rows_that_are_counted_have_a_digest_and_in_the_mirror_a_number() -> Non
     other = build(BY_ROW_ID, row("A"))
     assert not other.is_by_all_columns
     assert other.with_copies() is other
+
+
+def test_a_predicate_of_many_tables_has_one_term_per_owner_and_lists_that_oracle_takes() -> None:
+    tables = [TableId("HR", f"T{n}") for n in range(2500)] + [TableId("SALES", "T1")]
+    condition, binds = tables_condition([*tables, tables[0]], "OWNER", "TABLE_NAME", "p_")
+    lists = re.findall(r"TABLE_NAME IN \(([^)]*)\)", condition)
+    assert [len(one.split(", ")) for one in lists] == [LIST_MAX, LIST_MAX, 500, 1]
+    assert condition.count("OWNER = ") == 2
+    named = [name.removeprefix(":") for one in lists for name in one.split(", ")]
+    assert sorted([*named, "p_o0", "p_o1"]) == sorted(binds)
+    assert sorted(binds.values()) == sorted(["HR", "SALES", *(one.name for one in tables)])
+
+
+def test_a_predicate_keeps_tables_of_one_name_apart_by_their_owners() -> None:
+    condition, binds = tables_condition(
+        [TableId("SALES", "T2"), TableId("HR", "T1"), TableId("SALES", "T1")], "OWNER", "TABLE_NAME"
+    )
+    assert condition == (
+        "(OWNER = :o0 AND (TABLE_NAME IN (:n0)) OR OWNER = :o1 AND (TABLE_NAME IN (:n1, :n2)))"
+    )
+    assert binds == {"o0": "HR", "n0": "T1", "o1": "SALES", "n1": "T1", "n2": "T2"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from oracle_embedded.engine.compile.compilation import Compilation
@@ -12,6 +13,14 @@ from oracle_embedded.engine.datatypes.types import DOCUMENTS, FAMILY_NAMES, TEMP
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
+LIST_MAX = 1000
+LIST_MAX_OF_23AI = 65_535
+"""So many expressions may a comma-delimited list hold.
+
+Source: Oracle Database SQL Language Reference 19c and 23ai, "Expression Lists"; Error Help, ORA-01795.
+"""
+
+_CHAIN_MAX = 100
 _SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
 
 
@@ -20,7 +29,7 @@ def compile_condition(state: Compilation, node: ast.Expr, scope: Scope) -> str:
     match node:
         case ast.Logical():
             parts = [state.condition(item, scope) for item in node.items]
-            return "(" + f" {node.op} ".join(parts) + ")"
+            return _chained(node.op, parts)
         case ast.Not():
             return f"(NOT {state.condition(node.operand, scope)})"
         case ast.Compare():
@@ -122,6 +131,7 @@ def _in(state: Compilation, node: ast.In, scope: Scope) -> str:
     negation = "NOT " if node.negated else ""
     if node.query is not None:
         return f"({negation}{_in_query(state, node, node.query, scope)})"
+    _check_length(state, node.operand, node.items)
     parts = [
         _compare_nodes(state, ast.Compare("=", node.operand, item, pos=item.pos), scope)
         for item in node.items
@@ -130,7 +140,22 @@ def _in(state: Compilation, node: ast.In, scope: Scope) -> str:
         compact = _in_list(state, node, scope)
         if compact is not None:
             return f"({negation}{compact})"
-    return f"({negation}({' OR '.join(parts)}))"
+    return f"({negation}{_chained('OR', parts)})"
+
+
+def _check_length(state: Compilation, left: ast.Expr, items: Sequence[ast.Expr]) -> None:
+    """ORA-01795 for a list that is too long; a list of sets may have any number of them."""
+    most = LIST_MAX_OF_23AI if state.environment.is_23ai else LIST_MAX
+    if len(items) > most and not isinstance(left, ast.Row):
+        raise ora(1795, most, offset=items[most].pos)
+
+
+def _chained(op: str, parts: list[str]) -> str:
+    """Conditions joined by AND or OR, in halves: SQLite takes an expression of 1,000 levels, Oracle many conditions side by side."""
+    if len(parts) <= _CHAIN_MAX:
+        return "(" + f" {op} ".join(parts) + ")"
+    half = len(parts) // 2
+    return f"({_chained(op, parts[:half])} {op} {_chained(op, parts[half:])})"
 
 
 def _in_list(state: Compilation, node: ast.In, scope: Scope) -> str | None:
@@ -180,11 +205,12 @@ def _in_pair(value: Sql, item: Sql, pos: int) -> tuple[str, str]:
 
 def _quantified(state: Compilation, node: ast.Quantified, scope: Scope) -> str:
     if node.query is None:
+        _check_length(state, node.left, node.items)
         parts = [
             _compare_nodes(state, ast.Compare(node.op, node.left, item, pos=node.pos), scope)
             for item in node.items
         ]
-        return "(" + (" AND " if node.every else " OR ").join(parts) + ")"
+        return _chained("AND" if node.every else "OR", parts)
     if isinstance(node.left, ast.Row):
         raise unsupported("row comparison with ANY or ALL", node.pos)
     if node.op == "=" and not node.every:

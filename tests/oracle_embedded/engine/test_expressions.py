@@ -158,6 +158,25 @@ def test_what_oracle_refuses_is_refused_with_its_code(
     assert raised.value.code == code
 
 
+def test_a_list_holds_1000_expressions_and_as_many_sets_as_one_likes(shared: Client) -> None:
+    def listed(count: int, form: str) -> str:
+        return ", ".join(form.format(n) for n in range(count))
+
+    assert shared.one(f"select 1 from dual where 7 in ({listed(1000, '{}')})") == "1"
+    sets = listed(1001, "({}, 'x')")
+    assert shared.one(f"select 1 from dual where (7, 'x') in ({sets})") == "1"
+    for condition in ("7 in", "7 not in", "7 = any"):
+        with pytest.raises(OracleError) as raised:
+            shared(f"select 1 from dual where {condition} ({listed(1001, '{}')})")
+        assert (raised.value.code, raised.value.offset > 4000) == (1795, True)
+
+
+def test_many_conditions_stand_side_by_side(shared: Client) -> None:
+    terms = " or ".join(f"dummy = '{n}' and {n} = {n}" for n in range(3000))
+    assert shared.one(f"select count(*) from dual where {terms} or dummy = 'X'") == "1"
+    assert shared.one(f"select count(*) from dual where {terms}") == "0"
+
+
 def test_an_error_tells_where_it_is(shared: Client) -> None:
     with pytest.raises(OracleError) as raised:
         shared("select dummy,\n nope from dual")
