@@ -49,9 +49,19 @@ CASES: dict[str, dict[str, list[str]]] = {
         "NUMBER(38,60)": ["1E-23", "-1E-60"],
     },
     "NUMBER, FLOAT": {
-        "NUMBER": ["1E125", "-1E-130", "0.1", "1" * 38, "-100", "9" * 40 + "E85"],
+        "NUMBER": [
+            "1E125",
+            "-1E-130",
+            "0.1",
+            "1" * 38,
+            "-100",
+            "9" * 40 + "E85",
+            "9" * 40 + "E86",
+            "-" + "9" * 40 + "E86",
+        ],
         "FLOAT": ["1.5", "-1E-20"],
         "FLOAT(10)": ["0.125"],
+        "FLOAT(126)": ["9" * 38 + "E88", "-" + "9" * 38 + "E88", "-1E-130", "1234567890" * 4],
     },
     "BINARY_DOUBLE, BINARY_FLOAT": {
         "BINARY_DOUBLE": [
@@ -74,6 +84,7 @@ CASES: dict[str, dict[str, list[str]]] = {
     },
     "CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB, NCLOB": {
         "CHAR(5)": ["'a'", "'é'"],
+        "CHAR(2000)": ["'a'", "'" + "é" * 1000 + "'"],
         "VARCHAR2(40 CHAR)": ["'it''s'", "' x '", "UNISTR('\\D83D\\DD25')", "''", "'a\\b'"],
         "NCHAR(4)": ["N'ab'"],
         "NVARCHAR2(20)": ["N'日本'", "UNISTR('\\D83D\\DD25')"],
