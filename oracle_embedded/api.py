@@ -665,3 +665,8 @@ class DatabaseView(Protocol):
 
     def next_scn(self) -> int:
         """Take the next SCN, within ``writing()``: no later change gets this number or a lower one."""
+
+
+def session_address(session_id: int) -> bytes:
+    """V$SESSION.SADDR of a session, which V$TRANSACTION.SES_ADDR shows too."""
+    return (0x70000000 + session_id * 0x1000).to_bytes(8, "big")

@@ -9,7 +9,7 @@ from typing import Literal
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Lease, TableRecord
 from cdc_core.model.streams import StreamEnd
-from cdc_core.model.transactions import OpenTransaction
+from cdc_core.model.transactions import LedgerState, OpenTransaction
 
 StepKind = Literal[
     "snapshot-planned", "chunk-landed", "chunk-applied", "windows-planned", "window-captured", "window-applied",
@@ -120,7 +120,7 @@ class TableStatus:
 class SourceStatus:
     """How a source stands, per table. ``oracle_error`` says why Oracle could not be reached, if it was asked; ``last_error`` is that of its first window that is not applied, which all tables wait
     for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one. ``transactions_released`` are
-    those that were given up: Oracle no longer knows them, and no end of them was mined."""
+    those that were given up: Oracle no longer knows them, and no end of them was mined. ``oldest_open`` are the first of the open ones, oldest first."""
 
     source: str
     scn_oracle: int | None
@@ -135,6 +135,34 @@ class SourceStatus:
     last_error: str | None = None
     windows_inexact: int = 0
     transactions_released: tuple[OpenTransaction, ...] = ()
+    oldest_open: tuple[TransactionStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionStatus:
+    """An open transaction, and what it holds back; no values of its rows.
+
+    ``started`` is the time of the database's host at its START row, ISO 8601 without a zone; None where no START row was seen.
+    ``seen`` is the end, by Oracle's clock, of the first window that holds redo of it, ISO 8601 in UTC, and ``open_seconds`` the time
+    since: it is at least as old. Both are None while that window's end has no known time. ``tables`` and ``rows`` are the captured ones; nobody knows them with
+    ``capture.reading: committed`` (``state`` is then ``unread``), where redo logs from ``keeps_logs_from`` (an SCN) are read again with
+    each window. ``keeps_windows_from`` is the key of the first window that retention must keep for it.
+    """
+
+    xid: str
+    state: LedgerState
+    username: str | None
+    client_id: str | None
+    session_id: int | None
+    serial: int | None
+    start_scn: int | None
+    started: str | None
+    seen: str | None
+    open_seconds: float | None
+    tables: tuple[str, ...]
+    rows: int
+    keeps_windows_from: str | None
+    keeps_logs_from: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.model.reports import Answered, SourceStatus, TableStatus
+from cdc_core.landing.layout import ORDINAL_SHIFT
+from cdc_core.model.records import WindowRecord
+from cdc_core.model.reports import Answered, SourceStatus, TableStatus, TransactionStatus
+from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps.context import Context
+
+OLDEST_OPEN_MAX = 5
+"""Open transactions that are named; the others are counted. What a younger one keeps, the oldest keeps too."""
 
 
 def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
@@ -82,6 +89,41 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         last_error=waiting[0].last_error if waiting else None,
         transactions_released=released,
         windows_inexact=ctx.store.inexact_windows(ctx.source),
+        oldest_open=_oldest_open(ctx, ledger, now),
+    )
+
+
+def _oldest_open(
+    ctx: Context, ledger: Sequence[OpenTransaction], now: datetime
+) -> tuple[TransactionStatus, ...]:
+    """The first of the ledger's open transactions, which is sorted by the rows that they began with."""
+    found = []
+    for one in ledger[:OLDEST_OPEN_MAX]:
+        first = one.first_ordinal >> ORDINAL_SHIFT
+        windows = ctx.store.windows(ctx.source, ordinals=range(first, first + 1))
+        found.append(_transaction(one, windows[0] if windows else None, now))
+    return tuple(found)
+
+
+def _transaction(
+    one: OpenTransaction, first: WindowRecord | None, now: datetime
+) -> TransactionStatus:
+    seen = first.ended if first else None
+    return TransactionStatus(
+        xid=one.xid,
+        state=one.state,
+        username=one.username,
+        client_id=one.client_id,
+        session_id=one.session_id,
+        serial=one.serial,
+        start_scn=one.start_scn,
+        started=one.start_timestamp.isoformat(timespec="seconds") if one.start_timestamp else None,
+        seen=seen.isoformat(timespec="seconds") if seen else None,
+        open_seconds=(now - seen).total_seconds() if seen else None,
+        tables=one.tables,
+        rows=one.rows,
+        keeps_windows_from=first.window.key if first else None,
+        keeps_logs_from=one.start_scn if one.state == "unread" else None,
     )
 
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo
+from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo, session_address
 from oracle_embedded.faults import FaultEvent, FaultKind, FaultRegistry
 from oracle_embedded.redo import standby, store, threads
 from oracle_embedded.redo.logs import (
@@ -586,11 +586,6 @@ def _transaction_facts(transaction: TransactionInfo) -> Row:
         "PTX_XID": bytes(8),
         "CON_ID": 0,
     }
-
-
-def session_address(session_id: int) -> bytes:
-    """SADDR of a session, as V$TRANSACTION.SES_ADDR shows it."""
-    return (0x70000000 + session_id * 0x1000).to_bytes(8, "big")
 
 
 def _seconds(when: datetime | None) -> int | None:

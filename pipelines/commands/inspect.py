@@ -14,13 +14,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.errors import CdcError
-from cdc_core.model.reports import Reconciliation, SourceStatus, TableStatus
+from cdc_core.model.reports import (
+    Reconciliation,
+    SourceStatus,
+    TableStatus,
+    TransactionStatus,
+)
 from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
     JsonOption,
     TablesOption,
+    counted,
     opened,
     out,
     print_json,
@@ -170,6 +176,10 @@ def show_status(found: SourceStatus, console: Console) -> None:
             _lag(one),
         )
     console.print(table)
+    for transaction in found.oldest_open:
+        console.print(_open_text(transaction), soft_wrap=True)
+    if found.oldest_open and (more := found.open_transactions - len(found.oldest_open)) > 0:
+        console.print(f"… and {counted(more, 'younger open transaction')}.")
     for orphan in found.transactions_released:
         console.print(
             f"[yellow]abandoned[/]: transaction {orphan.xid} of {', '.join(orphan.tables) or 'no captured table'}. Oracle no longer lists "
@@ -232,6 +242,36 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
         console.print(
             "`redolake reconcile --keys 20` names rows by their keys, `redolake repair` fixes them."
         )
+
+
+def _open_text(one: TransactionStatus) -> str:
+    """One line: which transaction, whose, since when, and what it holds back."""
+    session = "" if one.session_id is None else f" (session {one.session_id},{one.serial})"
+    client = f", client {one.client_id}" if one.client_id else ""
+    since = f" since {_time(one.started)} (time of the database's host)" if one.started else ""
+    age = "" if one.open_seconds is None else f", for at least {_duration(one.open_seconds)}"
+    if one.state == "unread":
+        changed = "rows unknown until it ends"
+    else:
+        changed = f"{counted(one.rows, 'row')} of {', '.join(one.tables) or 'no captured table'}"
+    if one.state in ("undone", "ending"):
+        changed += ", rolled back, perhaps to a savepoint only"
+    kept = [f"windows from {one.keeps_windows_from} on"] if one.keeps_windows_from else []
+    kept += [f"redo logs from SCN {one.keeps_logs_from} on"] if one.keeps_logs_from else []
+    return f"[yellow]open[/]: transaction {one.xid} of " + escape(
+        f"{one.username or 'an unknown user'}{session}{client}{since}{age}: {changed}; "
+        f"keeps {' and '.join(kept) or 'nothing'}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    """The two largest units: ``3 d 4 h``, ``2 h 5 min``, ``40 s``."""
+    minutes = max(0, int(seconds)) // 60
+    if minutes >= 24 * 60:
+        return f"{minutes // (24 * 60)} d {minutes // 60 % 24} h"
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min" if minutes else f"{max(0, int(seconds))} s"
 
 
 def _time(iso: str | None) -> str:

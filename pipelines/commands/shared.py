@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,7 +193,14 @@ def print_json(value: Any) -> None:
     if (printed := _PRINTED.get()) is not None:
         printed.append(value)
         return
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    sys.stdout.write(json.dumps(value, indent=2, default=_text_of) + "\n")
+
+
+def _text_of(value: object) -> str:
+    """What JSON has no form for: times, as ISO 8601."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def counted(number: int, noun: str) -> str:

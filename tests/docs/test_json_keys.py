@@ -21,6 +21,7 @@ from cdc_core.model.reports import (
     TableComparison,
     TableMaintained,
     TableStatus,
+    TransactionStatus,
 )
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
@@ -56,7 +57,9 @@ def of(*kinds: type[Any]) -> set[str]:
     ("command", "keys"),
     [
         pytest.param(
-            "status", of(SourceStatus, TableStatus, Answered) - {"policy", "at"}, id="status"
+            "status",
+            of(SourceStatus, TableStatus, TransactionStatus, Answered) - {"policy", "at"},
+            id="status",
         ),
         pytest.param("windows", {"windows", *listings._window_json(WINDOW, {})}, id="windows"),
         pytest.param("signals", {"signals", *listings._signal_json(SIGNAL)}, id="signals"),
@@ -93,5 +96,9 @@ def test_the_first_column_names_keys_that_are_there(kind: type[Any]) -> None:
     section = keys_page(command)
     cells = re.findall(r"(?m)^\| (`[^|]*) \|", section)
     named = {key for cell in cells for key in re.findall(r"`([a-z_]+)`", cell)}
-    printed = of(TableComparison) if kind is TableComparison else of(SourceStatus, TableStatus)
+    printed = (
+        of(TableComparison)
+        if kind is TableComparison
+        else of(SourceStatus, TableStatus, TransactionStatus)
+    )
     assert named <= printed

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,13 @@ from typer.testing import CliRunner
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.lake.appending import create_table
 from cdc_core.lake.tables import changelog_path, changelog_properties
-from cdc_core.model.reports import Answered, SourceStatus, StepReport, TableStatus
+from cdc_core.model.reports import (
+    Answered,
+    SourceStatus,
+    StepReport,
+    TableStatus,
+    TransactionStatus,
+)
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.stage.layout import change_schema
@@ -418,13 +425,35 @@ def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
         windows_planned=0,
         windows_captured=0,
         windows_applied=2,
-        open_transactions=1,
+        open_transactions=3,
         oldest_open_scn=1900,
         signals_pending=0,
         tables=(ready, new),
         transactions_released=(
             OpenTransaction(
-                xid="0100020003000000", start_scn=1, first_ordinal=0, tables=("HR.JOBS",)
+                xid="0100020003000000",
+                start_scn=1,
+                first_ordinal=0,
+                tables=("HR.JOBS",),
+                start_timestamp=datetime(2026, 1, 2),
+            ),
+        ),
+        oldest_open=(
+            TransactionStatus(
+                xid="0200020003000000",
+                state="open",
+                username="HR",
+                client_id="till [7]",
+                session_id=42,
+                serial=1201,
+                start_scn=1900,
+                started="2026-01-02T03:04:05",
+                seen="2026-01-02T02:10:00+00:00",
+                open_seconds=97_500.0,
+                tables=("HR.JOBS",),
+                rows=1200,
+                keeps_windows_from="1500-2000",
+                keeps_logs_from=None,
             ),
         ),
     )
@@ -435,7 +464,11 @@ def test_status_shows_each_table(source: StandIn, monkeypatch: pytest.MonkeyPatc
     status(source, monkeypatch)
     text = redolake("status").stdout
     assert "Oracle is at SCN 2005" in text
-    assert "open transactions: 1 (oldest since SCN 1900)" in text
+    assert "open transactions: 3 (oldest since SCN 1900)" in text
+    assert (
+        "open: transaction 0200020003000000 of HR (session 42,1201), client till [7] since 2026-01-02 03:04:05 (time of the database's host), "
+        "for at least 1 d 3 h: 1,200 rows of HR.JOBS; keeps windows from 1500-2000 on\n… and 2 younger open transactions.\n"
+    ) in text
     assert "5 SCNs, 2 s" in text
     assert "abandoned: transaction 0100020003000000 of HR.JOBS" in text
 
@@ -447,6 +480,8 @@ def test_status_json_has_its_keys(source: StandIn, monkeypatch: pytest.MonkeyPat
     assert all(key in documented for key in found)
     assert all(key in documented for key in found["tables"][0])
     assert found["tables"][0]["position"] == 2000
+    assert all(key in documented for key in found["oldest_open"][0])
+    assert found["transactions_released"][0]["start_timestamp"] == "2026-01-02T00:00:00"
 
 
 def test_reconcile_is_0_when_equal(source: StandIn) -> None:

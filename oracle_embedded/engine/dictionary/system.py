@@ -5,6 +5,7 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator
 
+from oracle_embedded.api import session_address
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.storage.catalog import UserDef
@@ -119,7 +120,7 @@ def _containers(view: View) -> Iterator[Row]:
 
 
 _SESSION_COLUMNS = (
-    "SID:n SERIAL#:n AUDSID:n USER#:n USERNAME:v128 COMMAND:n STATUS:v8 SERVER:v9 SCHEMA#:n SCHEMANAME:v128 OSUSER:v128 PROCESS:v24"
+    "SADDR:r8 SID:n SERIAL#:n AUDSID:n USER#:n USERNAME:v128 COMMAND:n STATUS:v8 SERVER:v9 SCHEMA#:n SCHEMANAME:v128 OSUSER:v128 PROCESS:v24"
     " MACHINE:v64 TERMINAL:v30 PROGRAM:v48 TYPE:v10 MODULE:v64 ACTION:v64 CLIENT_INFO:v64 CLIENT_IDENTIFIER:v64 LOGON_TIME:d"
     " BLOCKING_SESSION_STATUS:v11 BLOCKING_SESSION:n SERVICE_NAME:v64 CON_ID:n"
 )
@@ -133,6 +134,7 @@ def _sessions(view: View) -> Iterator[Row]:
         holder = transactions.open.get(waits_for) if waits_for is not None else None
         user = view.database.store.catalog.user(session.username)
         yield {
+            "SADDR": session_address(session.session_id).hex(),
             "SID": session.session_id, "SERIAL#": session.serial, "AUDSID": session.session_id * 1000, "USER#": user.object_id if user else None,
             "USERNAME": session.username, "COMMAND": 0, "STATUS": "ACTIVE" if session is view.session else "INACTIVE", "SERVER": "DEDICATED",
             "SCHEMANAME": session.schema, "OSUSER": session.os_user, "TERMINAL": session.terminal, "MACHINE": session.machine, "PROGRAM": session.program, "TYPE": "USER",

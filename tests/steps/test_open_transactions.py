@@ -1,0 +1,108 @@
+"""What `redolake status` says of transactions that stay open, through the driver, and how one is given up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+import oracledb
+import pytest
+
+from oracle_embedded.database import ADMIN
+from tests.oracle.embedded import OWNER, PASSWORDS, Oracle, running_oracle
+from tests.steps.harness import source_of
+
+SWITCH = "ALTER SYSTEM SWITCH LOGFILE"
+PAGE = Path(__file__).parents[2] / "docs/how-to/stuck-window.md"
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+            *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(9)),
+        )
+        yield running
+
+
+def next_window(oracle: Oracle) -> None:
+    oracle.run("UPDATE T SET V = 'quick' WHERE ID = 0")
+    oracle.run(SWITCH, user=ADMIN)
+
+
+def test_the_oldest_are_named_with_what_they_hold_back_until_their_session_is_killed(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    with source_of(oracle, tmp_path, "T") as source:
+        source.run()
+        slow = oracle.owner()
+        slow.client_identifier = "till 7"
+        slow.cursor().execute("UPDATE T SET V = 'secret' WHERE ID IN (1, 2)")
+        next_window(oracle)
+        first = source.windows()[-1]
+        younger = [oracle.owner() for _ in range(6)]
+        for key, one in enumerate(younger, start=3):
+            one.cursor().execute("UPDATE T SET V = 'secret' WHERE ID = :1", [key])
+        next_window(oracle)
+        source.windows()
+
+        status = source.pipeline.status(ask_oracle=False)
+        assert (status.open_transactions, len(status.oldest_open)) == (7, 5)
+        oldest = status.oldest_open[0]
+        assert (oldest.username, oldest.client_id, oldest.tables, oldest.rows, oldest.state) == (
+            OWNER, "till 7", (f"{OWNER}.T",), 2, "open"
+        )  # fmt: skip
+        assert (oldest.session_id, oldest.serial) == (slow.session_id, slow.serial_num)
+        assert (oldest.start_scn, oldest.keeps_logs_from) == (status.oldest_open_scn, None)
+        assert oldest.keeps_windows_from == first.key
+        assert oldest.started
+        assert oldest.seen
+        assert datetime.fromisoformat(oldest.started).tzinfo is None
+        assert datetime.fromisoformat(oldest.seen).tzinfo is not None
+        assert all(one.keeps_windows_from != first.key for one in status.oldest_open[1:])
+        assert "secret" not in repr(asdict(status))
+
+        sid, serial = found_by(oracle, oldest.xid)
+        assert (sid, serial) == (slow.session_id, slow.serial_num)
+        oracle.run(f"ALTER SYSTEM KILL SESSION '{sid},{serial},@1' IMMEDIATE", user=ADMIN)
+        for one in younger:
+            one.commit()
+        for _ in range(4):  # its ROLLBACK row may be one that closes a savepoint only
+            next_window(oracle)
+            source.windows()
+            status = source.pipeline.status(ask_oracle=False)
+            assert {(one.xid, one.state) for one in status.oldest_open} <= {(oldest.xid, "undone")}
+        assert (status.open_transactions, status.oldest_open) == (0, ())
+        assert status.transactions_released == (), "its end was seen"
+        source.check_current("T")
+
+
+def found_by(oracle: Oracle, xid: str) -> tuple[int, int]:
+    """SID and SERIAL# of the transaction's session, by the statement of the page."""
+    [sql] = re.findall(r"```sql\n *(SELECT s\.INST_ID.*?);\n", PAGE.read_text(), re.DOTALL)
+    with oracledb.connect(
+        user=ADMIN, password=PASSWORDS[ADMIN], dsn=oracle.server.dsn
+    ) as connection:
+        cursor = connection.cursor()
+        cursor.execute(sql.replace("0100020003000000", xid))
+        names = [column[0] for column in cursor.description]
+        [row] = cursor.fetchall()
+    shown = dict(zip(names, row, strict=True))
+    return shown["SID"], shown["SERIAL#"]
+
+
+def test_with_committed_reading_it_holds_back_redo_logs_too(oracle: Oracle, tmp_path: Path) -> None:
+    with source_of(oracle, tmp_path, "T", capture={"reading": "committed"}) as source:
+        source.run()
+        with oracle.owner() as slow:
+            slow.cursor().execute("UPDATE T SET V = 'slow' WHERE ID = 1")
+            next_window(oracle)
+            first = source.windows()[-1]
+            [one] = source.pipeline.status(ask_oracle=False).oldest_open
+            assert (one.state, one.tables, one.rows) == ("unread", (), 0)
+            assert (one.keeps_windows_from, one.keeps_logs_from) == (first.key, one.start_scn)
+            assert one.start_scn is not None
