@@ -99,7 +99,7 @@ def running_s3_process() -> Iterator[S3Process]:
             _wait_for(port)
             yield S3Process(f"http://127.0.0.1:{port}", log)
         finally:
-            server.terminate()
+            server.kill()  # who starts the tests may have SIGTERM ignored
             server.wait()
 
 
