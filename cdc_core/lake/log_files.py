@@ -11,13 +11,15 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 
 from cdc_core.errors import LakeError
 from cdc_core.lake.storage import storing
-from cdc_core.landing.s3_objects import s3_objects
+
+if TYPE_CHECKING:
+    from cdc_core.landing.s3_objects import S3Objects
 
 READING = "reading a Delta table's log"
 """What is under way, for errors."""
@@ -31,6 +33,13 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet\
 def log_folder(root: str) -> str:
     """The folder of the log of the Delta table in ``root``."""
     return f"{root}/_delta_log"
+
+
+def objects_of(filesystem: pafs.S3FileSystem) -> S3Objects:
+    """The objects of S3, asked for one by one. boto3 takes a third of a second to import: only those who use S3 pay for it."""
+    from cdc_core.landing.s3_objects import s3_objects
+
+    return s3_objects(filesystem)
 
 
 def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
@@ -50,7 +59,7 @@ def newest_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
     """Those of the log's files that tell the newest state, in their order: in S3, where a listing gives a thousand names at a time, from the
     newest checkpoint on; all of them elsewhere."""
     if isinstance(filesystem, pafs.S3FileSystem):
-        objects, folder = s3_objects(filesystem), log_folder(root)
+        objects, folder = objects_of(filesystem), log_folder(root)
         version = _version_said(objects.read(f"{folder}/_last_checkpoint"))
         if version is not None:
             names = objects.names_behind(folder, f"{version:020d}")
@@ -109,7 +118,7 @@ def actions_of(filesystem: pafs.FileSystem, name: str) -> list[Action]:
 
 def _content(filesystem: pafs.FileSystem, name: str) -> bytes:
     if isinstance(filesystem, pafs.S3FileSystem):  # by one request: Arrow asks for the size first
-        found = s3_objects(filesystem).read(name)
+        found = objects_of(filesystem).read(name)
         if found is None:
             raise FileNotFoundError(name)
         return found

@@ -20,8 +20,7 @@ from pathlib import Path
 import pyarrow.fs as pafs
 
 from cdc_core.lake.history import DeltaLog
-from cdc_core.lake.log_files import Action, commit_name, log_folder
-from cdc_core.landing.s3_objects import s3_objects
+from cdc_core.lake.log_files import Action, commit_name, log_folder, objects_of
 
 PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a Delta table that is as it was created asks of its writers."""
@@ -76,7 +75,7 @@ def put_commit(
     text = "\n".join(json.dumps(action, separators=(",", ":")) for action in marked)
     if isinstance(filesystem, pafs.S3FileSystem):
         path = f"{log_folder(root)}/{commit_name(version)}"
-        s3_objects(filesystem).put_new(path, text.encode())
+        objects_of(filesystem).put_new(path, text.encode())
     else:
         _link(Path(log_folder(root)), version, f"_commit_{own}.json.tmp", text)
 

@@ -157,8 +157,12 @@ def test_a_table_comes_back_into_new_delta_tables_where_its_own_cannot_hold_it(
 ) -> None:
     """One command, whatever has become of the table."""
     for statements in (
-        ["ALTER TABLE ONE DROP COLUMN V", "ALTER TABLE ONE ADD (V NUMBER(9))"],
-        ["ALTER TABLE ONE RENAME COLUMN ID TO K"],
+        [
+            "ALTER TABLE ONE RENAME COLUMN V TO W",
+            "ALTER TABLE ONE ADD (X NUMBER(9))",
+            "ALTER TABLE ONE RENAME COLUMN X TO V",
+        ],
+        ["ALTER TABLE ONE MODIFY (V VARCHAR2(20))"],
         ["DROP TABLE ONE PURGE", "CREATE TABLE ONE (K NUMBER(9) PRIMARY KEY)"],
     ):
         for statement in statements:
