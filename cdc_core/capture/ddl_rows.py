@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from cdc_core.capture.emptied_partitions import rows_of_partitions
 from cdc_core.config import TableConfig
-from cdc_core.decode.defaults import default_scalar
+from cdc_core.decode.defaults import unfilled
 from cdc_core.errors import (
     ConfigError,
     PreflightError,
@@ -35,7 +35,10 @@ from cdc_core.schema.ddl_reading import (
 from cdc_core.schema.ddl_text import differing, version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
 from cdc_core.schema.evolution import (
+    BRINGS_LOBS,
+    MOVES_ROWS,
     Evolution,
+    brings_lobs,
     judge,
     key_after,
     knowing_rename,
@@ -172,8 +175,7 @@ def _followed(
     if removes_rows(row.text):
         return _end(row, "truncate", "rows were removed without redo for each"), text
     if old.is_by_row_id and moves_rows(row.text):
-        moves = "it gives rows other ROWIDs, by which the table's rows are known"
-        return _end(row, "unsupported_ddl", moves), text
+        return _end(row, "unsupported_ddl", MOVES_ROWS), text
     config = next(config for config in configs if config.table == row.table)
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
@@ -208,17 +210,16 @@ def _followed(
             trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
             return _end(row, trouble, error.message), text
         new = replace(last, is_by_text=True)
-    if _brings_lobs(old, new):
-        lobs = "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far"
-        return _end(row, "unsupported_ddl", lobs), text
+    if brings_lobs(old, new):
+        return _end(row, "unsupported_ddl", BRINGS_LOBS), text
     # A column that was left out so far joins with a snapshot only: nothing else knows its values.
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
     new = knowing_taken_names(old, knowing_rename(old, new, row.text))
     evolution = judge(old, new)
     if evolution.refusal is not None:
         return _end(row, evolution.trouble, evolution.refusal), text
-    if (unfilled := _unfilled(evolution)) is not None:
-        return _end(row, "unsupported_ddl", unfilled), text
+    if (no_default := unfilled(evolution.added)) is not None:
+        return _end(row, "unsupported_ddl", no_default), text
     return (evolution.followed(old, new) if evolution.is_new_version else None), text
 
 
@@ -254,18 +255,6 @@ def _partitions_emptied(
         reason = f"rows went with a partition, and nothing says which: {error.what_happened}"
         return _end(row, "truncate", reason)
     return SchemaChange(row.scn, row.ordinal, row.text, old, empties=True, partitions=rows)
-
-
-def _unfilled(evolution: Evolution) -> str | None:
-    """Why rows that were there before an added column cannot get its DEFAULT; None if they can."""
-    for column in evolution.added:
-        try:
-            default_scalar(column)
-        except (
-            SchemaMismatchError
-        ) as error:  # an identity column, a clock: rows got values, and no redo
-            return error.what_happened
-    return None
 
 
 def _standing_in(
@@ -314,7 +303,7 @@ def _take_given(
     except (ConfigError, SchemaMismatchError, UnsupportedTypeError) as error:
         return refused(error.message)
     evolution = judge(old, new)
-    reason = evolution.refusal or _unfilled(evolution)
+    reason = evolution.refusal or unfilled(evolution.added)
     if reason is None and evolution.widened and not may_widen:
         reason = _too_wide(evolution)
     if reason is not None:
@@ -357,11 +346,6 @@ def _unless_wider(row: DdlRow, old: TableSchema, new: TableSchema) -> TableSchem
 
 def _too_wide(evolution: Evolution) -> str:
     return f"columns have types that Delta's do not hold: {', '.join(evolution.widened)}"
-
-
-def _brings_lobs(old: TableSchema, new: TableSchema) -> bool:
-    has_lobs = new.has_lobs or any(column.is_lob for column in new.columns)
-    return old.is_by_row_id and has_lobs and not old.has_lobs
 
 
 def _under_key_of(old: TableSchema, rows: Sequence[DdlRow]) -> TableSchema:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -76,6 +77,16 @@ def default_scalar(column: Column) -> pa.Scalar | None:
         return held(pa.array([scalar]), column)[0]
     except DecodeError as error:
         raise _not_applied(column, error.message) from None
+
+
+def unfilled(columns: Iterable[Column]) -> str | None:
+    """Why rows that were there before an added column cannot get its DEFAULT, such as that of an identity column; None if all can."""
+    for column in columns:
+        try:
+            default_scalar(column)
+        except SchemaMismatchError as error:
+            return error.what_happened
+    return None
 
 
 def _not_applied(column: Column, what: str) -> SchemaMismatchError:

@@ -26,14 +26,17 @@ from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import NO_TABLE, MinedBatch, RowReader
 from cdc_core.errors import CdcError
+from cdc_core.explain.definitions import DdlFound, Definitions, definitions
 from cdc_core.explain.export import COLUMNS, Export
 from cdc_core.explain.files import open_rows
 from cdc_core.explain.images import image_texts
 from cdc_core.explain.outcomes import Decision, Finding, Outcome, Outcomes, TransactionState
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.ledger import ledger_batch
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
+from cdc_core.schema.evolution import held_by
 from cdc_core.schema.table import ROW_DIGEST, TableSchema
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder, operation_name
@@ -61,7 +64,7 @@ _TEXT_KEPT = 32_768
 
 @contextmanager
 def explained(path: Path, tables: Sequence[TableSchema]) -> Iterator[Outcomes]:
-    """Explain an export by the definitions of its tables; the outcomes live as long as the block.
+    """Explain an export by the definitions that its tables have at its beginning; the outcomes live as long as the block.
 
     Raises:
         ConfigError: The file is no export of V$LOGMNR_CONTENTS, or cannot be read at all.
@@ -75,7 +78,9 @@ def explained(path: Path, tables: Sequence[TableSchema]) -> Iterator[Outcomes]:
             landed = _Landed(folder, tables, outcomes)
             landed.land(export)
             for table in tables:
-                _explain_table(table, landed, outcomes)
+                known = definitions(table, landed.ddl[str(table.table)])
+                outcomes.decide(_of_ddl(known))
+                _explain_table(table.table, known, landed, outcomes)
             outcomes.settle()
             yield outcomes
 
@@ -83,6 +88,7 @@ def explained(path: Path, tables: Sequence[TableSchema]) -> Iterator[Outcomes]:
 class _Landed:
     """The rows of described tables and the transactions, as capture lands them, in files of ``folder``.
 
+    ``ddl`` has the DDL rows of each described table, by ``OWNER.TABLE``.
     ``committed`` has the transactions that ended with COMMIT; ``waiting`` those of which the export has no end, as if they
     committed with its last row.
     """
@@ -91,6 +97,7 @@ class _Landed:
         self.redo = str(folder / "redo.parquet")
         self.committed = str(folder / "committed.parquet")
         self.waiting = str(folder / "waiting.parquet")
+        self.ddl: dict[str, list[DdlFound]] = {str(one.table): [] for one in tables}
         self._tables = tables
         self._names = [None, *(str(one.table) for one in tables)]
         self._outcomes = outcomes
@@ -178,12 +185,14 @@ class _Landed:
                     row["why"] = "it takes back a row from before the export"
             elif code == Operation.DDL:
                 row["outcome"] = Outcome.DDL
-                row["why"] = (
-                    "rows before and after it are read by the one definition that was given"
-                )
         texts = batch.rows.column("sql_redo")
         for at in batch.ddl.tolist():
-            rows[at]["sql_redo"] = (texts[at].as_py() or "")[:_TEXT_KEPT]
+            row, text = rows[at], texts[at].as_py() or ""
+            row["sql_redo"] = text[:_TEXT_KEPT]
+            found = DdlFound(
+                row=row["first_row"], ordinal=row["ordinal"], scn=row["scn"], text=text
+            )
+            self.ddl[row["tbl"]].append(found)
         self._outcomes.add_rows(rows)
 
     def _basic_rows(self, batch: MinedBatch, spans: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
@@ -259,28 +268,57 @@ def _as_ended(rows: list[dict[str, Any]], scn: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(ended, schema=TRANSACTION_SCHEMA)
 
 
-def _explain_table(table: TableSchema, landed: _Landed, outcomes: Outcomes) -> None:
+def _of_ddl(known: Definitions) -> Iterator[Decision]:
+    for one in known.said:
+        yield Decision(one.ddl.ordinal, Outcome.DDL, one.why, one.way_out, sql_redo=one.ddl.text[:_TEXT_KEPT])  # fmt: skip
+
+
+def _explain_table(table: TableId, known: Definitions, landed: _Landed, outcomes: Outcomes) -> None:
     """What becomes of a table's rows."""
+    *earlier, newest = known.versions
+    decoder = ChangeDecoder(held_by(known.versions) or newest, SCN_MAX, earlier=(*earlier, newest))
+    decoders = [ChangeDecoder(version, SCN_MAX) for version in known.versions]
     for path, states, outcome in (
         (landed.committed, _ENDED, Outcome.CHANGE),
         (landed.waiting, _WAITING, Outcome.WAITS),
     ):
-        committed = read_committed([path], table.table, _EVERYTHING)
+        committed = read_committed([path], table, _EVERYTHING)
         if not committed.count:
             continue
-        given = committed, table.table, _EVERYTHING, [landed.redo]
-        decoder = ChangeDecoder(table, SCN_MAX)
+        given = committed, table, _EVERYTHING, [landed.redo]
         pieces = np.empty(0, np.int64)
-        if any(column.is_lob for column in table.columns):
+        if any(column.is_lob for column in decoder.schema.columns):
             pieces = np.concatenate([pieces, *map(_lob_pieces, surviving_rows(*given))])
         whole = [pieces[:0]]
         for rows in decodable_rows(*given, decoder):
             whole.append(np.intersect1d(rows["ordinal"].to_numpy(), pieces))
-            for start in range(0, rows.num_rows, _DECODED_ROWS):
-                outcomes.decide(_decided(rows.slice(start, _DECODED_ROWS), decoder, outcome))
+            for version, part in _by_version(rows, known):
+                for start in range(0, part.num_rows, _DECODED_ROWS):
+                    some = part.slice(start, _DECODED_ROWS)
+                    if version is None:
+                        outcomes.decide(_unknown(some, known))
+                    else:
+                        outcomes.decide(_decided(some, decoders[version], outcome))
         made = np.concatenate(whole)
         outcomes.join(np.setdiff1d(pieces, made).tolist(), made.tolist())
-        outcomes.take_back(str(table.table), states)
+        outcomes.take_back(str(table), states)
+
+
+def _by_version(rows: pa.Table, known: Definitions) -> Iterator[tuple[int | None, pa.Table]]:
+    """The rows of each version, by its number, under the names of their time; with None those of which no version is known."""
+    scns = rows["scn"].to_pylist()
+    chosen = np.array([-1 if known.is_unknown(scn) else known.at(scn) for scn in scns])
+    for at in np.unique(chosen).tolist():
+        yield (None if at < 0 else at), rows.filter(pa.array(chosen == at))
+
+
+def _unknown(rows: pa.Table, known: Definitions) -> Iterator[Decision]:
+    """Rows behind the DDL at which a source ends the table's stream."""
+    end = known.end
+    assert end is not None
+    for ordinal, text in zip(rows["ordinal"].to_pylist(), rows["sql_redo"].to_pylist(), strict=True):  # fmt: skip
+        why = f"it stands behind the DDL at row {end.ddl.row}: {end.why}"
+        yield Decision(ordinal, Outcome.UNDECODABLE, why, end.way_out, sql_redo=text and text[:_TEXT_KEPT])  # fmt: skip
 
 
 def _lob_pieces(rows: pa.Table) -> npt.NDArray[np.int64]:

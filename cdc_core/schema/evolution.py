@@ -19,6 +19,9 @@ from cdc_core.schema.types import arrow_type
 from cdc_core.schema.widening import is_wider, wider
 
 _PADDED = frozenset({"CHAR", "NCHAR"})
+MOVES_ROWS = "it gives rows other ROWIDs, by which the table's rows are known"
+BRINGS_LOBS = "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far"
+"""Why such a DDL ends the stream of a table that has `identity: rowid`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,12 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
         return Evolution(refusal=lost, trouble="unsupported_ddl")
     steps: tuple[Step, ...] = (*renamed, *dropped, *redefined, *added)
     return Evolution(steps, is_new_version=bool(steps) or _layout(old) != _layout(new))
+
+
+def brings_lobs(old: TableSchema, new: TableSchema) -> bool:
+    """Are ROWIDs, which identify the rows, hidden from now on, since LogMiner shows placeholders in tables with LOBs?"""
+    has_lobs = new.has_lobs or any(column.is_lob for column in new.columns)
+    return old.is_by_row_id and has_lobs and not old.has_lobs
 
 
 def held_by(versions: Sequence[TableSchema]) -> TableSchema | None:
