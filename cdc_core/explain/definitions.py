@@ -51,7 +51,7 @@ _DESCRIBE = "Describe the table as it is behind this DDL, and export the rows be
 _UNREAD = (
     "its text does not say what it makes of the columns, and an export has no dictionary to ask"
 )
-_KEYS = "it is about keys or constraints: the columns stay, and rows go on being read by the key of the description"
+_KEYS = "it is about keys or constraints: the columns stay, and rows are still read by the key of the description"
 _SAME = "it leaves the columns as they are"
 _CREATES = "it creates the table: the rows behind it are read by the description"
 _KNOWN = "the description has what it does, so it is from behind this DDL: rows from before are read by it too"
