@@ -29,6 +29,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
@@ -83,6 +84,7 @@ class Question:
         tables: Definitions of the captured tables, with all segments that are known.
         shown: The names under which LogMiner shows their rows.
         unnamed: Rows without a name are asked for.
+        query_filter: How much of that the query says.
         masks: What lands in place of values.
         rows: Rows per batch.
         how: Which logs LogMiner reads, and by which dictionary it names rows.
@@ -96,6 +98,7 @@ class Question:
     tables: tuple[TableSchema, ...]
     shown: ShownNames
     unnamed: bool
+    query_filter: QueryFilter
     masks: Mapping[TableId, Masks]
     rows: int
     how: LogMinerConfig
@@ -119,6 +122,7 @@ def question_of(
     masks: Mapping[TableId, Masks],
     rows: int,
     how: LogMinerConfig,
+    query_filter: QueryFilter,
     unfinished: Unfinished | None = None,
 ) -> Question:
     """What a window asks."""
@@ -131,6 +135,7 @@ def question_of(
         tables=tuple(segments.tables),
         shown=shown,
         unnamed=segments.is_watching,
+        query_filter=query_filter,
         masks=masks,
         rows=rows,
         how=how,
@@ -164,6 +169,7 @@ def read_early(
     masks: Mapping[TableId, Masks],
     rows: int,
     how: LogMinerConfig,
+    query_filter: QueryFilter | None = None,
     miner: OracleSession | None = None,
 ) -> EarlyRows | None:
     """Read a window's redo before its turn, in one pass; None if that cannot be done, or once ``stop`` is set.
@@ -178,7 +184,9 @@ def read_early(
     """
     if how.reading == "committed":
         return None  # how far back it reads, the window before says
-    own = EarlyPass(session, work, landing, masks=masks, rows=rows, how=how)
+    own = EarlyPass(
+        session, work, landing, masks=masks, rows=rows, how=how, query_filter=query_filter
+    )
     answer = None
     try:
         answer = _read(own, miner or session, stop)
@@ -199,7 +207,8 @@ def _read(own: EarlyPass, miner: OracleSession, stop: threading.Event) -> EarlyR
         with mining(miner, proved.logs, low, high, how=how, logs_by=how.logs):
             found = mined_batches(
                 miner, asked.tables, own.reading, high,
-                rows=asked.rows, shown=asked.shown, unnamed=asked.unnamed, logs_by=how.logs,
+                rows=asked.rows, shown=asked.shown, unnamed=asked.unnamed, query_filter=asked.query_filter,
+                logs_by=how.logs,
             )  # fmt: skip
             with closing(found) as batches:
                 for batch in batches:
@@ -231,6 +240,7 @@ class EarlyPass:
         masks: Mapping[TableId, Masks],
         rows: int,
         how: LogMinerConfig,
+        query_filter: QueryFilter | None = None,
         is_next: bool = False,
     ) -> None:
         self.session, self._work = session, work
@@ -247,7 +257,7 @@ class EarlyPass:
         segments.look(session)
         self.asked = question_of(
             work, self.reading, segments, shown,
-            masks=masks, rows=rows, how=how, unfinished=unfinished,
+            masks=masks, rows=rows, how=how, query_filter=query_filter or QueryFilter(), unfinished=unfinished,
         )  # fmt: skip
         self._reader = RowReader(
             self.asked.ordinal,

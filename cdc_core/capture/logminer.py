@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from cdc_core.capture.altered import Altered, read_altered
+from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.attempts import attempts
 from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
 from cdc_core.capture.ddl_rows import Followed, follow_ddl
@@ -75,6 +76,7 @@ def capture_window(
     landing: LandingStore,
     rows: int,
     how: LogMinerConfig | None = None,
+    query_filter: QueryFilter | None = None,
     unlogged_ignored: Set[TableId] = frozenset(),
     follows_truncate: Set[TableId] = frozenset(),
     follows_wider: Set[TableId] | None = None,
@@ -94,6 +96,7 @@ def capture_window(
         landing: Where the window lands.
         rows: Rows per batch.
         how: Which logs LogMiner reads, and by which dictionary it names rows; all logs and the online catalog by default.
+        query_filter: How LogMiner is asked for the tables' rows; by their names by default.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
         follows_truncate: Tables whose TRUNCATE does not end their stream.
         follows_wider: Tables whose columns may get wider types in Delta; None for all.
@@ -122,7 +125,8 @@ def capture_window(
             living = read_living(session) if work.ledger else None
             asked = question_of(
                 work, reading, segments, shown,
-                masks=masks or {}, rows=rows, how=how, unfinished=unfinished_of(work, starts),
+                masks=masks or {}, rows=rows, how=how, query_filter=query_filter or QueryFilter(),
+                unfinished=unfinished_of(work, starts),
             )  # fmt: skip
             # A second attempt reads for itself what the first one could not use.
             answer, early = early if early and early.question == asked else None, None
@@ -426,6 +430,7 @@ class _Window:
             rows=self._asked.rows,
             shown=self._asked.shown,
             unnamed=self._asked.unnamed,
+            query_filter=self._asked.query_filter,
             logs_by=self._how.logs,
             commit_low=commit_low,
         )

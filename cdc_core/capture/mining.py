@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.capture.asked_rows import QueryFilter, Wanted, condition_of, taken_batches
 from cdc_core.capture.dictionaries import start_options
 from cdc_core.capture.log_naming import name_logs, refuse_missing
 from cdc_core.capture.logs import RedoLog
@@ -21,10 +20,9 @@ from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.shown_names import ShownNames
 from cdc_core.config import LogMinerConfig, LogsBy
 from cdc_core.errors import CdcError, OracleError
-from cdc_core.model.operations import CONTROL, ENDS, IGNORED, Operation
+from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import ROOT, OracleSession
-from cdc_core.schema.dictionary import in_lists, tables_condition
 from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)
@@ -72,15 +70,6 @@ SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA
        SQL_REDO{more}
   FROM V$LOGMNR_CONTENTS
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}"""
-_ROWS = """
- AND (OPERATION_CODE NOT IN ({ignored}){closing}){unread}{committed}
-   AND (OPERATION_CODE IN ({control}){tables}{objects})"""
-_UNNAMED = """
-   OR (TABLE_NAME IS NULL OR TABLE_NAME LIKE 'OBJ# %') AND OPERATION_CODE <> {ddl}"""
-_CLOSING = """
-   OR OPERATION_CODE = {internal} AND ROLLBACK = 0 AND SEQUENCE# > 1 AND ({objects})"""
-"""The row that closes a statement with LOBs and has its row's real ROWID, where no UPDATE does (measured on 23ai and 26ai by others). It
-has no name."""
 _UNREAD = """
    AND (SCN > :{low} OR OPERATION_CODE IN ({ends}){threads})"""
 _COMMITTED = """
@@ -95,17 +84,6 @@ _COMMITTED_ONLY = "SYS.DBMS_LOGMNR.COMMITTED_DATA_ONLY"
 _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
 _RS_ID_WIDTH = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Whose rows a pass asks for: those of the tables, under the names that LogMiner shows, and with ``unnamed`` all rows without a name;
-    which of them are new is what ``reading`` says."""
-
-    tables: Sequence[TableSchema]
-    shown: ShownNames
-    unnamed: bool
-    reading: Reading
 
 
 @contextmanager
@@ -149,17 +127,15 @@ def mined_batches(
     rows: int,
     shown: ShownNames | None = None,
     unnamed: bool = False,
+    query_filter: QueryFilter | None = None,
     logs_by: LogsBy = "files",
     commit_low: Scn | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
     transactions, and every row of ``tables``.
 
-    Of tables whose ROWIDs LogMiner shows with the end of a statement alone (``has_placeholders``) the rows that close statements are given
-    too, INTERNAL ones. Rows are filtered by owner and name (the captured one, and the one that ``shown`` has for the table's rows), and by the object
-    numbers of the tables and their segments too: a row that LogMiner cannot name must not be lost. With ``unnamed`` all rows without a
-    name are given, whatever their number. Whose a row is, is decided by ``RowReader`` alone. Where
-    redo is looked at again for what came late, most rows that were read before are left out here already; which of the
+    Which rows these are, whoever filters them (``query_filter``), says :mod:`~cdc_core.capture.asked_rows`; whose a row is, is decided by
+    ``RowReader`` alone. Where redo is looked at again for what came late, most rows that were read before are left out here already; which of the
     others are new is decided by ``reading`` alone.
 
     With ``commit_low`` committed transactions alone are shown: those that commit above it, and those of which Oracle does not say where.
@@ -167,7 +143,8 @@ def mined_batches(
     Returns:
         Batches of :data:`MINED_SCHEMA`, in the view's order; with ``commit_low`` :data:`COMMIT_SCN` stands behind.
     """
-    conditions, named = _asked(Wanted(tables, shown or {}, unnamed, reading))
+    wanted = Wanted(tables, shown or {}, unnamed, reading, query_filter or QueryFilter())
+    condition, named = condition_of(wanted)
     binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high, **named}
     container = ""
     if session.is_cdb and session.container != ROOT:
@@ -180,12 +157,10 @@ def mined_batches(
     if commit_low is not None:
         schema = schema.append(COMMIT_SCN)
         binds["commit_low"] = commit_low
-    sql = _SELECT.format(
-        more=", COMMIT_SCN" if commit_low is not None else "", container=container
-    ) + _ROWS.format(
-        unread=unread, committed=_COMMITTED if commit_low is not None else "", **conditions
-    )
-    return session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=schema)
+    sql = _SELECT.format(more=", COMMIT_SCN" if commit_low is not None else "", container=container)
+    sql += condition + unread + (_COMMITTED if commit_low is not None else "")
+    mined = session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=schema)
+    return taken_batches(wanted, mined, rows)
 
 
 def mined_of_all(
@@ -204,46 +179,19 @@ def mined_of_all(
         wanted: What is asked of each, by its name.
 
     Returns:
-        Batches of :data:`MINED_SCHEMA` with :data:`CONTAINER` behind, in the view's order.
+        Batches of :data:`MINED_SCHEMA` with :data:`CONTAINER` behind, in the view's order; of each those that the query lets through, which
+        :meth:`Wanted.taken_from` filters.
     """
     binds: dict[str, object] = {"scn_low": scn_low, "scn_high": scn_high}
     parts = []
     for number, (container, asked) in enumerate(wanted.items()):
-        conditions, named = _asked(asked, f"p{number}_")
+        condition, named = condition_of(asked, f"p{number}_")
         unread, unread_binds = _unread(asked.reading, f"p{number}_")
-        own = _ROWS.format(unread=unread, committed="", **conditions)
-        parts.append(f"(SRC_CON_NAME = :p{number}_container{own})")
+        parts.append(f"(SRC_CON_NAME = :p{number}_container{condition}{unread})")
         binds |= {f"p{number}_container": container, **named, **unread_binds}
     select = _SELECT.format(more=", SRC_CON_NAME", container="")
     sql = f"{select}\n AND ({' OR '.join(parts)})"
     return session.fetch_batches(sql, binds, rows=rows, schema=MINED_SCHEMA.append(CONTAINER))
-
-
-def _asked(wanted: Wanted, prefix: str = "") -> tuple[dict[str, str], dict[str, object]]:
-    """The parts of :data:`_ROWS` that say which rows are asked for, and their binds, whose names begin with ``prefix``."""
-    tables, unnamed = wanted.tables, wanted.unnamed
-    binds: dict[str, Any] = {}
-    named = {schema.table for schema in tables}
-    named |= {name for name in wanted.shown.values() if name is not None}
-    terms = ""
-    if named:
-        condition, binds = tables_condition(named, "SEG_OWNER", "TABLE_NAME", prefix)
-        terms = f" OR {condition}"
-    objects = "".join(f" OR DATA_OBJ# IN ({listed})" for listed in in_lists(_numbers(tables)))
-    closed = in_lists(_numbers([schema for schema in tables if schema.has_placeholders]))
-    closing = " OR ".join(f"DATA_OBJ# IN ({listed})" for listed in closed)
-    if unnamed:
-        objects += _UNNAMED.format(ddl=int(Operation.DDL))
-    conditions = {
-        "ignored": _codes(*IGNORED),
-        "closing": _CLOSING.format(internal=int(Operation.INTERNAL), objects=closing)
-        if closing
-        else "",
-        "control": _codes(*CONTROL, Operation.MISSING_SCN),
-        "tables": terms,
-        "objects": objects,
-    }
-    return conditions, binds
 
 
 def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:
@@ -273,12 +221,6 @@ def _unread(reading: Reading, prefix: str = "") -> tuple[str, dict[str, object]]
             binds[f"{prefix}a{number}"] = position.address.rs_id.rjust(_RS_ID_WIDTH, "0")
     ends = _codes(*ENDS, Operation.MISSING_SCN)
     return _UNREAD.format(low=f"{prefix}window_low", ends=ends, threads=threads), binds
-
-
-def _numbers(tables: Sequence[TableSchema]) -> list[int]:
-    """The object numbers of the tables and of their segments, ascending."""
-    numbers = {schema.object_id for schema in tables if schema.object_id}
-    return sorted(numbers | {number for schema in tables for number in schema.segments})
 
 
 def _codes(*operations: Operation) -> str:

@@ -15,10 +15,11 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.capture.asked_rows import Wanted
 from cdc_core.capture.early import EarlyPass, EarlyRows
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog
-from cdc_core.capture.mining import CONTAINER, MINED_SCHEMA, Wanted, mined_of_all, mining
+from cdc_core.capture.mining import CONTAINER, MINED_SCHEMA, mined_of_all, mining
 from cdc_core.capture.proving import ProvedLogs, refuse_changed
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError
@@ -85,11 +86,10 @@ class _Share:
         self.answer: EarlyRows | None = None
         self._held: list[pa.RecordBatch] = []
         self._is_out = False
-
-    @property
-    def wanted(self) -> Wanted:
-        asked = self.own.asked
-        return Wanted(asked.tables, asked.shown, asked.unnamed, self.own.reading)
+        asked = own.asked
+        self.wanted = Wanted(
+            asked.tables, asked.shown, asked.unnamed, own.reading, asked.query_filter
+        )
 
     def asks_with(self, other: _Share) -> bool:
         """Does it ask for the same redo in the same way?"""
@@ -116,7 +116,8 @@ class _Share:
         if self._is_out:
             return
         mine = pc.equal(batch.column(CONTAINER.name), self.container)
-        self._held.append(batch.select(MINED_SCHEMA.names).filter(mine))
+        rows = batch.select(MINED_SCHEMA.names).filter(mine)
+        self._held.append(self.wanted.taken_from(rows))
         try:
             for whole in self._whole_batches():
                 self.own.take(whole)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer, positions
+from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.dictionaries import refuse_start_without
 from cdc_core.capture.early import EarlyPass, EarlyRows
 from cdc_core.capture.logs import read_logs
@@ -88,6 +89,7 @@ class LogMinerSource:
                     masks=masks_by_table(self._config),
                     rows=self._config.oracle.fetch_rows,
                     how=self._config.capture,
+                    query_filter=QueryFilter.of(self._config),
                     miner=miner,
                 )
 
@@ -118,6 +120,7 @@ class LogMinerSource:
                 masks=masks_by_table(source._config),
                 rows=source._config.oracle.fetch_rows,
                 how=source._config.capture,
+                query_filter=QueryFilter.of(source._config),
                 is_next=True,
             )
         except CdcError as error:
@@ -146,6 +149,7 @@ class LogMinerSource:
                     early=early,
                     rows=self._config.oracle.fetch_rows,
                     how=self._config.capture,
+                    query_filter=QueryFilter.of(self._config),
                     miner=miner,
                 )
 

@@ -5,7 +5,7 @@ environment, everything below receives these values.
 """
 
 from cdc_core.config.base import ConfigModel, split_url_password
-from cdc_core.config.capture import CloseAt, LogMinerConfig, LogsBy, Strategy
+from cdc_core.config.capture import CloseAt, LogMinerConfig, LogsBy, QueryFilterMode, Strategy
 from cdc_core.config.lake import (
     ChangeLogColumn,
     DeletionVectors,
@@ -36,6 +36,7 @@ __all__ = [
     "OracleConfig",
     "Policy",
     "PolicyConfig",
+    "QueryFilterMode",
     "S3LandingConfig",
     "SnapshotConfig",
     "SourceConfig",

@@ -18,6 +18,8 @@ ReadingMode = Literal["uncommitted", "committed"]
 
 LobsFrom = Literal["redo", "reselect"]
 
+QueryFilterMode = Literal["in", "none", "regex"]
+
 Destination = Annotated[str, Field(pattern=r"^LOG_ARCHIVE_DEST_([1-9]|[12][0-9]|3[01])$")]
 
 
@@ -56,6 +58,12 @@ class LogMinerConfig(ConfigModel):
     `ERASE` or `TRIM` on a value that the transaction did not write itself, for example. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
     ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands them with the window. Oracle needs the undo since
     then, and runs a query for up to 100 commits with such changes. (Debezium's ReselectColumnsPostProcessor reads the row as it is now.)"""
+
+    query_filter: QueryFilterMode = "in"
+    """How the query of V$LOGMNR_CONTENTS says of which tables it wants rows. ``in``, the default: by their names and object numbers, in lists.
+    ``none``: not at all; Oracle sends the redo of every table, and Redolake takes the rows of captured ones out of it: for sources that
+    capture nearly all that is written. ``regex``: a REGEXP_LIKE for each pattern of ``tables`` in place of the names that it took in; names
+    that no pattern matches stay in lists, and so do object numbers. The same files land with all three, and rows of other tables never do."""
 
     dictionary_file: str | None = None
     """The path of a dictionary file on the database's host, for ``strategy: dictionary_from_file``."""

@@ -266,6 +266,9 @@ class TableConfig(ConfigModel):
 class MatchedTable(TableConfig):
     """A table that a pattern took in. ``columns_exclude`` may name columns that the table does not have, or not yet."""
 
+    matched_by: TablePattern | None = None
+    """The pattern."""
+
     @property
     def is_pattern(self) -> bool:
         """Never, whatever characters the table's name has."""

@@ -51,6 +51,7 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
             own = {
                 **dict(pattern),
                 "name": one.table.sql,
+                "matched_by": pattern.identity_in_file,
                 "exclude": (),
                 "columns_exclude": tuple(excluded),
             }

@@ -40,6 +40,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "capture.reading": ("database.connection.adapter (logminer_unbuffered)",),
     "capture.lobs": ("post.processors (ReselectColumnsPostProcessor)",),
     "capture.strategy": ("log.mining.strategy",),
+    "capture.query_filter": ("log.mining.query.filter.mode",),
     "capture.dictionary_file": ("log.mining.path.dictionary",),
     "capture.close_at": ("log.mining.flush.table.name (none is needed)",),
     "capture.standby_dsn": (

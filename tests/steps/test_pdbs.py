@@ -178,18 +178,25 @@ def landed(source: PdbSource, window: ScnWindow) -> list[LandedFile]:
     return list(source.pipeline._ctx.window_manifest(window)[0].redo_files)
 
 
+@pytest.mark.parametrize("query_filter", ["in", "none"])
 def test_redo_is_read_once_for_both_and_lands_as_if_each_had_read_it(
-    both: Both, passes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    both: Both,
+    passes: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    query_filter: str,
 ) -> None:
     """Rows of more than one batch, statements that LogMiner splits, and a column that is left out, in transactions side by side. Where
     row groups end depends on the batches."""
     monkeypatch.setattr(redo_files, "HELD_ROWS_MAX", 50)
     for source in both.sources.values():
         source.more["oracle"] = both.cdb.login(pdbs=[ONE, TWO], fetch_rows=100)
+        source.more["capture"] = {"close_at": "completed_logs", "query_filter": query_filter}
         source.tables = [{"name": "DEMO.T"}, {"name": "DEMO.W", "columns_exclude": ["SECRET"]}]
     for oracle in both.cdb.pdbs.values():
         oracle.run(
-            "CREATE TABLE W (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000), SECRET VARCHAR2(30))"
+            "CREATE TABLE W (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000), SECRET VARCHAR2(30))",
+            "CREATE TABLE N (ID NUMBER(9))",
         )
     both.run()
     both.archive()
@@ -205,6 +212,7 @@ def test_redo_is_read_once_for_both_and_lands_as_if_each_had_read_it(
                 keys = [(key, f"of {number}") for key in range(low, low + 30)]
                 owner.cursor().executemany("INSERT INTO T VALUES (:1, :2)", keys)
         for owner in owners:
+            owner.cursor().execute("INSERT INTO N SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 150")
             owner.cursor().execute(
                 "INSERT INTO W VALUES (1, RPAD('a', 3000, 'b'), RPAD('c', 3000, 'd'), 'not to land')"
             )
@@ -218,6 +226,7 @@ def test_redo_is_read_once_for_both_and_lands_as_if_each_had_read_it(
         newest = source.pipeline.records.windows(newest_first=True, limit=1)[0].window
         assert sum(file.rows for file in landed(source, newest)) == 121
         alone = replace(source, path=before, _pipeline=None)
+        alone.more = {**source.more, "capture": {"close_at": "completed_logs"}}
         alone.pipeline.plan_windows(until=newest.scn_high)
         alone.pipeline.capture_window(newest)
         assert landed(alone, newest) == landed(source, newest)

@@ -233,8 +233,14 @@ def _padded_order(context: CallContext, left: str, right: str, form: int) -> int
 # --- regular expressions ---------------------------------------------------------------------------------------------
 
 
+_PATTERN_BYTES_MAX = 512
+"""Source: Oracle Database SQL Language Reference 19c, REGEXP_LIKE; Error Help, ORA-12733."""
+
+
 @lru_cache(maxsize=256)
 def _compiled(pattern: str, options: str) -> re.Pattern[str]:
+    if len(pattern.encode()) > _PATTERN_BYTES_MAX:
+        raise OracleError(12733, "regular expression too long")
     flags = 0
     for option in options:
         match option:
@@ -254,12 +260,7 @@ def _compiled(pattern: str, options: str) -> re.Pattern[str]:
     try:
         return re.compile(translated, flags)
     except re.error as error:
-        raise OracleError(
-            12733,
-            "regular expression too long"
-            if len(pattern) > 512
-            else f"invalid regular expression: {error}",
-        ) from error
+        raise OracleError(12733, f"invalid regular expression: {error}") from error
 
 
 def _posix_class(match: re.Match[str]) -> str:
