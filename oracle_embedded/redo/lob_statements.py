@@ -40,6 +40,8 @@ class LobRow:
         ssn: Tells apart the rows of one record.
         real: Is ROW_ID the row's, not the placeholder?
         closing: Is this the INTERNAL row that ends the statement's rows? Its SEQUENCE# is above 1.
+        ending: Does the row end a document, and name its table nevertheless? Debezium 3.6.3 looks the table of such a row up without
+            asking whether there is one, and its suite reads documents of real databases.
     """
 
     op: int
@@ -49,11 +51,13 @@ class LobRow:
     ssn: int = 0
     real: bool = True
     closing: bool = False
+    ending: bool = False
 
     @property
     def is_named(self) -> bool:
-        """Has it an owner and a table? Rows without a statement have neither (measured on 23ai)."""
-        return self.redo is not None
+        """Has it an owner and a table? Rows without a statement have neither (measured on 23ai), but for the end of a document where
+        LOBs come in pieces."""
+        return self.redo is not None or self.ending
 
 
 class LobStatements:
@@ -148,6 +152,7 @@ class LobStatements:
                     part=0 if located else part,
                     ssn=ssn if located else 0,
                     real=False,
+                    ending=self._is_named_end(code),
                 )
         inline = {at: new[at] for at in self._in_row(op, new)}
         if inline:
@@ -233,8 +238,11 @@ class LobStatements:
             value = new[column.internal_id]
             assert value is not None
             for code, text in self._writes(column, value, now, replaces=True):
-                yield LobRow(op=code, redo=text, part=part)
+                yield LobRow(op=code, redo=text, part=part, ending=self._is_named_end(code))
                 part += 1
+
+    def _is_named_end(self, code: int) -> bool:
+        return code == lob.OP_XML_END and self._shape is LobRows.PIECES
 
     def _changed(
         self, op: int, old: Image, new: Image, row_id: bytes, want_undo: bool

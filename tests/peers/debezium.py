@@ -14,9 +14,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.debezium import installed_jars
+import pytest
+
+from benchmarks.peers.debezium import PeerUnavailableError, installed_jars
 from oracle_embedded.database import CAPTURE
-from tests.peers.jdbc import JVM_OPTIONS
+from tests.peers.jdbc import JVM_OPTIONS, has_java_compiler
 
 _PROGRAM = Path(__file__).with_name("DebeziumOracle.java")
 _WAIT_ROUNDS = 1200
@@ -84,11 +86,21 @@ class Debezium:
         raise RuntimeError(f"Debezium did not get there: {self.log()[-3000:]}")
 
 
+def require_debezium() -> None:
+    """Skip the test where the connector cannot run."""
+    if not has_java_compiler():
+        pytest.skip("there is no JDK (java and javac) on the path")
+    try:
+        installed_jars()
+    except PeerUnavailableError as error:
+        pytest.skip(f"Debezium's jars cannot be installed: {error}")
+
+
 @contextmanager
 def debezium(
     port: int, password: str, folder: Path, tables: Sequence[str], **options: str
 ) -> Iterator[Debezium]:
-    """Start the connector without a snapshot of rows; in the block it streams."""
+    """Start the connector, without a snapshot of rows unless the options say so; in the block it streams."""
     properties = {
         "name": "peer",
         "connector.class": "io.debezium.connector.oracle.OracleConnector",

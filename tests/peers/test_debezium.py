@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.peers.debezium import PeerUnavailableError, installed_jars
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.redo import Wart
 from tests.lake.test_envelope import events_by_duckdb, written
 from tests.oracle.embedded import PASSWORDS, running_oracle
-from tests.peers.debezium import debezium, events_of_change_log
-from tests.peers.jdbc import has_java_compiler
+from tests.peers.debezium import debezium, events_of_change_log, require_debezium
 from tests.peers.two_readers import COLUMNS, KINDS, TABLES, Load, compare, run_load
 from tests.steps.harness import source_of, table_id
 
@@ -26,12 +24,7 @@ SHORT = 400
 
 @pytest.fixture(autouse=True)
 def _peer() -> None:
-    if not has_java_compiler():
-        pytest.skip("there is no JDK (java and javac) on the path")
-    try:
-        installed_jars()
-    except PeerUnavailableError as error:
-        pytest.skip(f"Debezium's jars cannot be installed: {error}")
+    require_debezium()
 
 
 @pytest.mark.parametrize("strategy", ["online_catalog", "redo_log_catalog"])

@@ -337,7 +337,7 @@ def test_an_extended_string_is_bound_to_an_update_in_three_kinds_of_rows(tmp_pat
         assert texts[1].endswith(
             """Stmt := 'update "DEMO"."DOCS" set "V" = :DATA where "ID" = ''1'';';"""
         )
-        assert texts[2].startswith(" buf_c := 'it''sit''s")
+        assert texts[2].startswith("  buf_c := 'it''sit''s")
         assert """set "R" = HEXTORAW('01')""" in texts[-4]
         assert """set "V" = 'short', "R" = NULL""" in texts[-2]
         assert texts[-1] == """delete from "DEMO"."DOCS" where "ID" = '1';"""
@@ -381,6 +381,21 @@ def test_a_document_is_a_bind_in_its_statement_and_has_rows_of_its_own(
         }[shape]
         assert texts[1:4] == [begin, write, None]
         assert texts[-1] == """delete from "DEMO"."DOCS" where "ID" = '1';"""
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["pieces", "blocks"])
+def test_the_end_of_a_document_names_its_table_where_lobs_come_in_pieces(
+    tmp_path: Path, is_there: bool
+) -> None:
+    """Debezium looks its table up without asking whether there is one."""
+    rows_as = LobRows.PIECES if is_there else LobRows.BLOCKS
+    with live(tmp_path, Wart.LOB_STATEMENTS, lob_rows=rows_as) as running:
+        run(running.connect(), "create table docs (id number primary key, d xmltype)")
+        rows = rows_of(running, sql("insert into docs values (1, xmltype('<a/>'))"))
+        [end] = [row for row in rows if row["OPERATION_CODE"] == 71]
+        named = ("DEMO", "DOCS", "XML DOC END") if is_there else (None, None, "INTERNAL")
+        assert (end["SEG_OWNER"], end["TABLE_NAME"], end["OPERATION"]) == named
+        assert (end["STATUS"], end["SQL_REDO"]) == (0, None)
 
 
 def through_locator(column: str, *calls: tuple[str, Any]) -> Step:
